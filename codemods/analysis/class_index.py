@@ -1,0 +1,222 @@
+"""Class -> bases, across files: is it a LightningModule, a Callback, an nn.Module? Followed only where somebody asks."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from enum import Enum
+
+from codemods.analysis.names import dotted, family, is_from, last, qualified
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+
+class Role(Enum):
+    """What a framework takes a class for."""
+
+    LIGHTNING_MODULE = "LightningModule"
+    LIGHTNING_DATA_MODULE = "LightningDataModule"
+    LIGHTNING_CALLBACK = "Callback"
+    METRIC = "torchmetrics.Metric"
+    NN_MODULE = "nn.Module"
+    HF_TRAINER = "transformers.Trainer"
+    HF_CALLBACK = "TrainerCallback"
+    HF_ARGUMENTS = "TrainingArguments"
+    DATASET = "Dataset"
+
+
+# Packages whose base classes are known not to touch logging, hooks or ranks of a Lightning class.
+HARMLESS_FAMILIES = frozenset(
+    {"abc", "typing", "typing_extensions", "torch", "torchmetrics", "huggingface_hub", "enum", "dataclasses", "collections",
+     "object", "Generic", "Protocol", "Exception", "dict", "list", "argparse", "threading", "logging"}
+)  # fmt: skip
+
+_METRIC_NAMES = frozenset({"Metric", "MetricCollection", "MetricTracker"})
+
+
+def external_role(name: str) -> Role | None:
+    """The role of a framework's own class, by its qualified name."""
+    end, root = last(name), family(name)
+    if root == "lightning":
+        if end == "LightningModule":
+            return Role.LIGHTNING_MODULE
+        if end == "LightningDataModule":
+            return Role.LIGHTNING_DATA_MODULE
+        if end == "Callback" or ".callbacks" in name:
+            return Role.LIGHTNING_CALLBACK
+        if ".metrics." in name:  # torchmetrics lived here until Lightning 1.4
+            return Role.METRIC
+    if root == "torchmetrics" and end[:1].isupper():
+        return Role.METRIC
+    if root == "torch":
+        if name.startswith("torch.nn.") and end[:1].isupper() and not end.endswith("Parallel"):
+            return Role.NN_MODULE
+        if name.startswith("torch.utils.data") and end.endswith("Dataset"):
+            return Role.DATASET
+    if root in ("transformers", "trl", "peft", "sentence_transformers"):
+        if end == "TrainerCallback" or end.endswith("Callback"):
+            return Role.HF_CALLBACK
+        if end.endswith("TrainingArguments") or (root == "trl" and end.endswith("Config")):
+            return Role.HF_ARGUMENTS
+        if end.endswith("Trainer"):
+            return Role.HF_TRAINER
+        if end.startswith("PreTrained") or end.endswith("Model") or "For" in end:
+            return Role.NN_MODULE
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSite:
+    """A class definition and the file it stands in."""
+
+    module: SourceModule
+    node: ast.ClassDef
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def methods(self) -> dict[str, FunctionNode]:
+        """Methods by name, the last definition winning, as at run time."""
+        return {f.name: f for f in self.node.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))}
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """What is known of a class.
+
+    lineage: the class itself, then its project ancestors, nearest first. external: qualified names of bases outside the
+    project. unresolved: bases that lead nowhere; with one of them nothing about the class is certain.
+    """
+
+    lineage: tuple[ClassSite, ...]
+    external: tuple[str, ...]
+    unresolved: tuple[str, ...]
+
+    def is_a(self, role: Role) -> bool:
+        return any(external_role(name) is role for name in self.external)
+
+    @property
+    def opaque(self) -> tuple[str, ...]:
+        """Bases that might override anything: unresolved ones, and those of packages nobody here knows."""
+        known = [n for n in self.external if external_role(n) is None and family(n) not in HARMLESS_FAMILIES]
+        return (*self.unresolved, *known)
+
+    def method(self, name: str) -> tuple[ClassSite, FunctionNode] | None:
+        """The definition that `self.name` finds in the project, or None where only a framework defines it."""
+        for site in self.lineage:
+            if name in (methods := site.methods()):
+                return site, methods[name]
+        return None
+
+
+def find_class(project: Project, module: SourceModule, name: str, *, _depth: int = 0) -> ClassSite | None:
+    """The project class that the dotted `name` means in `module`: local, imported, or re-exported by a package."""
+    root, _, rest = name.partition(".")
+    if _depth > 12:
+        return None
+    if not rest and (local := local_class(module, root)):
+        return ClassSite(module, local)
+    for found in module.imports.get(root, ()):
+        target = found.dotted if not rest else f"{found.dotted}.{rest}"
+        if site := _follow(project, target, module.path, _depth + 1):
+            return site
+    if not rest:
+        for source in module.nodes(ast.ImportFrom):
+            if any(a.name == "*" for a in source.names):
+                star = "." * source.level + (source.module or "")
+                dot = "" if star.endswith(".") else "."
+                if site := _follow(project, f"{star}{dot}{root}", module.path, _depth + 1):
+                    return site
+    return None
+
+
+def _follow(project: Project, target: str, importer: str, depth: int) -> ClassSite | None:
+    resolved = project.resolve(target, importer)
+    if resolved is None or not resolved.rest:
+        return None
+    inner = project.module(resolved.path)
+    return find_class(project, inner, ".".join(resolved.rest), _depth=depth) if inner else None
+
+
+def local_class(module: SourceModule, name: str) -> ast.ClassDef | None:
+    """The class of that name at the module's top level (also under its `if` and `try`), the last one winning."""
+    tops = [c for c in module.nodes(ast.ClassDef) if c.name == name]
+    level = [c for c in tops if not module.function_of(c) and not module.class_of(c)]
+    return level[-1] if level else None
+
+
+def class_facts(project: Project, module: SourceModule, node: ast.ClassDef) -> ClassFacts:
+    """Lineage and roots of a class, remembered for the project."""
+    return project.memo(("class facts", module.path, node.lineno), lambda: _facts(project, ClassSite(module, node)))
+
+
+def _facts(project: Project, start: ClassSite) -> ClassFacts:
+    lineage: list[ClassSite] = []
+    external: list[str] = []
+    unresolved: list[str] = []
+    seen: set[tuple[str, int]] = set()
+    queue = [start]
+    while queue:
+        site = queue.pop(0)
+        key = (site.module.path, site.node.lineno)
+        if key in seen:
+            continue
+        seen.add(key)
+        lineage.append(site)
+        for base in site.node.bases:
+            expression = base.value if isinstance(base, ast.Subscript) else base
+            written = dotted(expression)
+            if not written:
+                unresolved.append(site.module.text_of(base))
+            elif found := find_class(project, site.module, written):
+                queue.append(found)
+            else:
+                name = qualified(site.module, expression)
+                builtin = family(name) in HARMLESS_FAMILIES or name in _BUILTIN_BASES
+                if _is_imported(site.module, written) and not name.startswith("."):
+                    external.append(name)
+                elif not builtin:
+                    unresolved.append(written)
+    return ClassFacts(tuple(lineage), tuple(external), tuple(unresolved))
+
+
+_BUILTIN_BASES = frozenset({"object", "type", "Exception", "BaseException", "dict", "list", "set", "str", "int", "float", "tuple"})
+
+
+def _is_imported(module: SourceModule, name: str) -> bool:
+    return name.partition(".")[0] in module.imports
+
+
+def role_of_method(project: Project, module: SourceModule, node: ast.AST) -> tuple[ClassFacts, FunctionNode] | None:
+    """The facts of the class and the method that `node` stands in; None outside a class."""
+    place = module.method_of(node)
+    return (class_facts(project, module, place[0]), place[1]) if place else None
+
+
+def subclasses(project: Project, site: ClassSite) -> tuple[ClassSite, ...]:
+    """Project classes that derive from `site`, directly or not."""
+
+    def build() -> tuple[ClassSite, ...]:
+        found: list[ClassSite] = []
+        names, queue = {site.name}, [site.name]
+        while queue:
+            name = queue.pop()
+            for path in project.files_containing(name.encode()):
+                if (module := project.module(path)) is None:
+                    continue
+                for node in module.nodes(ast.ClassDef):
+                    if any(last(dotted(b)) == name for b in node.bases) and node is not site.node:
+                        facts = class_facts(project, module, node)
+                        if any(s.node is site.node for s in facts.lineage):
+                            found.append(ClassSite(module, node))
+                            if node.name not in names:
+                                names.add(node.name)
+                                queue.append(node.name)
+        return tuple({(s.module.path, s.node.lineno): s for s in found}.values())
+
+    return project.memo(("subclasses", site.module.path, site.node.lineno), build)
+
+
+def is_lightning(name: str) -> bool:
+    return is_from(name, "lightning")

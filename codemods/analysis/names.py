@@ -1,0 +1,63 @@
+"""A dotted expression -> the qualified name it was imported as."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.source import SourceModule
+
+LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
+
+
+def dotted(node: ast.AST | None) -> str:
+    """`a.b.c` for a chain of attributes on a name, "" for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def is_parameter(module: SourceModule, name: str, at: ast.AST) -> bool:
+    """True if `name` is a parameter of a function round `at`, and so hides an import of the same name."""
+    for up in module.ancestors(at):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            a = up.args
+            named = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+            if any(arg.arg == name for arg in named):
+                return True
+    return False
+
+
+def qualified(module: SourceModule, node: ast.AST | None) -> str:
+    """The imported name of a dotted expression: `pl.Trainer` -> `pytorch_lightning.Trainer`.
+
+    A root that no import binds is left as written (`self.log`, `print`); "" where the expression is no dotted name.
+    Relative imports keep their leading dots.
+    """
+    name = dotted(node)
+    if not name or node is None:
+        return name
+    root, _, rest = name.partition(".")
+    imports = module.imports.get(root)
+    if not imports or is_parameter(module, root, node):
+        return name
+    target = imports[0].dotted
+    return f"{target}.{rest}" if rest else target
+
+
+def family(name: str) -> str:
+    """The framework a qualified name belongs to: its first part, with all packages of Lightning as `lightning`."""
+    root = name.partition(".")[0]
+    return "lightning" if root in LIGHTNING else root
+
+
+def last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def is_from(name: str, *families: str) -> bool:
+    return family(name) in families

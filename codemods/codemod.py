@@ -1,0 +1,84 @@
+"""What a codemod is: a class that reads one module and says what it finds. It never imports LibCST."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from codemods.findings import Applicability, Edit, Evidence, Finding, Fix, Span
+from codemods.project import Project
+from codemods.source import SourceModule
+
+SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Safety", "Refuses", "References")
+TOPICS = ("flags", "metrics", "ranks", "sync", "data_loading", "checkpoints", "trainer", "launch", "upgrades", "tuning")
+
+# Words that show a file has to do with several processes. Common words of a codemod count only beside one of these.
+DISTRIBUTED: tuple[bytes, ...] = (
+    b"rank", b"lightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"TrainingArguments", b"TrainerCallback",
+)  # fmt: skip
+
+
+class DdpCodemod(ABC):
+    """One rule and its repair.
+
+    code: `DDP101`. TRIGGERS: byte words, an AND of ORs; a file that does not hold one word of each group is never parsed
+    for this codemod. The docstring holds a summary line and the sections of SECTIONS, each under `## `.
+    """
+
+    code: ClassVar[str]
+    TRIGGERS: ClassVar[tuple[tuple[bytes, ...], ...]]
+    opt_in: ClassVar[bool] = False
+
+    @classmethod
+    def file_name(cls) -> str:
+        return cls.__module__.rpartition(".")[2]
+
+    @classmethod
+    def rule_name(cls) -> str:
+        """The name for people: that of the file, with hyphens."""
+        return cls.file_name().replace("_", "-")
+
+    @classmethod
+    def topic(cls) -> str:
+        return cls.__module__.split(".")[-2]
+
+    @classmethod
+    def summary(cls) -> str:
+        return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+    @classmethod
+    def sections(cls) -> dict[str, str]:
+        """The docstring by heading."""
+        parts = re.split(r"^## (.+)$", inspect.getdoc(cls) or "", flags=re.M)
+        return {parts[i].strip(): parts[i + 1].strip() for i in range(1, len(parts) - 1, 2)}
+
+    @abstractmethod
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """What is wrong in `module`. Reads other files through `project` only."""
+
+    def finding(
+        self,
+        module: SourceModule,
+        at: ast.AST | Span,
+        message: str,
+        *,
+        level: Applicability = Applicability.DISPLAY,
+        edits: Iterable[Edit] = (),
+        evidence: Iterable[Evidence] = (),
+        reason: str = "",
+        group: str = "",
+        symbol: str | None = None,
+    ) -> Finding:
+        """A finding at a node. With DISPLAY there is no fix, and `reason` says why."""
+        made = tuple(edits)
+        fix = Fix(level, made, group) if made and level is not Applicability.DISPLAY else None
+        where = at if isinstance(at, Span) else module.span(at)
+        if symbol is None:
+            symbol = "" if isinstance(at, Span) else module.symbol(at)
+        return Finding(
+            self.code, self.rule_name(), module.path, where, symbol, message, tuple(evidence), reason, fix
+        )

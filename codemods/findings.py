@@ -1,0 +1,203 @@
+"""The vocabulary: what a codemod says (Finding), offers (Fix) and changes (Edit). Frozen, picklable, without a tree in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Applicability(Enum):
+    """How far a fix may be trusted. SAFE is applied by default, UNSAFE on request, DISPLAY is only told."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display"
+
+    @property
+    def rank(self) -> int:
+        return {"safe": 2, "unsafe": 1, "display": 0}[self.value]
+
+
+def lowest(*levels: Applicability) -> Applicability:
+    """The most careful of several levels: a fix is as safe as its weakest condition."""
+    return min(levels, key=lambda level: level.rank)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A place in a file: lines from 1, columns from 0, in characters; the end is exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def holds(self, other: Span) -> bool:
+        start = (self.line, self.column) <= (other.line, other.column)
+        return start and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
+
+    def overlaps(self, other: Span) -> bool:
+        return (self.line, self.column) < (other.end_line, other.end_column) and (other.line, other.column) < (
+            self.end_line,
+            self.end_column,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A reason the reader can check.
+
+    kind: static, log, probe, version, text. strength: strong or weak. path and line say where to look, if anywhere.
+    """
+
+    kind: str
+    text: str
+    path: str = ""
+    line: int = 0
+    strength: str = "strong"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change, anchored by the span of a node of the original file."""
+
+    path: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SetKeyword(Edit):
+    """Give the call at `span` the keyword argument `name=value`, in place of one of that name if it has one."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropKeyword(Edit):
+    """Take the keyword argument `name` out of the call at `span`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceExpression(Edit):
+    """Put `code` in the place of the expression at `span`. Comments inside the old expression are lost: keep it small."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddDecorator(Edit):
+    """Decorate the function at `span` with `code`, next to the `def` (innermost)."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropDecorator(Edit):
+    """Take the decorator whose expression reads `code` off the function at `span`."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrapInGuard(Edit):
+    """Put the statements from the one at `span` to the one at `last` (neighbours, whole lines) under `if test:`."""
+
+    test: str
+    last: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unwrap(Edit):
+    """Replace the `if` at `span` (no `else`) by its body."""
+
+
+@dataclass(frozen=True, slots=True)
+class InsertBefore(Edit):
+    """Put the statement(s) `code` in front of the statement at `span`, outside any guard that begins there."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class InsertAfter(Edit):
+    """Put the statement(s) `code` behind the statement at `span`, outside any guard that ends there."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveStatement(Edit):
+    """Take out the statement at `span`, with the comment lines that stand directly on it; `pass` stays in an empty block."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddComment(Edit):
+    """Put comment lines above the statement at `span`; with `keyword`, above that argument of the call at `span`."""
+
+    lines: tuple[str, ...]
+    keyword: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DropImport(Edit):
+    """Take the bound name `name` out of the import statement at `span`, and the statement with its last name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeedImport(Edit):
+    """The import statement `code` behind the statement at `span`, or in front of it where `before` is set."""
+
+    code: str
+    before: bool = False
+
+
+STATEMENT_EDITS = (WrapInGuard, Unwrap, InsertBefore, InsertAfter, RemoveStatement, DropImport, NeedImport)
+
+
+def claims(edit: Edit) -> Span:
+    """The region an edit speaks for."""
+    if isinstance(edit, WrapInGuard):
+        return Span(edit.span.line, edit.span.column, edit.last.end_line, edit.last.end_column)
+    return edit.span
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits that belong together: all are made or none. `group` ties fixes in several files into one."""
+
+    applicability: Applicability
+    edits: tuple[Edit, ...]
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong at one place.
+
+    message says what happens to the user and why here; reason says why there is no fix, or what the fix assumes.
+    """
+
+    code: str
+    name: str
+    path: str
+    span: Span
+    symbol: str
+    message: str
+    evidence: tuple[Evidence, ...] = ()
+    reason: str = ""
+    fix: Fix | None = None
+    id: str = ""
+
+    @property
+    def applicability(self) -> Applicability:
+        return self.fix.applicability if self.fix else Applicability.DISPLAY
+
+    @property
+    def edits(self) -> Sequence[Edit]:
+        return self.fix.edits if self.fix else ()

@@ -1,0 +1,118 @@
+"""The import planner: the name a file can use for something, and the import statement it takes to have it. On `ast` only.
+
+A new import goes behind the one that brought its flavour in, inside the same `try` or `if`, so it never runs before a
+statement with a side effect that stood above, and never past the guard of an optional dependency.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codemods.analysis.names import family
+from codemods.findings import NeedImport
+from codemods.source import Import, SourceModule
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The name to write, and the edits that make it known: none where it already is."""
+
+    name: str
+    edits: tuple[NeedImport, ...] = ()
+
+
+def in_scope(module: SourceModule, is_wanted: Callable[[str], bool]) -> str | None:
+    """A module-level name whose every import `is_wanted`, under any alias."""
+    for name, found in module.imports.items():
+        if all(is_wanted(i.dotted) and runs_at_import(module, i.node) for i in found):
+            return name
+    return None
+
+
+def runs_at_import(module: SourceModule, node: ast.AST) -> bool:
+    """True where the statement runs when the module is imported: not in a function, not under `if TYPE_CHECKING`."""
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return False
+        if isinstance(up, ast.If) and "TYPE_CHECKING" in ast.dump(up.test):
+            return False
+    return True
+
+
+def plan_rank_zero_only(module: SourceModule) -> Planned | None:
+    """`rank_zero_only` of Lightning, in the flavour this file imports; None where no import of it shows a flavour.
+
+    `pytorch_lightning.utilities` and `lightning.pytorch.utilities` both re-export it in every version that has the package.
+    """
+    if name := in_scope(module, lambda dotted: dotted.endswith(".rank_zero_only")):
+        return Planned(name)
+    if _is_bound(module, "rank_zero_only"):
+        return None
+    return plan_beside(module, "lightning", lambda flavour: (f"{flavour}.utilities", "rank_zero_only"))
+
+
+def lightning_flavour(dotted: str) -> str:
+    """The package whose names must be used together: `lightning.pytorch` or `pytorch_lightning`."""
+    return "pytorch_lightning" if dotted.startswith("pytorch_lightning") else "lightning.pytorch"
+
+
+def plan_beside(module: SourceModule, root: str, spell: Callable[[str], tuple[str, str]]) -> Planned | None:
+    """A new `from … import …` beside the file's imports of the framework `root`; one in each branch of a `try`."""
+    brought: list[Import] = []
+    for found in module.imports.values():
+        brought += [i for i in found if family(i.dotted) == root and runs_at_import(module, i.node)]
+    if not brought:
+        return None
+    by_branch: dict[int, list[Import]] = {}
+    for item in sorted(brought, key=lambda i: i.node.lineno):
+        by_branch.setdefault(id(module.block_of(item.node)), []).append(item)
+    top = [group for group in by_branch.values() if isinstance(module.parent(group[0].node), ast.Module)]
+    groups = top[:1] or list(by_branch.values())
+    name = ""
+    edits = []
+    for group in groups:
+        source, name = spell(lightning_flavour(group[0].dotted))
+        anchor = _sorted_place(group, source)
+        edits.append(NeedImport(module.path, module.span(anchor), f"from {source} import {name}"))
+    return Planned(name, tuple(edits))
+
+
+def _sorted_place(group: list[Import], source: str) -> ast.stmt:
+    """The statement behind which `from source import` keeps a sorted block sorted: plain imports first, then by module."""
+    fromwise = [i for i in group if isinstance(i.node, ast.ImportFrom) and i.module <= source]
+    return (fromwise or group[:1])[-1].node
+
+
+def plan_plain(module: SourceModule, source: str) -> Planned:
+    """`import a.b` for a module that may be imported under an alias; a new one stands behind the last top import."""
+    if name := in_scope(module, lambda dotted: dotted == source):
+        return Planned(name)
+    anchor = last_top_import(module)
+    if anchor is None:
+        first = module.tree.body[0]
+        return Planned(source, (NeedImport(module.path, module.span(first), f"import {source}", before=True),))
+    return Planned(source, (NeedImport(module.path, module.span(anchor), f"import {source}"),))
+
+
+def last_top_import(module: SourceModule) -> ast.stmt | None:
+    """The last import of the block at the head of the file; what stands behind other statements does not count."""
+    found: ast.stmt | None = None
+    for statement in module.tree.body:
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            found = statement
+        elif found is not None or not _is_docstring(statement):
+            break
+    return found
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _is_bound(module: SourceModule, name: str) -> bool:
+    """True where the file defines or assigns `name` itself, or imports it as something else."""
+    if name in module.imports or any(f.name == name for f in module.functions):
+        return True
+    return any(n.id == name and isinstance(n.ctx, ast.Store) for n in module.nodes(ast.Name))

@@ -1,0 +1,119 @@
+"""The repository as the codemods see it: read lazily, parsed once, remembered, with an overlay of new bytes between rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from posixpath import dirname, join, normpath
+from typing import TypeVar
+
+from codemods.source import SourceModule, Unreadable
+
+T = TypeVar("T")
+Reader = Callable[[str], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A project file that an import leads to, and the names still to be looked up in it."""
+
+    path: str
+    rest: tuple[str, ...]
+
+
+class Project:
+    """A set of files below one root.
+
+    files: paths relative to the root, posix, of every kind (configuration too). read: gives a file's bytes, or None.
+    What an analysis wants to remember goes through `memo`; a Project never changes, so it never goes stale.
+    """
+
+    def __init__(self, files: Iterable[str], read: Reader, *, modules: Mapping[str, SourceModule] | None = None) -> None:
+        self.files = frozenset(files)
+        self._read = read
+        self._modules: dict[str, SourceModule | Unreadable | None] = dict(modules or {})
+        self._memo: dict[Hashable, object] = {}
+        self._containing: dict[bytes, tuple[str, ...]] = {}
+
+    @classmethod
+    def of(cls, sources: Mapping[str, bytes]) -> Project:
+        """A project held in memory: path -> bytes."""
+        return cls(sources, sources.get)
+
+    def with_overlay(self, new: Mapping[str, bytes]) -> Project:
+        """The same project with other bytes in some files; what is parsed of the others is kept, every memo is dropped."""
+        kept = {p: m for p, m in self._modules.items() if p not in new and isinstance(m, SourceModule)}
+        before = self._read
+        return Project(self.files | set(new), lambda path: new[path] if path in new else before(path), modules=kept)
+
+    def memo(self, key: Hashable, build: Callable[[], T]) -> T:
+        """What `build()` gives, computed once for this project. A cycle sees KeyError-free recursion: guard in `build`."""
+        if key not in self._memo:
+            self._memo[key] = build()
+        return self._memo[key]  # type: ignore[return-value]
+
+    def read(self, path: str) -> bytes | None:
+        return self._read(path)
+
+    def add(self, module: SourceModule) -> None:
+        """Hand over a module that is already parsed."""
+        self._modules[module.path] = module
+
+    def module(self, path: str) -> SourceModule | None:
+        """The parsed file, or None where it is missing or unreadable (`why_unreadable` says why)."""
+        if path not in self._modules:
+            data = self._read(path) if path in self.files else None
+            try:
+                self._modules[path] = SourceModule(path, data) if data is not None else None
+            except Unreadable as error:
+                self._modules[path] = error
+        found = self._modules[path]
+        return found if isinstance(found, SourceModule) else None
+
+    def why_unreadable(self, path: str) -> str:
+        found = self._modules.get(path)
+        return found.reason if isinstance(found, Unreadable) else ""
+
+    @property
+    def python_files(self) -> tuple[str, ...]:
+        return self.memo("python files", lambda: tuple(sorted(p for p in self.files if p.endswith(".py"))))
+
+    def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = (".py",)) -> tuple[str, ...]:
+        """The files whose bytes hold `word`, sorted. One pass over the repository for each new word."""
+        key = word + b"\0" + ",".join(kinds).encode()
+        if key not in self._containing:
+            paths = sorted(p for p in self.files if p.endswith(kinds))
+            self._containing[key] = tuple(p for p in paths if word in (self._read(p) or b""))
+        return self._containing[key]
+
+    def resolve(self, dotted: str, importer: str) -> Resolved | None:
+        """The project file that the dotted name (with leading dots if relative) leads to from the file `importer`.
+
+        The longest prefix that is a module or package wins. Absolute names are tried beside the importer (scripts import
+        their neighbours), then in each folder above it, then under `src/`.
+        """
+        return self.memo(("resolve", dotted, dirname(importer)), lambda: self._resolve(dotted, importer))
+
+    def _resolve(self, dotted: str, importer: str) -> Resolved | None:
+        level = len(dotted) - len(dotted.lstrip("."))
+        parts = tuple(p for p in dotted.lstrip(".").split(".") if p)
+        folder = dirname(importer)
+        if level:
+            base = normpath(join(folder, *[".."] * (level - 1))) if level > 1 else folder
+            return self._below("" if base == "." else base, parts, allow_base=True) if not base.startswith("..") else None
+        roots = [folder]
+        while folder:
+            folder = dirname(folder)
+            roots.append(folder)
+        for root in [*roots, "src"]:
+            if found := self._below(root, parts, allow_base=False):
+                return found
+        return None
+
+    def _below(self, base: str, parts: tuple[str, ...], *, allow_base: bool) -> Resolved | None:
+        for used in range(len(parts), -1 if allow_base else 0, -1):
+            stem = join(base, *parts[:used])
+            for path in (f"{stem}.py", join(stem, "__init__.py") if stem else "__init__.py"):
+                if path in self.files:
+                    return Resolved(path, parts[used:])
+        return None

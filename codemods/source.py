@@ -1,0 +1,375 @@
+"""One Python file as everybody here sees it: bytes, text, lines, syntax tree, one walk into buckets, imports, suppressions."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from codemods.findings import Span
+
+BOM = b"\xef\xbb\xbf"
+# PEP 263: a cookie stands in the first or second line.
+_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
+_SUPPRESSION = re.compile(r"#\s*ddpfix:\s*(ignore(?:-file)?)\s*(?:\[([^\]]*)\])?\s*(.*)")
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+N = TypeVar("N", bound=ast.AST)
+
+
+class Unreadable(Exception):
+    """A file that cannot be analysed. `reason` is one line for the user."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason = path, reason
+
+    def __reduce__(self) -> tuple[type[Unreadable], tuple[str, str]]:
+        return Unreadable, (self.path, self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """A `# ddpfix: ignore[...] reason` comment. No codes: it is not accepted as one. `whole_file` for ignore-file."""
+
+    line: int
+    codes: tuple[str, ...]
+    reason: str
+    whole_file: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """What a name was imported as: `module` (with its leading dots) and `name` in it, or "" for the module itself."""
+
+    module: str
+    name: str
+    node: ast.Import | ast.ImportFrom
+
+    @property
+    def dotted(self) -> str:
+        if not self.name:
+            return self.module
+        return self.module + self.name if self.module.endswith(".") else f"{self.module}.{self.name}"
+
+
+def _node_fields(cls: type[ast.AST]) -> tuple[str, ...]:
+    leaves = {"ctx", "id", "attr", "arg", "n", "s", "kind", "type_comment", "level", "lineno", "op", "ops", "is_async"}
+    return tuple(f for f in cls._fields if f not in leaves or (cls is ast.Attribute and f == "value"))
+
+
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
+def child_nodes(node: ast.AST) -> list[ast.AST]:
+    """The direct children in source order of their fields, without operators and contexts."""
+    cls = node.__class__
+    fields = _FIELDS.get(cls)
+    if fields is None:
+        fields = _FIELDS[cls] = _node_fields(cls)
+    out: list[ast.AST] = []
+    for name in fields:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            out += [v for v in value if isinstance(v, ast.AST)]
+        elif isinstance(value, ast.AST):
+            out.append(value)
+    return out
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node below and including `node`, parents first, in source order; iterative, so depth does not matter."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack += reversed(child_nodes(top))
+
+
+def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """Like `walk`, but does not enter functions, lambdas and classes below `node`."""
+    stack = list(reversed(child_nodes(node)))
+    while stack:
+        top = stack.pop()
+        yield top
+        if not isinstance(top, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            stack += reversed(child_nodes(top))
+
+
+def decode(path: str, data: bytes) -> tuple[str, str, bytes]:
+    """(text, encoding, byte order mark) of a source file, line endings kept. Raises Unreadable."""
+    mark = BOM if data.startswith(BOM) else b""
+    encoding = "utf-8"
+    if b"coding" in data[:400]:
+        for line in data[len(mark) :].split(b"\n", 2)[:2]:
+            if cookie := _COOKIE.match(line):
+                encoding = cookie.group(1).decode("ascii")
+                break
+            if line.strip() and not line.lstrip().startswith(b"#"):
+                break
+    try:
+        text = data[len(mark) :].decode(encoding)
+        if text.encode(encoding) != data[len(mark) :]:
+            raise Unreadable(path, f"its bytes are not what {encoding} would write, so they could not be kept")
+    except LookupError:
+        raise Unreadable(path, f"unknown encoding {encoding!r} in its coding line") from None
+    except UnicodeError as error:
+        raise Unreadable(path, f"not {encoding}: {error.__class__.__name__}") from None
+    return text, encoding, mark
+
+
+_NEWER = (
+    (re.compile(r"^[ \t]*type[ \t]+\w+[ \t]*(\[[^\]]*\])?[ \t]*=", re.M), "3.12 (type statement)"),
+    (re.compile(r"^[ \t]*(async[ \t]+def|def|class)[ \t]+\w+[ \t]*\[", re.M), "3.12 (type parameters)"),
+    (re.compile(r"\bt[\"']"), "3.14 (template strings)"),
+    (re.compile(r"^[ \t]*except[ \t]+\w+[ \t]*,[ \t]*\w+[ \t]*:", re.M), "3.14 (except without parentheses), or Python 2"),
+)
+
+
+def _syntax_reason(text: str, error: SyntaxError) -> str:
+    import sys
+
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    where = f"line {error.lineno}: {error.msg}"
+    if re.search(r"^[ \t]*print[ \t]+[\"'\w]", text, re.M) or (error.msg or "").startswith("Missing parentheses in call"):
+        return f"{where}; it looks like Python 2"
+    for pattern, version in _NEWER:
+        if pattern.search(text) and not running >= version[:4]:
+            return f"{where}; it may need Python {version}, this is Python {running}"
+    if (error.msg or "").startswith("f-string"):
+        return f"{where}; it may need Python 3.12 (nested quotes in f-strings), this is Python {running}"
+    return f"{where} (read with Python {running})"
+
+
+def parse_text(path: str, text: str) -> ast.Module:
+    """The syntax tree of `text`. Raises Unreadable where the running Python cannot read it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        raise Unreadable(path, _syntax_reason(text, error)) from None
+    except ValueError as error:
+        raise Unreadable(path, str(error)) from None
+    except (RecursionError, MemoryError):
+        raise Unreadable(path, "an expression is nested too deeply for Python's own parser") from None
+
+
+class SourceModule:
+    """A parsed Python file.
+
+    path: relative to the project's root, posix. data: the bytes as they are. Raises Unreadable when they cannot be read.
+    Nodes are those of the standard library's `ast`; `span` turns their byte columns into characters.
+    """
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path, self.data = path, data
+        self.text, self.encoding, self.mark = decode(path, data)
+        self.tree = parse_text(path, self.text)
+        self._ascii = self.text.isascii()
+        self._index()
+
+    def __repr__(self) -> str:
+        return f"SourceModule({self.path!r})"
+
+    def _index(self) -> None:
+        self._parents: dict[ast.AST, ast.AST] = {}
+        self._buckets: dict[type[ast.AST], list[ast.AST]] = {}
+        parents, buckets = self._parents, self._buckets
+        stack: list[ast.AST] = [self.tree]
+        while stack:
+            node = stack.pop()
+            cls = node.__class__
+            if cls in buckets:
+                buckets[cls].append(node)
+            else:
+                buckets[cls] = [node]
+            children = child_nodes(node)
+            for child in children:
+                parents[child] = node
+            children.reverse()
+            stack += children
+
+    def nodes(self, cls: type[N]) -> list[N]:
+        """All nodes of exactly this class, in source order."""
+        return self._buckets.get(cls, [])  # type: ignore[return-value]
+
+    def buckets(self) -> Iterator[tuple[type[ast.AST], list[ast.AST]]]:
+        """Every class of node that occurs, with its nodes in source order."""
+        return iter(self._buckets.items())
+
+    @cached_property
+    def functions(self) -> list[FunctionNode]:
+        found: list[FunctionNode] = [*self.nodes(ast.FunctionDef), *self.nodes(ast.AsyncFunctionDef)]
+        return sorted(found, key=lambda f: (f.lineno, f.col_offset))
+
+    @cached_property
+    def _calls(self) -> dict[str, list[ast.Call]]:
+        out: dict[str, list[ast.Call]] = {}
+        for call in self.nodes(ast.Call):
+            func = call.func
+            name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+            out.setdefault(name, []).append(call)
+        return out
+
+    def calls_named(self, *names: str) -> list[ast.Call]:
+        """Calls whose function's last name is one of `names`: `log` finds `self.log(...)` and `log(...)`."""
+        found = [call for name in names for call in self._calls.get(name, ())]
+        return found if len(names) == 1 else sorted(found, key=lambda c: (c.lineno, c.col_offset))
+
+    # Relations
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self._parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """From the parent outward to the module."""
+        up = self._parents.get(node)
+        while up is not None:
+            yield up
+            up = self._parents.get(up)
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that holds `node`, or `node` itself."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next(up for up in self.ancestors(node) if isinstance(up, ast.stmt))
+
+    def function_of(self, node: ast.AST) -> FunctionNode | None:
+        """The innermost `def` round `node`, not `node` itself. A lambda is passed over."""
+        for up in self.ancestors(node):
+            if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return up
+        return None
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class round `node`, not `node` itself."""
+        return next((up for up in self.ancestors(node) if isinstance(up, ast.ClassDef)), None)
+
+    def method_of(self, node: ast.AST) -> tuple[ast.ClassDef, FunctionNode] | None:
+        """The class and the method (a direct child of the class) that `node` stands in, nested functions included."""
+        below: ast.AST = node
+        for up in self.ancestors(node):
+            if isinstance(up, ast.ClassDef) and isinstance(below, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return up, below
+            below = up
+        return None
+
+    def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statement list that `statement` is an element of."""
+        owner = self._parents[statement]
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(owner, name, None)
+            if isinstance(block, list) and any(s is statement for s in block):
+                return block
+        raise ValueError(f"{type(owner).__name__} holds no such statement")
+
+    def blocks(self) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
+        """Each compound statement with each statement list it owns."""
+        for cls, nodes in self._buckets.items():
+            if issubclass(cls, ast.stmt):
+                for node in nodes:
+                    for name in ("body", "orelse", "finalbody"):
+                        block = getattr(node, name, None)
+                        if isinstance(block, list) and block:
+                            yield node, block  # type: ignore[misc]
+
+    def symbol(self, node: ast.AST) -> str:
+        """The dotted name of the class and function round `node` (or of `node`), "" at module level."""
+        named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        chain = [node, *self.ancestors(node)]
+        return ".".join(reversed([n.name for n in chain if isinstance(n, named)]))
+
+    # Text
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Lines with their ends, broken as Python breaks them: at \\n, \\r\\n and \\r only."""
+        return io.StringIO(self.text, newline="").readlines()
+
+    def _characters(self, line: int, byte_column: int) -> int:
+        if self._ascii:
+            return byte_column
+        return len(self.lines[line - 1].encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "surrogatepass"))
+
+    def span(self, node: ast.AST) -> Span:
+        """Where `node` stands. Parentheses round an expression are not part of it; nor are decorators of a `def`."""
+        line, end = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        return Span(
+            line,
+            self._characters(line, node.col_offset),  # type: ignore[attr-defined]
+            end,
+            self._characters(end, node.end_col_offset),  # type: ignore[attr-defined]
+        )
+
+    def text_at(self, span: Span) -> str:
+        lines = self.lines[span.line - 1 : span.end_line]
+        if not lines:
+            return ""
+        if len(lines) == 1:
+            return lines[0][span.column : span.end_column]
+        return "".join([lines[0][span.column :], *lines[1:-1], lines[-1][: span.end_column]])
+
+    def text_of(self, node: ast.AST) -> str:
+        return self.text_at(self.span(node))
+
+    def is_whole(self, statement: ast.stmt) -> bool:
+        """True if the statement shares its first and last line with nothing but a comment, and is no `elif`."""
+        span = self.span(statement)
+        head = self.lines[span.line - 1][: span.column]
+        tail = self.lines[span.end_line - 1][span.end_column :].strip()
+        if head.strip() or (tail and not tail.startswith("#")):
+            return False
+        return not (isinstance(statement, ast.If) and self.text_at(span).startswith("elif"))
+
+    # Imports
+
+    @cached_property
+    def imports(self) -> dict[str, list[Import]]:
+        """Bound name -> what it was imported as; several where a `try` or an `if` offers several."""
+        out: dict[str, list[Import]] = {}
+        for node in self.nodes(ast.Import):
+            for alias in node.names:
+                if alias.asname:
+                    out.setdefault(alias.asname, []).append(Import(alias.name, "", node))
+                else:
+                    root = alias.name.partition(".")[0]
+                    out.setdefault(root, []).append(Import(root, "", node))
+        for source in self.nodes(ast.ImportFrom):
+            module = "." * source.level + (source.module or "")
+            for alias in source.names:
+                out.setdefault(alias.asname or alias.name, []).append(Import(module, alias.name, source))
+        return out
+
+    @cached_property
+    def imported_modules(self) -> frozenset[str]:
+        """Every module that any import statement names, relative ones with their dots."""
+        plain = {a.name for node in self.nodes(ast.Import) for a in node.names}
+        return frozenset(plain | {"." * n.level + (n.module or "") for n in self.nodes(ast.ImportFrom)})
+
+    # Suppressions
+
+    @cached_property
+    def suppressions(self) -> Sequence[Suppression]:
+        """The `# ddpfix: ignore[...]` comments; tokenised only where the word occurs."""
+        if "ddpfix:" not in self.text:
+            return ()
+        import tokenize
+
+        found = []
+        try:
+            for token in tokenize.generate_tokens(io.StringIO(self.text, newline="").readline):
+                if token.type == tokenize.COMMENT and (match := _SUPPRESSION.search(token.string)):
+                    kind, codes, reason = match.groups()
+                    names = tuple(c.strip() for c in (codes or "").split(",") if c.strip())
+                    span = Span(*token.start, *token.end)
+                    found.append(Suppression(token.start[0], names, reason.strip(), kind == "ignore-file", span))
+        except tokenize.TokenError:  # the tree was read, so only an odd ending is left
+            pass
+        return tuple(found)
