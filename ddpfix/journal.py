@@ -86,8 +86,9 @@ def record(folder: Path, run: Run) -> None:
 
 
 def forget(folder: Path, run_id: str) -> None:
-    """Take a run and its saved originals out of the journal; nothing where it is not there."""
-    (folder / f"{run_id}.json").unlink(missing_ok=True)
+    """Take a run and its saved originals out of the journal, as far as they are there and can be removed."""
+    with contextlib.suppress(OSError):
+        (folder / f"{run_id}.json").unlink(missing_ok=True)
     shutil.rmtree(folder / run_id, ignore_errors=True)
 
 
@@ -117,7 +118,7 @@ def shown(path: str) -> str:
 
 def named(paths: Iterable[str], limit: int = 8) -> str:
     """Paths as part of a sentence, with the number of those left out."""
-    names = [shown(path) for path in paths]
+    names = sorted(shown(path) for path in paths)
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + rest
 
@@ -131,7 +132,7 @@ def write_in_place(root: Path, files: Mapping[str, bytes], *, run_id: str, state
     check_run_id(run_id)
     root = root.resolve()
     targets = {path: _plain_file(root, path) for path in sorted(files)}
-    if run_id in {run.run_id for run in runs(state_dir)}:
+    if (state_dir / run_id).exists() or (state_dir / f"{run_id}.json").exists():
         raise GitRefusal(f"nothing was written to {root}", f"the run {run_id} exists already", "use a new run id")
     try:
         saved = _save(targets, files, state_dir / run_id)
