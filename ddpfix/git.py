@@ -251,6 +251,8 @@ def check_switch(snapshot: Snapshot, paths: Iterable[str]) -> None:
         raise _bare(snapshot.root)
     if snapshot.operation:
         raise _under_way(snapshot.operation)
+    if conflicts := [path for path, status in snapshot.dirty.items() if "U" in status or status in ("AA", "DD")]:
+        raise GitRefusal("files have unresolved conflicts", named(conflicts), "resolve them first, or use --no-switch")
     wanted = sorted(set(paths))
     instead = "commit or stash them, or use --include-dirty (fix them where they stand) or --no-switch (branch only)"
     if dirty := [path for path in wanted if path in snapshot.dirty]:
@@ -321,7 +323,7 @@ def switch_to(root: Path, branch: str, *, run_id: str) -> str | None:
     if now.head_ref == f"refs/heads/{branch}":
         return None
     with _repository(root) as git:
-        backup = _back_up(git, run_id)
+        backup = _back_up(git, now, run_id)
         _switch(git, branch, backup=backup)
     return backup
 
@@ -674,10 +676,16 @@ def _message(text: str, run_id: str) -> str:
 def _identity(git: _Git) -> tuple[dict[str, str], str | None]:
     """Variables that name an author where git would have to guess one, and the note that says so."""
     name, email = FALLBACK_IDENTITY
+    # `user.useConfigOnly` keeps git from guessing out of the host and login names, but also from reading $EMAIL.
+    given = os.environ.get("EMAIL", "")
     missing = [
         role
         for role in ("AUTHOR", "COMMITTER")
-        if git.run("-c", "user.useConfigOnly=true", "var", f"GIT_{role}_IDENT", check=False).status
+        if git.run(
+            *("-c", "user.useConfigOnly=true", "var", f"GIT_{role}_IDENT"),
+            env={f"GIT_{role}_EMAIL": given} if given else None,
+            check=False,
+        ).status
     ]
     env = {f"GIT_{role}_{key}": value for role in missing for key, value in (("NAME", name), ("EMAIL", email))}
     note = f"git has no user.name and user.email here, so the commits are by {name} <{email}>" if missing else None
@@ -788,13 +796,16 @@ def _subjects(git: _Git, commits: Sequence[str]) -> tuple[tuple[str, str], ...]:
 # --- switching and taking back ---
 
 
-def _back_up(git: _Git, run_id: str) -> str | None:
+def _back_up(git: _Git, snapshot: Snapshot, run_id: str) -> str | None:
     """Uncommitted tracked work as a commit under a ref of ours; through a copy of the index, which it refreshes."""
     with tempfile.TemporaryDirectory(prefix="ddpfix-") as folder:
         copy = Path(folder, "index")
         with suppress(FileNotFoundError):
             copy.write_bytes((git.folder / "index").read_bytes())
         env = {"GIT_INDEX_FILE": str(copy), **_identity(git)[0]}
+        # What `git add -N` announced must be added for `git stash create` to take it.
+        announced = b"".join(os.fsencode(path) + b"\0" for path, status in snapshot.dirty.items() if status == " A")
+        git.run("update-index", "--add", "--remove", "-z", "--stdin", data=announced, env=env)
         stash = git.text("stash", "create", f"before ddpfix {run_id}", env=env)
     if not stash:
         return None

@@ -15,6 +15,7 @@ import pytest
 from ddpfix import git as dgit
 from ddpfix import journal
 from ddpfix.git import GitRefusal, Snapshot, Step
+from tests.gitrepos import blob, everything, make, own_settings, put, sh, start_merge, visible
 
 BRANCH = "ddpfix/fixes"
 SUMMARY = "DDPFIX_SUMMARY.md"
@@ -22,83 +23,7 @@ SUMMARY = "DDPFIX_SUMMARY.md"
 
 @pytest.fixture(autouse=True)
 def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    for name, value in {
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "HOME": str(tmp_path / "home"),
-        "XDG_CONFIG_HOME": str(tmp_path / "home"),
-        "GIT_AUTHOR_NAME": "Ada",
-        "GIT_AUTHOR_EMAIL": "ada@example.test",
-        "GIT_COMMITTER_NAME": "Ada",
-        "GIT_COMMITTER_EMAIL": "ada@example.test",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("EMAIL", raising=False)
-
-
-def sh(repo: Path, *arguments: str, ok: bool = True) -> str:
-    done = subprocess.run(["git", "-C", str(repo), *arguments], capture_output=True, check=False)
-    assert not ok or done.returncode == 0, done.stderr.decode()
-    return os.fsdecode(done.stdout).rstrip("\n")
-
-
-def blob(repo: Path, name: str) -> bytes:
-    return subprocess.run(["git", "-C", str(repo), "cat-file", "blob", name], capture_output=True, check=True).stdout
-
-
-def make(
-    folder: Path, files: dict[str, bytes] | None = None, config: dict[str, str] | None = None, *, name: str = "repo"
-) -> Path:
-    repo = folder / name
-    repo.mkdir()
-    sh(repo, "init", "-q", "-b", "main")
-    for key, value in (config or {}).items():
-        sh(repo, "config", key, value)
-    put(repo, files or {"a.py": b"x = 1\n", "pkg/b.py": b"y = 1\n", "README.md": b"hi\n"})
-    sh(repo, "add", "-A")
-    sh(repo, "commit", "-qm", "first")
-    return repo
-
-
-def put(repo: Path, files: dict[str, bytes]) -> None:
-    for name, content in files.items():
-        (repo / name).parent.mkdir(parents=True, exist_ok=True)
-        (repo / name).write_bytes(content)
-
-
-def everything(repo: Path, *, ours: tuple[str, ...] = ("ddpfix",)) -> dict[str, object]:
-    """Every byte, mode and time of the work tree and of .git, but for new objects and what belongs to ddpfix."""
-    seen: dict[str, object] = {}
-    for path in sorted(repo.rglob("*")):
-        name = path.relative_to(repo).as_posix()
-        if name.startswith(".git/objects") or (name.startswith(".git/") and any(f"/{own}" in name for own in ours)):
-            continue
-        if path.is_symlink():
-            seen[name] = os.readlink(path)
-        elif path.is_file():
-            # Reading a split index already renews the time of its shared part: git's own way of keeping it.
-            time = None if name.startswith(".git/sharedindex") else path.stat().st_mtime_ns
-            seen[name] = (path.read_bytes(), path.stat().st_mode, time)
-    return seen
-
-
-def visible(repo: Path) -> dict[str, object]:
-    """What a user would call the state: where HEAD is, the branches, the files, what is staged, the stash."""
-    files = {
-        path.relative_to(repo).as_posix(): (path.read_bytes(), path.stat().st_mode)
-        for path in sorted(repo.rglob("*"))
-        if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(repo).parts
-    }
-    return {
-        "head": (repo / ".git/HEAD").read_text() if (repo / ".git").is_dir() else sh(repo, "rev-parse", "HEAD"),
-        "refs": sh(repo, "for-each-ref"),
-        "files": files,
-        "status": sh(repo, "status", "--porcelain"),
-        "staged": sh(repo, "diff", "--cached"),
-        "stash": sh(repo, "stash", "list"),
-    }
+    own_settings(monkeypatch, tmp_path / "home")
 
 
 def fixes(now: Snapshot) -> list[Step]:
@@ -112,16 +37,6 @@ def fixes(now: Snapshot) -> list[Step]:
 def go(repo: Path, run_id: str = "run1", *, branch: str = BRANCH, **options: bool) -> dgit.Committed:
     now = dgit.snapshot(repo)
     return dgit.commit_steps(now, fixes(now), branch=branch, run_id=run_id, **options)
-
-
-def start_merge(repo: Path) -> None:
-    sh(repo, "switch", "-qc", "other")
-    put(repo, {"README.md": b"other\n"})
-    sh(repo, "commit", "-qam", "other")
-    sh(repo, "switch", "-q", "main")
-    put(repo, {"README.md": b"main\n"})
-    sh(repo, "commit", "-qam", "main")
-    sh(repo, "merge", "-q", "other", ok=False)
 
 
 # --- what a snapshot says ---
@@ -275,6 +190,30 @@ def test_sparse_checkout_keeps_the_files_that_are_not_laid_out(tmp_path: Path) -
     assert (repo / "pkg/b.py").read_bytes() == b"y = 2\n"
     assert not (repo / "far").exists()
     assert sh(repo, "status", "--porcelain") == ""
+
+
+def test_repository_with_sha256_ids(tmp_path: Path) -> None:
+    if subprocess.run(["git", "init", "-q", "--object-format=sha256", tmp_path / "x"], check=False).returncode:
+        pytest.skip("this git has no SHA-256 repositories")
+    repo = tmp_path / "x"
+    put(repo, {"a.py": b"x = 1\n"})
+    sh(repo, "add", "-A")
+    sh(repo, "commit", "-qm", "first")
+    go(repo)
+    dgit.switch_to(repo, BRANCH, run_id="run1")
+    assert (repo / "a.py").read_bytes() == b"x = 2\n"
+    dgit.undo(repo)
+    assert (repo / "a.py").read_bytes() == b"x = 1\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_repository_of_somebody_else_is_refused_with_git_s_own_advice(tmp_path: Path) -> None:
+    repo = make(tmp_path)
+    for path in (repo, repo / ".git"):
+        os.chown(path, 12345, 12345)
+    with pytest.raises(GitRefusal, match="does not trust this repository") as refused:
+        dgit.find_root(repo)
+    assert refused.value.todo == f"git config --global --add safe.directory {repo}"
 
 
 def test_sparse_index_index_v4_and_split_index(tmp_path: Path) -> None:
@@ -456,7 +395,13 @@ def test_without_an_identity_the_commits_are_by_ddpfix_and_that_is_told(
     assert "user.name" in made.identity_note
     assert dgit.switch_to(repo, BRANCH, run_id="run1") == "refs/ddpfix/backup/run1"
     dgit.undo(repo)
+    monkeypatch.setenv("EMAIL", "ada@elsewhere.test")
+    assert go(repo).identity_note is not None
+    dgit.undo(repo)
     sh(repo, "config", "user.name", "Grace")
+    assert go(repo).identity_note is None
+    assert sh(repo, "log", "-1", "--format=%an <%ae>", BRANCH) == "Grace <ada@elsewhere.test>"
+    dgit.undo(repo)
     sh(repo, "config", "user.email", "grace@example.test")
     assert go(repo).identity_note is None
     assert sh(repo, "log", "-1", "--format=%an %cn", BRANCH) == "Grace Grace"
@@ -639,6 +584,35 @@ def test_a_second_run_with_the_same_result_keeps_the_commits(tmp_path: Path) -> 
     assert dgit.undo(repo).back_to == "feature"
 
 
+def test_a_branch_fetched_from_elsewhere_is_kept_or_replaced_and_can_be_undone(tmp_path: Path) -> None:
+    repo = make(tmp_path)
+    first = go(repo)
+    sh(tmp_path, "clone", "-q", str(repo), "clone")
+    clone = tmp_path / "clone"
+    sh(clone, "branch", "-q", "--no-track", BRANCH, f"origin/{BRANCH}")
+    again = go(clone, "run2")
+    assert (again.kept, again.commits, again.run_id) == (True, first.commits, "run2")
+    now = dgit.snapshot(clone)
+    other = dgit.commit_steps(now, [Step("x", {"a.py": b"x = 3\n"})], branch=BRANCH, run_id="run3")
+    assert (other.kept, other.previous) == (False, first.commits[-1][0])
+    assert [dgit.undo(clone).run_id, dgit.undo(clone).run_id] == ["run3", "run2"]
+    assert sh(clone, "branch", "--list", "ddpfix/*") == ""
+
+
+def test_our_branch_under_a_rebase_is_left_alone(tmp_path: Path) -> None:
+    repo = make(tmp_path)
+    go(repo)
+    put(repo, {"a.py": b"x = 5\n"})
+    sh(repo, "commit", "-qam", "In the way")
+    sh(repo, "rebase", "main", BRANCH, ok=False)
+    before = everything(repo, ours=("none",))
+    with pytest.raises(GitRefusal, match=f"checked out in {repo}"):
+        go(repo, "run2")
+    with pytest.raises(GitRefusal, match=f"checked out in {repo}"):
+        dgit.undo(repo)
+    assert everything(repo, ours=("none",)) == before
+
+
 def test_a_second_run_replaces_and_undo_goes_back_one_by_one(tmp_path: Path) -> None:
     repo = make(tmp_path)
     clean = everything(repo)
@@ -667,10 +641,10 @@ def test_our_branch_from_another_base_is_still_ours(tmp_path: Path) -> None:
     sh(repo, "commit", "-qam", "feature")
     go(repo)
     sh(repo, "switch", "-q", "main")
-    assert not go(repo, "run2").kept
+    assert go(repo, "run2").previous
+    dgit.undo(repo)
     shutil.rmtree(repo / ".git/ddpfix")
-    sh(repo, "switch", "-q", "feature")
-    assert not go(repo, "run3").kept
+    assert go(repo, "run3").previous
 
 
 def test_a_branch_that_moves_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -719,6 +693,19 @@ def test_no_backup_where_there_is_nothing_to_back_up(tmp_path: Path) -> None:
     assert dgit.switch_to(repo, BRANCH, run_id="run1") is None
 
 
+def test_a_file_announced_with_add_n_comes_along_and_is_backed_up(tmp_path: Path) -> None:
+    repo = make(tmp_path)
+    put(repo, {"new.py": b"announced\n", "README.md": b"mine\n"})
+    sh(repo, "add", "-N", "new.py")
+    before = visible(repo)
+    go(repo)
+    assert dgit.switch_to(repo, BRANCH, run_id="run1") == "refs/ddpfix/backup/run1"
+    assert (repo / "new.py").read_bytes() == blob(repo, "refs/ddpfix/backup/run1:new.py") == b"announced\n"
+    assert sh(repo, "status", "--porcelain").splitlines() == [" M README.md", " A new.py"]
+    dgit.undo(repo)
+    assert visible(repo) == before
+
+
 def test_dirty_files_that_a_fix_would_touch_are_named_and_nothing_moves(tmp_path: Path) -> None:
     repo = make(tmp_path)
     put(repo, {"a.py": b"x = 1\nmine\n", "pkg/b.py": b"staged\n"})
@@ -757,7 +744,7 @@ def test_conflicts_without_a_merge_refuse_the_switch(tmp_path: Path) -> None:
     sh(repo, "stash", "pop", ok=False)
     go(repo)
     before = everything(repo)
-    with pytest.raises(GitRefusal):
+    with pytest.raises(GitRefusal, match=r"unresolved conflicts: README\.md; "):
         dgit.switch_to(repo, BRANCH, run_id="run1")
     assert everything(repo) == before
 
@@ -926,6 +913,21 @@ def test_in_place_writes_all_files_or_none(tmp_path: Path, plain: Path) -> None:
     assert contents(plain) == before
     assert list(state.iterdir()) == []
     assert not list(plain.rglob(".ddpfix-*"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files there")
+def test_in_place_a_full_disk_leaves_everything_as_it_was(tmp_path: Path, plain: Path) -> None:
+    import resource
+
+    before, limits = contents(plain), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        with pytest.raises(GitRefusal, match="every file is as it was"):
+            dgit.write_in_place(plain, {**NEW, "c.py": b"#" * (2 << 20)}, run_id="run1", state_dir=tmp_path / "state")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert contents(plain) == before
+    assert list((tmp_path / "state").iterdir()) == []
 
 
 def test_in_place_state_that_cannot_be_made_leaves_the_files_alone(tmp_path: Path, plain: Path) -> None:
