@@ -1,0 +1,97 @@
+"""The framework versions that the project pins, with the file and line that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from posixpath import basename, dirname
+
+from codemods.analysis.requirement_files import LOCK_FILES, normalized, read_pins, reader_of
+from codemods.analysis.version_pins import Pin, Version
+from codemods.project import Project
+
+__all__ = [
+    "Pin", "Version", "accelerate_pin", "lightning_pin", "pin_of", "pins", "torch_pin", "transformers_pin",
+]  # fmt: skip
+
+LIGHTNING_PACKAGES = ("pytorch-lightning", "lightning")
+# A pin for building the documentation says nothing of how the code is run.
+_NOT_RUN = ("docs", "doc", ".github", "third_party", "node_modules", "site-packages")
+
+
+def pins(project: Project, package: str) -> tuple[Pin, ...]:
+    """Every pin of the package in the project, files nearer the root first."""
+    return _all_pins(project).get(normalized(package), ())
+
+
+def lightning_pin(project: Project, *, near: str = "") -> Pin | None:
+    """The pin of pytorch-lightning or lightning, whichever the project pins."""
+    return pin_of(project, *LIGHTNING_PACKAGES, near=near)
+
+
+def transformers_pin(project: Project, *, near: str = "") -> Pin | None:
+    return pin_of(project, "transformers", near=near)
+
+
+def torch_pin(project: Project, *, near: str = "") -> Pin | None:
+    return pin_of(project, "torch", near=near)
+
+
+def accelerate_pin(project: Project, *, near: str = "") -> Pin | None:
+    return pin_of(project, "accelerate", near=near)
+
+
+def pin_of(project: Project, *packages: str, near: str = "") -> Pin | None:
+    """The one pin that counts for the file `near` (or the whole project), None where no file names a package.
+
+    The pins of the nearest folder above `near` count; there a lock file wins over ranges, and where several files (or
+    both packages) disagree the pin allows what any of them allows, so that "surely" stays true in each environment.
+    """
+    key = ("pin", packages, dirname(near))
+    return project.memo(key, lambda: _pin_of(project, packages, dirname(near)))
+
+
+def _pin_of(project: Project, packages: tuple[str, ...], folder: str) -> Pin | None:
+    found = [pin for package in packages for pin in pins(project, package)]
+    while True:
+        here = [pin for pin in found if _home(pin.path) == folder]
+        if here:
+            return _joined(here)
+        if not folder:
+            return _joined(found)
+        folder = dirname(folder)
+
+
+def _home(path: str) -> str:
+    """The folder a pin speaks for: `requirements/gpu.txt` speaks for the folder above."""
+    folder = dirname(path)
+    return dirname(folder) if basename(folder) in ("requirements", "envs", "environments", "conda") else folder
+
+
+def _joined(found: list[Pin]) -> Pin | None:
+    locked = [pin for pin in found if basename(pin.path).lower() in LOCK_FILES]
+    bound = locked or [pin for pin in found if pin.minimum or pin.below] or found
+    if not bound:
+        return None
+    first = bound[0]
+    ranges = {(pin.minimum, pin.below) for pin in bound}
+    if len(ranges) == 1:
+        return first
+    specs = " || ".join(dict.fromkeys(pin.spec for pin in bound))
+    return Pin(first.package, specs, first.path, first.line)
+
+
+def _all_pins(project: Project) -> dict[str, tuple[Pin, ...]]:
+    return project.memo("version pins", lambda: _read_all(project))
+
+
+def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:
+    out: dict[str, list[Pin]] = {}
+    for path in _pinning_files(project.files):
+        for pin in read_pins(path, project.read(path) or b""):
+            out.setdefault(pin.package, []).append(pin)
+    return {package: tuple(found) for package, found in out.items()}
+
+
+def _pinning_files(files: Iterable[str]) -> list[str]:
+    named = [path for path in files if reader_of(path) and not any(part in _NOT_RUN for part in path.split("/")[:-1])]
+    return sorted(named, key=lambda path: (path.count("/"), path))

@@ -1,0 +1,183 @@
+"""The files that pin dependencies (requirements, pyproject, setup, conda, lock files) -> every pin with its line."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatch
+from posixpath import basename
+
+from codemods.analysis.version_pins import Pin
+
+_REQUIREMENT = re.compile(
+    r"^\s*(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?"
+    r"\s*(?P<spec>(?:\(?\s*[<>=!~^]=?=?[^;#@()]*\)?)|@[^;#]*)?\s*(?:[;#].*)?$"
+)
+_LOCKED = re.compile(r'^\[\[packages?\]\]\s*\nname = "([^"]+)"\s*\nversion = "([^"]+)"', re.M)
+_CONDA = re.compile(
+    r"^\s*-\s*[\"']?(?:[\w./-]+::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*([<>=!~|][^\"'#]*)?[\"']?\s*(?:#.*)?$"
+)
+
+LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+# conda calls two packages by names that pip does not use for them
+_CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
+
+
+def normalized(name: str) -> str:
+    """The name as PEP 503 compares it: `PyTorch_Lightning` is `pytorch-lightning`."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def reader_of(path: str) -> Callable[[str, str], Iterator[Pin]] | None:
+    """The function that reads the pins of a file of this name, or None where such a file pins nothing."""
+    name = basename(path).lower()
+    if name in LOCK_FILES:
+        return _lock
+    if name in ("pyproject.toml", "pipfile"):
+        return _toml
+    if name == "setup.py":
+        return _setup_py
+    if name == "setup.cfg":
+        return _setup_cfg
+    if fnmatch(name, "*requirement*.txt") or fnmatch(name, "*requirement*.in") or fnmatch(name, "constraints*.txt"):
+        return _requirements
+    if name.endswith(".txt") and "requirements/" in path:
+        return _requirements
+    if name.endswith((".yml", ".yaml")) and ("env" in name or "conda" in name):
+        return _conda
+    return None
+
+
+def read_pins(path: str, data: bytes) -> tuple[Pin, ...]:
+    """Every pin of one file; nothing where it cannot be read."""
+    reader = reader_of(path)
+    if reader is None:
+        return ()
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"  # PowerShell's `pip freeze >`
+    text = data.decode(encoding, "replace").replace("\r\n", "\n")
+    return tuple(reader(path, text))
+
+
+def requirement(text: str, path: str, line: int) -> Pin | None:
+    """The pin that a line in pip's spelling makes: `name[extra] >=1,<2 ; marker`."""
+    match = _REQUIREMENT.match(text)
+    if match is None:
+        return None
+    spec = " ".join((match["spec"] or "").strip().strip("()").split())
+    return Pin(normalized(match["name"]), spec, path, line)
+
+
+def _requirements(path: str, text: str) -> Iterator[Pin]:
+    for number, line in enumerate(text.split("\n"), 1):
+        bare = re.split(r"\s--?\w|\\$", line)[0]  # per-requirement options and continuation lines
+        if not line.lstrip().startswith(("#", "-")) and (pin := requirement(bare, path, number)):
+            yield pin
+
+
+def _lock(path: str, text: str) -> Iterator[Pin]:
+    for match in _LOCKED.finditer(text):
+        line = text.count("\n", 0, match.start(2)) + 1
+        yield Pin(normalized(match[1]), f"=={match[2]}", path, line)
+
+
+def _conda(path: str, text: str) -> Iterator[Pin]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if match := _CONDA.match(line):
+            name, spec = normalized(match[1]), (match[2] or "").strip()
+            if re.match(r"=[^=]", spec):
+                spec = "=" + spec[1:].partition("=")[0]  # a build string may follow
+            yield Pin(_CONDA_NAMES.get(name, name), spec, path, number)
+
+
+def _setup_cfg(path: str, text: str) -> Iterator[Pin]:
+    in_options = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("["):
+            in_options = line.startswith("[options")
+        elif in_options:
+            value = line.strip() if line[:1].isspace() else line.partition("=")[2].strip()
+            is_list = line[:1].isspace() or re.match(r"install_requires\s*=", line)
+            if value and is_list and not value.startswith("#") and (pin := requirement(value, path, number)):
+                yield pin
+
+
+def _setup_py(path: str, text: str) -> Iterator[Pin]:
+    """Strings that read like requirements: with a comparison anywhere, bare names only as elements of a list."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    listed = {id(e) for n in ast.walk(tree) if isinstance(n, (ast.List, ast.Tuple)) for e in n.elts}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+            pin = requirement(node.value, path, node.lineno)
+            if pin is not None and (pin.spec or id(node) in listed):
+                yield pin
+
+
+# TOML
+
+
+def _toml(path: str, text: str) -> Iterator[Pin]:
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    lines = text.split("\n")
+    project = _table(tree, "project")
+    groups = [project.get("dependencies"), *_table(project, "optional-dependencies").values()]
+    groups += _table(tree, "dependency-groups").values()
+    tool = _table(tree, "tool")
+    for name in ("uv", "pdm"):
+        more = _table(tool, name).get("dev-dependencies")
+        groups += more.values() if isinstance(more, dict) else [more]
+    for group in groups:
+        for item in group if isinstance(group, list) else ():
+            if isinstance(item, str) and (pin := requirement(item, path, _line_with(lines, item))):
+                yield pin
+    for table in _name_tables(tree, tool):
+        for name, value in table.items():
+            if (spec := _spec_of(value)) is not None and name != "python":
+                yield Pin(normalized(name), spec, path, _line_of_key(lines, name))
+
+
+def _name_tables(tree: Mapping[str, object], tool: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """Tables of `name = "spec"`: Poetry's, pixi's, Pipenv's."""
+    poetry, pixi = _table(tool, "poetry"), _table(tool, "pixi")
+    yield _table(poetry, "dependencies")
+    yield _table(poetry, "dev-dependencies")
+    for group in _table(poetry, "group").values():
+        if isinstance(group, dict):
+            yield _table(group, "dependencies")
+    yield _table(pixi, "dependencies")
+    yield _table(pixi, "pypi-dependencies")
+    yield _table(tree, "packages")
+
+
+def _table(tree: Mapping[str, object], name: str) -> Mapping[str, object]:
+    found = tree.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _spec_of(value: object) -> str | None:
+    """The specifier of a Poetry entry, "" for one that names a source instead of a version."""
+    if isinstance(value, str):
+        return "" if value == "*" else value
+    if isinstance(value, dict):
+        return _spec_of(value.get("version", ""))
+    if isinstance(value, list):
+        return " || ".join(spec for item in value if (spec := _spec_of(item)) is not None)
+    return None
+
+
+def _line_with(lines: list[str], text: str) -> int:
+    return next((i for i, line in enumerate(lines, 1) if f'"{text}"' in line or f"'{text}'" in line), 0)
+
+
+def _line_of_key(lines: list[str], name: str) -> int:
+    return next((i for i, line in enumerate(lines, 1) if re.match(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=", line)), 0)

@@ -1,0 +1,193 @@
+"""Framework versions from pins: every file that can hold one, every spelling of a specifier."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.analysis.frameworks import Pin, accelerate_pin, lightning_pin, pins, torch_pin, transformers_pin
+from codemods.analysis.version_pins import range_of
+from codemods.project import Project
+
+
+def project(**files: str) -> Project:
+    return Project.of({path.replace("__", "/"): text.encode() for path, text in files.items()})
+
+
+def of(path: str, text: str) -> Project:
+    return Project.of({path: text.encode()})
+
+
+@pytest.mark.parametrize(
+    ("spec", "minimum", "below"),
+    [
+        ("==1.9.5", (1, 9, 5), (1, 9, 6)),
+        ("==1.9", (1, 9, 0), (1, 9, 1)),
+        ("==1.9.*", (1, 9, 0), (1, 10, 0)),
+        (">=1.6.4", (1, 6, 4), None),
+        (">1.6.4", (1, 6, 5), None),
+        (">=1.7,<2", (1, 7, 0), (2, 0, 0)),
+        ("<2.0.0", None, (2, 0, 0)),
+        ("<=1.9.5", None, (1, 9, 6)),
+        ("~=1.7.0", (1, 7, 0), (1, 8, 0)),
+        ("~=1.7", (1, 7, 0), (2, 0, 0)),
+        ("^2.4.0", (2, 4, 0), (3, 0, 0)),
+        ("^0.3.1", (0, 3, 1), (0, 4, 0)),
+        ("~1.2.3", (1, 2, 3), (1, 3, 0)),
+        ("=2.5", (2, 5, 0), (2, 6, 0)),
+        ("=2.*", (2, 0, 0), (3, 0, 0)),
+        ("2.0.1", (2, 0, 1), (2, 0, 2)),
+        ("==2.6.0+cu121", (2, 6, 0), (2, 6, 1)),
+        ("==2.2.0.post0", (2, 2, 0), (2, 2, 1)),
+        (">=1.7.0,!=1.12.0", (1, 7, 0), None),
+        ("^1.9 || ^2.1", (1, 9, 0), (3, 0, 0)),
+        (">=1.9 || ", None, None),
+        ("", None, None),
+        ("*", None, None),
+        ("@ git+https://example.org/x.git@v4.30.0", None, None),
+    ],
+)
+def test_specifier(spec: str, minimum: tuple[int, ...] | None, below: tuple[int, ...] | None) -> None:
+    assert range_of(spec) == (minimum, below)
+
+
+def test_surely_answers_only_what_every_allowed_version_satisfies() -> None:
+    pin = Pin("lightning", ">=1.9,<2.2", "requirements.txt", 1)
+    assert pin.surely_at_least((1, 9))
+    assert not pin.surely_at_least((2, 0))
+    assert pin.surely_below((2, 2))
+    assert not pin.surely_below((2, 0))
+    unknown = Pin("lightning", "", "requirements.txt", 1)
+    assert not unknown.surely_at_least((1,))
+    assert not unknown.surely_below((9,))
+
+
+def test_requirements_with_extras_markers_comments_hashes_and_options() -> None:
+    text = """\
+# torch==0.1
+--extra-index-url https://example.org
+pytorch_lightning[extra]==2.4.0 ; python_version < "3.13"  # pinned
+transformers (>=4.40,<5)
+torch==2.2.1 \\
+    --hash=sha256:abc
+accelerate
+"""
+    found = of("requirements.txt", text)
+    assert lightning_pin(found) == Pin("pytorch-lightning", "==2.4.0", "requirements.txt", 3)
+    assert (transformers_pin(found) or Pin("", "", "", 0)).below == (5, 0, 0)
+    assert (torch_pin(found) or Pin("", "", "", 0)).minimum == (2, 2, 1)
+    accelerate = accelerate_pin(found)
+    assert accelerate is not None
+    assert accelerate.minimum is None
+
+
+def test_requirements_folder_and_other_names() -> None:
+    assert torch_pin(of("requirements/gpu.txt", "torch==2.1.0\n")) is not None
+    assert torch_pin(of("requirements-train.in", "torch==2.1.0\n")) is not None
+    assert torch_pin(of("notes.txt", "torch==2.1.0\n")) is None
+
+
+def test_utf16_requirements() -> None:
+    found = Project.of({"requirements.txt": "torch==2.1.0\r\n".encode("utf-16")})
+    assert torch_pin(found) is not None
+
+
+def test_pyproject_project_tables() -> None:
+    text = """\
+[project]
+name = "torch"
+dependencies = [
+    "lightning>=2.2,<3",
+]
+[project.optional-dependencies]
+hf = ["transformers==4.44.0"]
+[dependency-groups]
+dev = [{include-group = "x"}, "accelerate~=1.2"]
+"""
+    found = of("pyproject.toml", text)
+    assert lightning_pin(found) == Pin("lightning", ">=2.2,<3", "pyproject.toml", 4)
+    assert transformers_pin(found) == Pin("transformers", "==4.44.0", "pyproject.toml", 7)
+    assert (accelerate_pin(found) or Pin("", "", "", 0)).below == (2, 0, 0)
+    assert torch_pin(found) is None
+
+
+def test_poetry_tables() -> None:
+    text = """\
+[tool.poetry.dependencies]
+python = "^3.10"
+lightning = "^2.4.0"
+torch = {version = "2.5.1", source = "cu"}
+[tool.poetry.group.dev.dependencies]
+transformers = "*"
+"""
+    found = of("pyproject.toml", text)
+    assert lightning_pin(found) == Pin("lightning", "^2.4.0", "pyproject.toml", 3)
+    assert torch_pin(found) == Pin("torch", "2.5.1", "pyproject.toml", 4)
+    assert pins(found, "python") == ()
+    assert pins(found, "transformers")[0].spec == ""
+
+
+def test_broken_pyproject_is_passed_over() -> None:
+    assert torch_pin(of("pyproject.toml", "[project\n")) is None
+
+
+def test_setup_py_and_setup_cfg() -> None:
+    setup = 'import x\nsetup(name="torch", install_requires=["pytorch-lightning>=1.6.4", "torch"])\n'
+    assert lightning_pin(of("setup.py", setup)) == Pin("pytorch-lightning", ">=1.6.4", "setup.py", 2)
+    assert torch_pin(of("setup.py", 'setup(name="torch")\n')) is None
+    assert torch_pin(of("setup.py", "print 'python 2'\n")) is None
+    cfg = "[metadata]\nname = torch\n[options]\ninstall_requires =\n    torch>=2.0\n"
+    cfg += "[options.extras_require]\npl =\n    lightning==2.1\n"
+    assert torch_pin(of("setup.cfg", cfg)) == Pin("torch", ">=2.0", "setup.cfg", 5)
+    assert lightning_pin(of("setup.cfg", cfg)) == Pin("lightning", "==2.1", "setup.cfg", 8)
+
+
+def test_conda_environment() -> None:
+    text = """\
+dependencies:
+  - python=3.11
+  - conda-forge::pytorch-lightning=2.0.*
+  - pytorch=2.5=py3.11_cuda12_0
+  - pip:
+      - "transformers>=4.40,<4.50"
+"""
+    found = of("environment.yml", text)
+    assert (lightning_pin(found) or Pin("", "", "", 0)).below == (2, 1, 0)
+    assert (torch_pin(found) or Pin("", "", "", 0)).below == (2, 6, 0)
+    assert (transformers_pin(found) or Pin("", "", "", 0)).below == (4, 50, 0)
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "pdm.lock"])
+def test_a_lock_file_wins_over_a_range(name: str) -> None:
+    lock = 'version = 1\n\n[[package]]\nname = "lightning"\nversion = "2.5.1"\n\n'
+    lock += '[[package]]\nname = "x"\nversion = "1"\n'
+    found = Project.of({name: lock.encode(), "pyproject.toml": b'[project]\ndependencies = ["lightning>=1.9"]\n'})
+    assert lightning_pin(found) == Pin("lightning", "==2.5.1", name, 5)
+
+
+def test_files_that_disagree_allow_what_any_of_them_allows() -> None:
+    files = {"requirements.txt": "lightning==2.1.0\n", "setup.py": 'x = ["pytorch-lightning>=1.8"]\n'}
+    pin = lightning_pin(project(**files))
+    assert pin is not None
+    assert not pin.surely_at_least((2, 0))
+    assert not pin.surely_below((2, 0))
+
+
+def test_a_bare_name_beside_a_pin_says_nothing() -> None:
+    pin = lightning_pin(project(**{"requirements.txt": "lightning==2.1.0\n", "environment.yml": "  - lightning\n"}))
+    assert pin is not None
+    assert pin.surely_at_least((2, 0))
+
+
+def test_the_nearest_folder_counts() -> None:
+    found = Project.of({"requirements.txt": b"torch==2.0.0\n", "old/requirements.txt": b"torch==1.8.0\n"})
+    assert (torch_pin(found) or Pin("", "", "", 0)).minimum == (2, 0, 0)
+    assert (torch_pin(found, near="old/sub/train.py") or Pin("", "", "", 0)).minimum == (1, 8, 0)
+    assert (torch_pin(found, near="new/train.py") or Pin("", "", "", 0)).minimum == (2, 0, 0)
+
+
+def test_documentation_pins_do_not_count() -> None:
+    assert torch_pin(of("docs/requirements.txt", "torch==1.8.0\n")) is None
+
+
+def test_no_pin() -> None:
+    assert lightning_pin(of("train.py", "import lightning\n")) is None
