@@ -18,7 +18,8 @@ TOPICS = ("flags", "metrics", "ranks", "sync", "data_loading", "checkpoints", "t
 
 # Words that show a file has to do with several processes. Common words of a codemod count only beside one of these.
 DISTRIBUTED: tuple[bytes, ...] = (
-    b"rank", b"lightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"TrainingArguments", b"TrainerCallback",
+    b"rank", b"lightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"TrainingArguments",
+    b"TrainerCallback",
 )  # fmt: skip
 
 

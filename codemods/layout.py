@@ -223,7 +223,7 @@ def unwrapped(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
     body = list(statement.body.body)
     first = body[0]
     body[0] = first.with_changes(leading_lines=[*statement.leading_lines, *first.leading_lines])  # type: ignore[attr-defined]
-    return body  # type: ignore[return-value]
+    return body
 
 
 def without(

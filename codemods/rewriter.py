@@ -131,7 +131,8 @@ def _statements(module: SourceModule) -> list[ast.stmt]:
 
 def first_line(statement: ast.stmt) -> int:
     """The line a statement begins at, decorators included."""
-    return min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(d.lineno for d in decorators)])
 
 
 def _bounded(module: SourceModule, whole: Sequence[tuple[int, int, ast.stmt]], edit: WrapInGuard) -> bool:

@@ -37,9 +37,8 @@ def _reach(module: SourceModule, finding: Finding) -> tuple[int, int]:
             bottom = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno  # type: ignore[attr-defined]
             decorators = getattr(node, "decorator_list", [])
             top = min([top, *(d.lineno for d in decorators)])
-            if top <= finding.span.line <= max(bottom, top) and (bottom - top) >= best[1] - best[0] and not body:
-                best = (top, bottom)
-            elif body and top <= finding.span.line <= bottom:
+            inside = top <= finding.span.line <= max(bottom, top)
+            if inside and (body or bottom - top >= best[1] - best[0]):
                 best = (top, bottom)
     return best
 

@@ -181,7 +181,9 @@ def _facts(project: Project, start: ClassSite) -> ClassFacts:
     return ClassFacts(tuple(lineage), tuple(external), tuple(unresolved))
 
 
-_BUILTIN_BASES = frozenset({"object", "type", "Exception", "BaseException", "dict", "list", "set", "str", "int", "float", "tuple"})
+_BUILTIN_BASES = frozenset(
+    {"object", "type", "Exception", "BaseException", "dict", "list", "set", "str", "int", "float", "tuple"}
+)  # fmt: skip
 
 
 def _is_imported(module: SourceModule, name: str) -> bool:

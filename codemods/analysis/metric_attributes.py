@@ -85,8 +85,8 @@ def metric_expression(project: Project, site: ClassSite, value: ast.expr) -> Mad
         inner = [value.value]
     elif isinstance(value, ast.IfExp):
         inner = [value.body, value.orelse]
-    found = [metric_expression(project, site, i) for i in inner]
-    return found[0] if found and all(found) else None
+    parts = [metric_expression(project, site, i) for i in inner]
+    return parts[0] if parts and all(parts) else None
 
 
 def is_metric_class(project: Project, site: ClassSite, name: str, func: ast.expr) -> bool:

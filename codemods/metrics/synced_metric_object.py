@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, role_of_method
+from codemods.analysis.log_calls import logged_value
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropKeyword, Evidence, Finding
@@ -93,12 +94,3 @@ class SyncedMetricObject(DdpCodemod):
                 edits=[DropKeyword(module.path, module.span(call), "sync_dist")],
                 evidence=[Evidence("static", f"{made.text} makes it", made.path, made.line)],
             )
-
-
-def logged_value(call: ast.Call) -> ast.expr | None:
-    """The value of a `log(name, value)` call, or the dictionary of a `log_dict(dictionary)` call."""
-    index = 1 if isinstance(call.func, ast.Attribute) and call.func.attr == "log" else 0
-    if len(call.args) > index and not any(isinstance(a, ast.Starred) for a in call.args[: index + 1]):
-        return call.args[index]
-    wanted = "value" if index else "dictionary"
-    return next((k.value for k in call.keywords if k.arg == wanted), None)

@@ -1,0 +1,1 @@
+"""Report -> text. One module a format; each is a pure function."""

@@ -1,0 +1,63 @@
+"""The JSON report: a contract, version 1. Lines and columns from 1, columns in characters, paths from the working folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from codemods.findings import Finding
+from ddpfix.outputs.paths import Shown
+from ddpfix.results import Report
+
+VERSION = 1
+
+
+def finding_object(finding: Finding, shown: Shown) -> dict[str, Any]:
+    """One finding. `reason` is there only where it says something."""
+    out: dict[str, Any] = {
+        "id": finding.id,
+        "path": shown(finding.path),
+        "line": finding.span.line,
+        "column": finding.span.column + 1,
+        "end_line": finding.span.end_line,
+        "end_column": finding.span.end_column + 1,
+        "code": finding.code,
+        "name": finding.name,
+        "symbol": finding.symbol,
+        "message": finding.message,
+        "applicability": finding.applicability.value,
+        "evidence": [
+            {"kind": e.kind, "strength": e.strength, "text": e.text, "path": shown(e.path) if e.path else "", "line": e.line}
+            for e in finding.evidence
+        ],
+    }
+    if finding.reason:
+        out["reason"] = finding.reason
+    return out
+
+
+def render(
+    reports: Sequence[tuple[Report, Shown]], root: Path, *, edits: dict[str, list[dict[str, Any]]] | None = None
+) -> str:
+    """The whole document. `edits`: finding id -> line replacements, where they were asked for."""
+    findings = []
+    for report, shown in reports:
+        for finding in report.findings:
+            row = finding_object(finding, shown)
+            if edits is not None:
+                row["edits"] = edits.get(finding.id, [])
+            findings.append(row)
+    document = {
+        "version": VERSION,
+        "root": root.as_posix(),
+        "findings": findings,
+        "files": {
+            "scanned": sum(r.scanned for r, _ in reports),
+            "parsed": sum(r.parsed for r, _ in reports),
+            "failed": [{"path": shown(f.path), "error": f.error} for r, shown in reports for f in r.failed],
+        },
+        "elapsed": round(sum(r.elapsed for r, _ in reports), 4),
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"

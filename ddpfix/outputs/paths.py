@@ -1,0 +1,21 @@
+"""How a path inside a project is shown: relative to the folder the user stands in, posix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+Shown = Callable[[str], str]
+
+
+def shown_from(root: Path, folder: Path) -> Shown:
+    """A function from a path below `root` to the path as seen from `folder`."""
+    base = os.path.relpath(root, folder).replace(os.sep, "/")
+
+    def shown(path: str) -> str:
+        if base == ".":
+            return path
+        return os.path.normpath(f"{base}/{path}").replace(os.sep, "/")
+
+    return shown

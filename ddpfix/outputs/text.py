@@ -1,0 +1,51 @@
+"""One line a finding, never wrapped: `path:line:column: CODE message`."""
+
+from __future__ import annotations
+
+from codemods.findings import Finding
+from ddpfix.outputs.paths import Shown
+from ddpfix.results import Report
+
+MARKS = {"safe": "[fix]", "unsafe": "[unsafe fix]", "display": "[told]"}
+
+
+def line(finding: Finding, shown: Shown) -> str:
+    """The finding in one line, its reason behind it."""
+    place = f"{shown(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
+    reason = f" ({flat(finding.reason)})" if finding.reason else ""
+    return f"{place}: {finding.code} {MARKS[finding.applicability.value]} {flat(finding.message)}{reason}"
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def render(reports: list[tuple[Report, Shown]]) -> str:
+    rows = [line(finding, shown) for report, shown in reports for finding in report.findings]
+    return "".join(f"{row}\n" for row in rows)
+
+
+def totals(reports: list[Report]) -> str:
+    """The closing line: what was seen, what can be fixed, what could not be read."""
+    levels = {"safe": 0, "unsafe": 0, "display": 0}
+    for report in reports:
+        for finding in report.findings:
+            levels[finding.applicability.value] += 1
+    files = sum(r.scanned for r in reports)
+    failed = sum(len(r.failed) for r in reports)
+    seen = plural(files, "Python file")
+    if not sum(levels.values()):
+        parsed = sum(r.parsed for r in reports)
+        text = f"Nothing to report in {seen}."
+        if not parsed:
+            text = f"Nothing distributed here: {seen} seen, none with a word of distributed training."
+    else:
+        text = (
+            f"{plural(sum(levels.values()), 'finding')} in {seen}: {levels['safe']} fixable, "
+            f"{levels['unsafe']} with --unsafe-fixes, {levels['display']} told."
+        )
+    return text + (f" {plural(failed, 'file')} could not be read." if failed else "")
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,44 @@
+"""What a run came to: frozen, picklable values that the outputs and the summary read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from codemods.findings import Applicability, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A file that could not be read, and why, in one line."""
+
+    path: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Findings of one project. Paths are relative to `root`; `scanned` counts files looked at, `parsed` those read whole."""
+
+    root: Path
+    findings: tuple[Finding, ...]
+    scanned: int
+    parsed: int
+    failed: tuple[Failure, ...]
+    elapsed: float = 0.0
+
+    def at(self, level: Applicability) -> tuple[Finding, ...]:
+        return tuple(f for f in self.findings if f.applicability is level)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What fixing one project came to. before, after: path -> bytes of the changed files."""
+
+    report: Report
+    before: Mapping[str, bytes]
+    after: Mapping[str, bytes]
+    fixed: tuple[Finding, ...]
+    left: tuple[Finding, ...]
+    withdrawn: tuple[tuple[Finding, str], ...]

@@ -1,0 +1,93 @@
+"""Settings: what `[tool.ddpfix]` or `ddpfix.toml` says, and what the command line adds."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from ddpfix.catalog import Selection
+
+
+class SettingsError(Exception):
+    """A settings file that cannot be used. The text says which, why, and the nearest right key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """select, ignore, extend_select: codes, names, topics. exclude: globs of paths. per_file_ignores: glob -> codes."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = ()
+    unsafe_fixes: bool = False
+    exclude: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] | None = None
+    fail_on: str = "unsafe"
+    branch: str = "ddpfix/fixes"
+    format_command: str = ""
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(self.select, self.ignore, self.extend_select)
+
+    def digest(self) -> str:
+        return repr([(f.name, getattr(self, f.name)) for f in fields(self)])
+
+
+FAIL_ON = ("display", "unsafe", "safe")
+
+
+def load(root: Path) -> Settings:
+    """The settings of a project: `ddpfix.toml` wins over pyproject.toml. Raises SettingsError."""
+    for name, table in (("ddpfix.toml", ()), ("pyproject.toml", ("tool", "ddpfix"))):
+        path = root / name
+        if not path.is_file():
+            continue
+        try:
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            if table:  # somebody else's file: what is wrong in it is not ours to judge
+                continue
+            raise SettingsError(f"{path}: {error}") from None
+        for key in table:
+            data = data.get(key, {})
+        if data:
+            return parse(data, str(path))
+    return Settings()
+
+
+def parse(data: Mapping[str, object], source: str) -> Settings:
+    """Settings from a table. Raises SettingsError for an unknown key or a value of the wrong kind."""
+    known = {f.name.replace("_", "-"): f.name for f in fields(Settings)}
+    values: dict[str, object] = {}
+    for key, value in data.items():
+        name = known.get(key.replace("_", "-"))
+        if name is None:
+            near = difflib.get_close_matches(key.replace("_", "-"), known, n=1, cutoff=0.4)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; the keys are {', '.join(known)}"
+            raise SettingsError(f"{source}: unknown key {key!r}{hint}")
+        values[name] = _value(name, key, value, source)
+    return replace(Settings(), **values)  # type: ignore[arg-type]
+
+
+def _value(name: str, key: str, value: object, source: str) -> object:
+    if name in ("select", "ignore", "extend_select", "exclude"):
+        if isinstance(value, list) and all(isinstance(v, str) for v in value):
+            return tuple(value)
+        raise SettingsError(f"{source}: {key} is a list of texts")
+    if name == "per_file_ignores":
+        if isinstance(value, dict) and all(isinstance(v, list) for v in value.values()):
+            return {k: tuple(str(x) for x in v) for k, v in value.items()}
+        raise SettingsError(f"{source}: {key} is a table of path patterns, each with a list of codes")
+    if name == "unsafe_fixes":
+        if isinstance(value, bool):
+            return value
+        raise SettingsError(f"{source}: {key} is true or false")
+    if not isinstance(value, str):
+        raise SettingsError(f"{source}: {key} is a text")
+    if name == "fail_on" and value not in FAIL_ON:
+        raise SettingsError(f"{source}: {key} is one of {', '.join(FAIL_ON)}")
+    return value
