@@ -1,0 +1,82 @@
+"""Does this code run on several processes at all? By what its file imports and reads, or by the file that calls it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.names import dotted, family, last
+from codemods.findings import Evidence
+from codemods.project import Project
+from codemods.source import SourceModule
+
+# Names of packages of which other parts serve one process too.
+_NAMES = {
+    "accelerate": frozenset({"Accelerator", "PartialState", "AcceleratorState", "DistributedDataParallelKwargs"}),
+    "transformers": frozenset(
+        {"Trainer", "Seq2SeqTrainer", "TrainingArguments", "Seq2SeqTrainingArguments", "TrainerCallback"}
+    ),
+}
+_PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "trl"})
+_VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+_WORDS = re.compile(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Trainer|deepspeed|horovod|trl")
+_TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
+
+
+def is_test_file(path: str) -> bool:
+    """True for a repository's own tests, which run on one process."""
+    return _TESTS.search(path) is not None
+
+
+def ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
+    """What in the file itself shows that several processes run it."""
+    return project.memo(("ranks in file", module.path), lambda: _ranks_in_file(module))
+
+
+def _ranks_in_file(module: SourceModule) -> Evidence | None:
+    if not _WORDS.search(module.data):
+        return None
+    for found in module.imports.values():
+        for item in found:
+            if _shows_ranks(item.dotted):
+                return _shown(module, f"imports {item.dotted}", item.node)
+    for node in [*module.nodes(ast.Attribute), *module.nodes(ast.Name)]:
+        name = dotted(node)
+        if name.startswith("torch.distributed") or last(name) == "DistributedDataParallel":
+            return _shown(module, f"uses {name}", node)
+    for constant in module.nodes(ast.Constant):
+        if isinstance(constant.value, str) and constant.value in _VARIABLES:
+            return _shown(module, f"reads {constant.value}", constant)
+    return None
+
+
+def _shown(module: SourceModule, text: str, node: ast.AST) -> Evidence:
+    return Evidence("static", f"the file {text}", module.path, getattr(node, "lineno", 0))
+
+
+def _shows_ranks(name: str) -> bool:
+    root = family(name)
+    if root in _NAMES:
+        return last(name) in _NAMES[root]
+    return root in _PACKAGES or name.startswith("torch.distributed") or last(name) == "DistributedDataParallel"
+
+
+def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
+    """What in a file that imports from this one, directly, shows that several processes run it."""
+    return project.memo(("ranks in importers", module.path), lambda: _ranks_in_importers(project, module))
+
+
+def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
+    stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    for path in project.files_containing(stem.encode()):
+        if path == module.path or is_test_file(path) or not _WORDS.search(project.read(path) or b""):
+            continue
+        other = project.module(path)
+        if other is None or (shown := ranks_in_file(project, other)) is None:
+            continue
+        for found in other.imports.values():
+            for item in found:
+                resolved = project.resolve(item.dotted, path)
+                if resolved is not None and resolved.path == module.path:
+                    return Evidence("static", f"{path} uses it, and {shown.text}", path, item.node.lineno)
+    return None

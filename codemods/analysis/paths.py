@@ -1,0 +1,75 @@
+"""What a path expression is made of: pathlib or text, and the names and calls it comes from."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.names import dotted, is_parameter, qualified
+from codemods.source import SourceModule, walk
+
+PATH_CLASSES = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath"})
+_PATH_METHODS = frozenset({"resolve", "absolute", "expanduser", "with_suffix", "with_name", "joinpath"})
+
+
+def is_path(module: SourceModule, node: ast.expr, *, depth: int = 3) -> bool:
+    """True where the expression is shown to be a pathlib path: made by `Path`, by `/` on one, annotated as one."""
+    if depth < 0:
+        return False
+    if isinstance(node, ast.Call):
+        name = qualified(module, node.func)
+        if name in PATH_CLASSES or name.rpartition(".")[0] in PATH_CLASSES:
+            return True
+        own = isinstance(node.func, ast.Attribute) and node.func.attr in _PATH_METHODS
+        return own and is_path(module, node.func.value, depth=depth - 1)  # type: ignore[attr-defined]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return is_path(module, node.left, depth=depth) or is_path(module, node.right, depth=depth - 1)
+    if isinstance(node, ast.Attribute) and node.attr == "parent":
+        return is_path(module, node.value, depth=depth - 1)
+    name = dotted(node)
+    if not name:
+        return False
+    if "." not in name and (annotation := _annotation(module, node, name)) is not None:
+        return annotation
+    values = assigned(module, node, name)
+    return bool(values) and all(is_path(module, v, depth=depth - 1) for v in values)
+
+
+def _annotation(module: SourceModule, node: ast.AST, name: str) -> bool | None:
+    """What a parameter's annotation says; None for a name that is no annotated parameter."""
+    if not is_parameter(module, name, node):
+        return None
+    function = module.function_of(node)
+    if function is None or assigned(module, node, name):
+        return None
+    a = function.args
+    found = next((x for x in [*a.posonlyargs, *a.args, *a.kwonlyargs] if x.arg == name), None)
+    return found is not None and found.annotation is not None and qualified(module, found.annotation) in PATH_CLASSES
+
+
+def assigned(module: SourceModule, node: ast.AST, name: str) -> list[ast.expr]:
+    """The values that `name` (or `self.name`) is given: in its function, in its class, else in the file."""
+    home = module.class_of(node) if name.startswith("self.") else module.function_of(node)
+    values = _values_in(module, name, home) if home else []
+    return values or ([] if name.startswith("self.") else _values_in(module, name, None))
+
+
+def _values_in(module: SourceModule, name: str, home: ast.AST | None) -> list[ast.expr]:
+    out: list[ast.expr] = []
+    bindings: list[ast.Assign | ast.AnnAssign] = [*module.nodes(ast.Assign), *module.nodes(ast.AnnAssign)]
+    for node in bindings:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if node.value is not None and any(dotted(t) == name for t in targets):
+            around = module.class_of(node) if isinstance(home, ast.ClassDef) else module.function_of(node)
+            if around is home:
+                out.append(node.value)
+    return out
+
+
+def origin_text(module: SourceModule, path: ast.expr, *, depth: int = 3) -> str:
+    """The text of a path and of what the names in it were made from."""
+    parts = [module.text_of(path)]
+    if depth > 0:
+        for node in walk(path):
+            if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) and name != "self":
+                parts += [origin_text(module, v, depth=depth - 1) for v in assigned(module, node, name)[:4]]
+    return " ".join(parts)

@@ -1,0 +1,278 @@
+"""DDP204: a folder that several processes create at once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.paths import PATH_CLASSES, assigned, is_path, origin_text
+from codemods.analysis.reach import calls_of, ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+_CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
+_OWN_PATH = re.compile(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
+_LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"
+_FRESH = re.compile(r"increment|unique|next_|new_run|(^|_)version", re.I)
+_EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})
+
+
+class MakedirsRace(DdpCodemod):
+    """A folder that every rank creates at once: all but the first fail with FileExistsError.
+
+    ## What it does
+    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`.
+
+    ## Why it matters
+    Two ranks that start together both see that the folder is missing, and both create it. The slower one dies with
+    `FileExistsError`; the others then wait for it in the next collective until the time-out. A test such as
+    `if not os.path.exists(p)` does not help: both ranks pass it before either has created the folder.
+
+    ## Example
+    ```python
+    import os
+
+    import lightning.pytorch as pl
+
+
+    class Recorder(pl.Callback):
+        def on_train_start(self, trainer, pl_module):
+            if not os.path.exists(self.folder):
+                os.makedirs(self.folder)
+    ```
+
+    ## Use instead
+    ```python
+    import os
+
+    import lightning.pytorch as pl
+
+
+    class Recorder(pl.Callback):
+        def on_train_start(self, trainer, pl_module):
+            if not os.path.exists(self.folder):
+                os.makedirs(self.folder, exist_ok=True)
+    ```
+
+    ## Safety
+    Safe: an existing folder is what every rank but the first finds. Nothing else changes, and one process that tests for
+    the folder first never sees the difference. `os.mkdir`, which has no such argument and does not create parents, becomes
+    `os.makedirs` only as an unsafe fix. A call without such a test in a helper that other files call is unsafe too.
+
+    ## Refuses
+    - Where `exist_ok` is given, `False` too: that is a decision.
+    - Where FileExistsError is caught: handled already, or told if the handler raises or goes on to another name.
+    - Where the name is searched for (`while os.path.exists(run): n += 1`), told: sharing a folder would be worse.
+    - Where the code stops if the folder exists (`if os.path.exists(p): raise`), told: `exist_ok` would let it go on.
+    - Where the folder is deleted just before, told: a slower rank deletes what a faster one has written.
+    - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`.
+    - Where the path is the rank's own (rank, process id, temporary folder).
+    - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
+    - `mkdir` of an object that is not shown to be a `pathlib` path.
+    - `os.mkdir` imported under a bare name or with `dir_fd`, told.
+
+    ## References
+    Two-process runs of `os.makedirs` in `on_fit_start`; Python documentation of `os.makedirs` and `pathlib.Path.mkdir`.
+    """
+
+    code = "DDP204"
+    TRIGGERS = ((b"makedirs(", b"mkdir("),)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        aliases = [n for n, found in module.imports.items() if found[0].dotted in ("os.makedirs", "os.mkdir")]
+        for call in module.calls_named(*{"makedirs", "mkdir", *aliases}):
+            spelling = creates_folder(module, call)
+            if not spelling or _gives_exist_ok(call, spelling) or any(k.arg is None for k in call.keywords):
+                continue
+            if (found := self._judge(module, project, call, spelling)) is not None:
+                yield found
+
+    def _judge(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
+        evidence = ranks_in_file(project, module)
+        borrowed = None if evidence else ranks_in_importers(project, module)
+        shown = evidence or borrowed
+        if shown is None or ranks_reaching(project, module, call).some:
+            return None
+        path = folder_of(call, spelling)
+        if path is None or _OWN_PATH.search(origin_text(module, path)):
+            return None
+        what = module.text_of(path)
+        message = f"every rank creates {what}: all but the first fail with FileExistsError, and rank 0 waits for them"
+        handler = _handler(module, project, call)
+        if handler is not None and not _goes_on(handler):
+            return None
+        reason = _LEADS_ELSEWHERE if handler is not None else _protects(module, call, path)
+        if reason:
+            return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
+        tested = _is_tested(module, call, path)
+        if spelling == "os.mkdir":
+            return self._mkdir(module, call, message, shown)
+        edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True")]
+        if borrowed and not tested:
+            assumes = "assumes that no caller relies on the error for a folder that is already there"
+            unsafe = Applicability.UNSAFE
+            return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
+        return self.finding(module, call, message, level=Applicability.SAFE, edits=edits, evidence=[shown])
+
+    def _mkdir(self, module: SourceModule, call: ast.Call, message: str, shown: Evidence) -> Finding:
+        if not isinstance(call.func, ast.Attribute) or any(k.arg == "dir_fd" for k in call.keywords):
+            reason = "os.mkdir has no exist_ok: write os.makedirs(…, exist_ok=True)"
+            return self.finding(module, call, message, evidence=[shown], reason=reason)
+        edits: list[Edit] = [
+            ReplaceExpression(module.path, module.span(call.func), f"{module.text_of(call.func.value)}.makedirs"),
+            SetKeyword(module.path, module.span(call), "exist_ok", "True"),
+        ]
+        assumes = "os.mkdir has no exist_ok; os.makedirs also creates missing parents, which is assumed to be welcome"
+        unsafe = Applicability.UNSAFE
+        return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
+
+
+def creates_folder(module: SourceModule, call: ast.Call) -> str:
+    """`os.makedirs`, `os.mkdir`, `Path.mkdir` for a call that creates a folder, "" for any other."""
+    name = qualified(module, call.func)
+    if name in ("os.makedirs", "os.mkdir"):
+        return name if dotted(call.func).partition(".")[0] in module.imports else ""
+    if name.rpartition(".")[0] in PATH_CLASSES and name.endswith(".mkdir"):
+        return "Path.mkdir" if call.args else ""
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir":
+        if any(k.arg == "parents" for k in call.keywords) or is_path(module, call.func.value):
+            return "path.mkdir"
+    return ""
+
+
+def folder_of(call: ast.Call, spelling: str) -> ast.expr | None:
+    """The expression of the folder that a call creates."""
+    if spelling == "path.mkdir":
+        return call.func.value if isinstance(call.func, ast.Attribute) else None
+    if call.args:
+        return call.args[0]
+    return next((k.value for k in call.keywords if k.arg in ("name", "path")), None)
+
+
+def _gives_exist_ok(call: ast.Call, spelling: str) -> bool:
+    position = {"os.makedirs": 3, "path.mkdir": 3, "Path.mkdir": 4, "os.mkdir": 99}[spelling]
+    if any(isinstance(a, ast.Starred) for a in call.args):
+        return True
+    return len(call.args) >= position or any(k.arg == "exist_ok" for k in call.keywords)
+
+
+# What stands round the call
+
+
+def _handler(module: SourceModule, project: Project, call: ast.Call) -> ast.ExceptHandler | None:
+    """The handler that catches FileExistsError of this call, in its function or round a call of its function."""
+    if found := _catching(module, call):
+        return found
+    function = module.function_of(call)
+    for site in calls_of(project, module, function) if function else ():
+        caught = _catching(site.module, site.call)
+        if caught is not None and caught.type is not None and "FileExistsError" in ast.unparse(caught.type):
+            return caught
+    return None
+
+
+def _catching(module: SourceModule, node: ast.AST) -> ast.ExceptHandler | None:
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return None
+        if isinstance(up, ast.Try) and any(s is below for s in up.body):
+            for handler in up.handlers:
+                types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+                if any(t is None or last(dotted(t)) in _CAUGHT for t in types):
+                    return handler
+        below = up
+    return None
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
+    """True where the handler raises, leaves, or changes a name: an existing folder means something here."""
+    decisive = (ast.Raise, ast.Return, ast.Continue, ast.Break, ast.Assign, ast.AugAssign)
+    return any(isinstance(n, decisive) for s in handler.body for n in walk(s))
+
+
+def _protects(module: SourceModule, call: ast.Call, path: ast.expr) -> str:
+    """Why an existing folder must stay an error here, "" where it need not."""
+    if _FRESH.search(" ".join(_called(module, path))) or _searches(module, call):
+        return (
+            "the name of a new folder is searched for here, and each rank may find another: choose it on rank 0 and "
+            "broadcast it"
+        )
+    text = _bare(module, path)
+    function = module.function_of(call)
+    for node in walk(function or module.tree):
+        if isinstance(node, ast.Call) and last(dotted(node.func)) == "rmtree" and node.args:
+            if module.function_of(node) is function and _bare(module, node.args[0]) == text:
+                return "the folder is deleted here first: on a slower rank that removes what a faster one has written"
+        if isinstance(node, ast.If) and module.function_of(node) is function and _tests(module, node.test, text):
+            branch = node.orelse if _is_negative(node.test) else node.body
+            if any(_stops(n) for s in branch for n in walk(s)):
+                return "the code stops where the folder exists, so an existing one is not meant to be used again"
+    return ""
+
+
+def _called(module: SourceModule, path: ast.expr) -> list[str]:
+    """Names of the functions that made the path."""
+    values = [path, *(v for n in walk(path) if (name := dotted(n)) for v in assigned(module, n, name))]
+    return [last(dotted(n.func)) for v in values for n in walk(v) if isinstance(n, ast.Call)]
+
+
+def _searches(module: SourceModule, call: ast.Call) -> bool:
+    """True where a loop of the function looks for a name that is free."""
+    function = module.function_of(call)
+    for node in walk(function or module.tree):
+        if module.function_of(node) is not function:
+            continue
+        if isinstance(node, ast.While) and any(_is_existence_test(n) for n in walk(node.test)):
+            if any(isinstance(n, (ast.Assign, ast.AugAssign)) for s in node.body for n in walk(s)):
+                return True
+        if isinstance(node, (ast.While, ast.For)) and any(up is node for up in module.ancestors(call)):
+            exits = [n for s in node.body for n in walk(s) if isinstance(n, (ast.Break, ast.Return))]
+            tests = [n for s in node.body for n in walk(s) if _is_existence_test(n)]
+            if exits and tests:
+                return True
+    return False
+
+
+def _is_existence_test(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and last(dotted(node.func) or getattr(node.func, "attr", "")) in _EXISTS
+
+
+def _bare(module: SourceModule, path: ast.expr) -> str:
+    """The text of a path, without `str(...)`, `Path(...)` round it and without blanks."""
+    while isinstance(path, ast.Call) and last(dotted(path.func)) in ("str", "Path", "fspath") and len(path.args) == 1:
+        path = path.args[0]
+    return "".join(module.text_of(path).split())
+
+
+def _tests(module: SourceModule, test: ast.expr, text: str) -> bool:
+    """True where the test asks whether the path `text` exists."""
+    for node in walk(test):
+        if isinstance(node, ast.Call) and _is_existence_test(node):
+            asked = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+            if asked is not None and _bare(module, asked) == text:
+                return True
+    return False
+
+
+def _is_negative(test: ast.expr) -> bool:
+    return any(isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Not) for n in walk(test))
+
+
+def _stops(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return last(dotted(node.func)) in ("exit", "_exit", "quit", "input", "abort")
+    return isinstance(node, (ast.Raise, ast.Assert))
+
+
+def _is_tested(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
+    """True where the call stands under a test that the folder is missing."""
+    text = _bare(module, path)
+    return any(isinstance(up, ast.If) and _tests(module, up.test, text) for up in module.ancestors(call))

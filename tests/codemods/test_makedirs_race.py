@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.ranks.makedirs_race import MakedirsRace
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+HOOK = """\
+    import os
+    import lightning.pytorch as pl
+
+    class Recorder(pl.Callback):
+        def on_train_start(self, trainer, pl_module):
+"""
+SCRIPT = """\
+    import os
+    import shutil
+    from pathlib import Path
+    import torch.distributed as dist
+
+"""
+
+
+def hook(*lines: str) -> str:
+    return HOOK + "".join(f"            {line}\n" for line in lines)
+
+
+def script(*lines: str) -> str:
+    return SCRIPT + "    def main(args):\n" + "".join(f"        {line}\n" for line in lines)
+
+
+def test_example_of_the_page() -> None:
+    sections = MakedirsRace.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(MakedirsRace, before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("os.makedirs(args.out)", "os.makedirs(args.out, exist_ok=True)"),
+        ("os.makedirs(args.out, 0o755)", "os.makedirs(args.out, 0o755, exist_ok=True)"),
+        ("os.makedirs(name=args.out)", "os.makedirs(name=args.out, exist_ok=True)"),
+        ("Path(args.out).mkdir()", "Path(args.out).mkdir(exist_ok=True)"),
+        ("Path(args.out, 'logs').mkdir(parents=True)", "Path(args.out, 'logs').mkdir(parents=True, exist_ok=True)"),
+        ("Path.mkdir(Path(args.out), parents=True)", "Path.mkdir(Path(args.out), parents=True, exist_ok=True)"),
+        ("args.out.mkdir(parents=True)", "args.out.mkdir(parents=True, exist_ok=True)"),
+        ("(Path.home() / 'runs').parent.mkdir()", "(Path.home() / 'runs').parent.mkdir(exist_ok=True)"),
+    ],
+)
+def test_every_spelling(before: str, after: str) -> None:
+    check_transformed(MakedirsRace, script(before), script(after))
+
+
+def test_a_path_by_its_assignment_and_by_its_annotation() -> None:
+    source = """\
+        from pathlib import Path
+        import torch.distributed as dist
+
+        def save(folder: Path, root):
+            logs = folder / "logs"
+            logs.mkdir()
+            folder.mkdir()
+            root.mkdir()
+        """
+    wanted = source.replace("logs.mkdir()", "logs.mkdir(exist_ok=True)")
+    wanted = wanted.replace("folder.mkdir()", "folder.mkdir(exist_ok=True)")
+    check_transformed(MakedirsRace, source, wanted)
+
+
+def test_a_path_held_by_the_object() -> None:
+    source = """\
+        from pathlib import Path
+        import pytorch_lightning as pl
+
+        class Saver(pl.Callback):
+          def __init__(self, out):
+            self.out = Path(out)
+
+          def on_fit_start(self, trainer, pl_module):
+            self.out.mkdir()
+        """
+    check_transformed(MakedirsRace, source, source.replace("mkdir()", "mkdir(exist_ok=True)"))
+
+
+def test_tabs_and_a_test_that_does_not_help() -> None:
+    source = "import os\nimport torch.distributed as dist\ndef main(d):\n\tif not os.path.isdir(d):\n\t\tos.makedirs(d)\n"
+    check_transformed(MakedirsRace, source, source.replace("makedirs(d)", "makedirs(d, exist_ok=True)"))
+
+
+def test_aliases_and_a_call_over_several_lines() -> None:
+    source = """\
+        from os import makedirs as make
+        import accelerate
+        from accelerate import Accelerator
+        import os as system
+
+        def main(args):
+            make(args.a)
+            system.makedirs(
+                system.path.join(args.out, "a"),  # for the figures
+                0o755,  # readable
+            )
+        """
+    wanted = source.replace("0o755,  # readable", "0o755,  # readable\n                exist_ok=True,")
+    wanted = wanted.replace("make(args.a)", "make(args.a, exist_ok=True)")
+    check_transformed(MakedirsRace, source, wanted)
+
+
+def test_nested_calls_and_neighbours_are_all_fixed() -> None:
+    before = script(
+        "for name in ('a', 'b'):",
+        "    if not os.path.exists(args.out):",
+        "        os.makedirs(args.out)",
+        "    os.makedirs(os.path.join(args.out, name))",
+    )
+    after = before.replace("os.makedirs(args.out)", "os.makedirs(args.out, exist_ok=True)")
+    after = after.replace("os.path.join(args.out, name))", "os.path.join(args.out, name), exist_ok=True)")
+    check_transformed(MakedirsRace, before, after)
+
+
+def test_module_level_of_a_script() -> None:
+    source = "import os\nimport lightning as L\nif not os.path.exists('runs'): os.makedirs('runs')\n"
+    check_transformed(MakedirsRace, source, source.replace("makedirs('runs')", "makedirs('runs', exist_ok=True)"))
+
+
+def test_a_helper_whose_file_knows_no_ranks() -> None:
+    helper = """\
+        import os
+
+        def ensure(path):
+            if not os.path.exists(path):
+                os.makedirs(path)
+        """
+    train = "import torch.distributed as dist\nfrom pkg.files import ensure\n\ndef main():\n    ensure('runs')\n"
+    wanted = helper.replace("makedirs(path)", "makedirs(path, exist_ok=True)")
+    check_transformed(MakedirsRace, helper, wanted, files={"train.py": train}, path="pkg/files.py")
+
+
+def test_a_helper_without_a_test_is_unsafe() -> None:
+    helper = "import os\n\ndef ensure(path):\n    os.makedirs(path)\n"
+    train = "import torch.distributed as dist\nfrom files import ensure\n\nensure('runs')\n"
+    wanted = helper.replace("makedirs(path)", "makedirs(path, exist_ok=True)")
+    check_transformed(MakedirsRace, helper, wanted, files={"train.py": train}, path="files.py", unsafe=True)
+
+
+def test_mkdir_becomes_makedirs_only_on_request() -> None:
+    before, after = script("os.mkdir(args.out)"), script("os.makedirs(args.out, exist_ok=True)")
+    found = check_transformed(MakedirsRace, before, after, unsafe=True)
+    assert "parents" in found[0].reason
+
+
+def test_a_bare_mkdir_is_told() -> None:
+    source = "from os import mkdir\nimport torch.distributed as dist\n\nmkdir('runs')\n"
+    check_told(MakedirsRace, source, reason="no exist_ok")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.makedirs(args.out, exist_ok=True)",
+        "os.makedirs(args.out, exist_ok=False)",
+        "os.makedirs(args.out, 0o755, False)",
+        "os.makedirs(args.out, **options)",
+        "os.makedirs(*arguments)",
+        "Path(args.out).mkdir(0o777, True, True)",
+        "store.mkdir('runs')",
+        "fs.makedirs('s3://runs')",
+    ],
+)
+def test_a_decision_or_another_object_is_left_alone(line: str) -> None:
+    check_nothing(MakedirsRace, script(line))
+
+
+@pytest.mark.parametrize("caught", ["FileExistsError", "OSError", "(OSError, ValueError)", "Exception"])
+def test_a_handled_error_is_left_alone(caught: str) -> None:
+    check_nothing(MakedirsRace, script("try:", "    os.makedirs(args.out)", f"except {caught}:", "    pass"))
+
+
+@pytest.mark.parametrize("answer", ["raise SystemExit('exists')", "args.out += '_1'", "return None"])
+def test_an_error_that_leads_elsewhere_is_told(answer: str) -> None:
+    lines = ("try:", "    os.makedirs(args.out)", "except FileExistsError:", f"    {answer}")
+    check_told(MakedirsRace, script(*lines), reason="FileExistsError is caught")
+
+
+def test_an_error_caught_by_the_caller_is_told() -> None:
+    source = """\
+        import os
+        import torch.distributed as dist
+
+        def create(path):
+            os.makedirs(path)
+
+        def main():
+            try:
+                create("run")
+            except FileExistsError:
+                raise SystemExit("choose another name")
+        """
+    check_told(MakedirsRace, source, reason="FileExistsError is caught")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("n = 0", "while os.path.exists(f'run{n}'):", "    n += 1", "os.makedirs(f'run{n}')"),
+        ("for n in range(9):", "    out = f'{n}'", "    if not os.path.exists(out):", "        os.makedirs(out)", "        break"),
+        ("out = increment_path(args.out)", "os.makedirs(out)"),
+    ],
+)
+def test_a_search_for_a_free_name_is_told(lines: tuple[str, ...]) -> None:
+    check_told(MakedirsRace, script(*lines), reason="is searched for")
+
+
+def test_waiting_for_a_file_is_no_search() -> None:
+    before = script("while not os.path.exists('go'):", "    time.sleep(1)", "os.makedirs(args.out)")
+    check_transformed(MakedirsRace, before, before.replace("(args.out)", "(args.out, exist_ok=True)"))
+
+
+def test_a_folder_that_must_not_exist_is_told() -> None:
+    lines = ("if os.path.exists(args.out):", "    raise ValueError('exists')", "os.makedirs(args.out)")
+    check_told(MakedirsRace, script(*lines), reason="stops where the folder exists")
+    lines = ("if not os.path.exists(args.out):", "    os.makedirs(args.out)", "else:", "    sys.exit(1)")
+    check_told(MakedirsRace, script(*lines), reason="stops where the folder exists")
+
+
+def test_a_folder_that_is_deleted_first_is_told() -> None:
+    lines = ("if os.path.exists(args.out):", "    shutil.rmtree(args.out)", "os.makedirs(args.out)")
+    check_told(MakedirsRace, script(*lines), reason="deleted here first")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if dist.get_rank() == 0:", "    os.makedirs(args.out)"),
+        ("if args.rank != 0:", "    return", "os.makedirs(args.out)"),
+        ("with accelerator.main_process_first():", "    os.makedirs(args.out)"),
+        ("os.makedirs(f'{args.out}/rank{args.rank}')",),
+        ("out = os.path.join(args.out, str(os.getpid()))", "os.makedirs(out)"),
+        ("os.makedirs(tempfile.mkdtemp() + '/a')",),
+    ],
+)
+def test_ranks_that_cannot_meet_are_left_alone(lines: tuple[str, ...]) -> None:
+    check_nothing(MakedirsRace, script(*lines))
+
+
+def test_a_decorated_function_and_a_guarded_caller_are_left_alone() -> None:
+    source = """\
+        import os
+        import pytorch_lightning as pl
+        from pytorch_lightning.utilities import rank_zero_only
+
+        class Saver(pl.Callback):
+            @rank_zero_only
+            def on_train_start(self, trainer, pl_module):
+                os.makedirs(self.a)
+                self._deeper()
+
+            def on_train_end(self, trainer, pl_module):
+                if trainer.is_global_zero:
+                    self._prepare()
+
+            def _prepare(self):
+                os.makedirs(self.b)
+
+            def _deeper(self):
+                os.makedirs(self.c)
+        """
+    check_nothing(MakedirsRace, source)
+
+
+def test_a_helper_that_one_unguarded_hook_calls_is_fixed() -> None:
+    source = """\
+        import os
+        import pytorch_lightning as pl
+
+        class Saver(pl.Callback):
+            def on_train_start(self, trainer, pl_module):
+                self._prepare()
+
+            def on_train_end(self, trainer, pl_module):
+                if trainer.is_global_zero:
+                    self._prepare()
+
+            def _prepare(self):
+                os.makedirs(self.b)
+        """
+    check_transformed(MakedirsRace, source, source.replace("(self.b)", "(self.b, exist_ok=True)"))
+
+
+def test_prepare_data_is_left_alone() -> None:
+    source = """\
+        import os
+        import pytorch_lightning as pl
+
+        class Data(pl.LightningDataModule):
+            def prepare_data(self):
+                os.makedirs(self.root)
+                self._download()
+
+            def _download(self):
+                os.makedirs(self.cache)
+        """
+    check_nothing(MakedirsRace, source)
+
+
+def test_a_repository_without_ranks_and_its_tests_are_left_alone() -> None:
+    check_nothing(MakedirsRace, "import os\nimport torch\n\ndef main(args):\n    os.makedirs(args.out)\n")
+    check_nothing(MakedirsRace, script("os.makedirs(args.out)"), path="tests/test_train.py")
+    one = "import os\n\ndef ranking(path):\n    os.makedirs(path)\n"
+    check_nothing(MakedirsRace, one, files={"train.py": "from module import ranking\n\nranking('a')\n"})
+
+
+def test_hooks_of_a_base_class_in_another_file() -> None:
+    base = "import lightning.pytorch as pl\n\nclass Base(pl.Callback):\n    pass\n"
+    source = """\
+        import os
+        from base import Base
+
+        class Saver(Base):
+            def on_fit_end(self, trainer, pl_module):
+                if not os.path.exists(self.out):
+                    os.makedirs(self.out)
+        """
+    wanted = source.replace("makedirs(self.out)", "makedirs(self.out, exist_ok=True)")
+    use = "from saver import Saver\nfrom lightning.pytorch import Trainer\n\nTrainer(callbacks=[Saver()])\n"
+    check_transformed(MakedirsRace, source, wanted, files={"base.py": base, "train.py": use}, path="saver.py")
+
+
+def test_two_in_one_hook_keep_their_comments() -> None:
+    before = hook("os.makedirs(self.a)  # figures", "os.makedirs(self.b)", "print('ready')")
+    after = before.replace("(self.a)", "(self.a, exist_ok=True)").replace("(self.b)", "(self.b, exist_ok=True)")
+    check_transformed(MakedirsRace, before, after)
