@@ -60,11 +60,16 @@ def rewrite(module: SourceModule, edits: Sequence[Edit]) -> str:
     if not edits:
         return module.text
     lines = list(module.lines)
-    for run in reversed(find_runs(module, list(dict.fromkeys(edits)))):
-        lines[run.top - 1 : run.bottom] = [_rewrite_run(module, run)]
+    for top, bottom, new in reversed(replacements(module, edits)):
+        lines[top - 1 : bottom] = [new]
     text = "".join(lines)
     _must_compile(module, text)
     return text
+
+
+def replacements(module: SourceModule, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
+    """(first line, last line, new text) of each run that the edits change, in order. Raises RewriteError."""
+    return [(run.top, run.bottom, _rewrite_run(module, run)) for run in find_runs(module, list(dict.fromkeys(edits)))]
 
 
 def rewrite_bytes(module: SourceModule, edits: Sequence[Edit]) -> bytes:
