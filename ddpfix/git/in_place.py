@@ -1,126 +1,18 @@
-"""What a run did to a folder, written down before it is done, and the way back: the journal, and writes in place.
+"""Files written where they stand, all or none, and the way back.
 
-A run is one JSON file in a journal folder: `.git/ddpfix/` for a repository, a state folder of the caller's choice
-elsewhere. The originals of a run in place lie beside it, in a folder of the run's name.
+The originals of a run lie beside its journal entry, in a folder of the run's name.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
-import os
-import re
-import secrets
-import shutil
 import stat
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-# A run id becomes a file name, a part of a ref name and a trailer.
-_RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
-
-
-class GitRefusal(Exception):
-    """What is not done to a repository or folder (`what`), `why`, and what to do instead (`todo`): a line each."""
-
-    def __init__(self, what: str, why: str, todo: str) -> None:
-        self.what, self.why, self.todo = (" ".join(text.split()) for text in (what, why, todo))
-        super().__init__(self.what, self.why, self.todo)
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.why}; {self.todo}"
-
-
-@dataclass(frozen=True)
-class BranchRun:
-    """A run that made or replaced a branch: `commit` is the tip it left, `previous` the tip it found."""
-
-    run_id: str
-    root: str
-    branch: str
-    commit: str
-    previous: str | None
-    base: str
-    head_ref: str | None
-    at: int = field(default_factory=time.time_ns)
-
-
-@dataclass(frozen=True)
-class SavedFile:
-    """One file of a run in place; `original` names its saved bytes and is None where there was no file before."""
-
-    path: str
-    written: str
-    original: str | None
-    mode: int | None
-
-
-@dataclass(frozen=True)
-class InPlaceRun:
-    """A run that wrote files where they stand."""
-
-    run_id: str
-    root: str
-    files: tuple[SavedFile, ...]
-    at: int = field(default_factory=time.time_ns)
-
-
-Run = BranchRun | InPlaceRun
-
-
-def runs(folder: Path) -> list[Run]:
-    """The runs in a journal folder that can still be taken back, oldest first; an unreadable entry is passed over."""
-    found = [_load(path) for path in folder.glob("*.json")] if folder.is_dir() else []
-    return sorted((run for run in found if run), key=lambda run: (run.at, run.run_id))
-
-
-def record(folder: Path, run: Run) -> None:
-    """Write `run` into the journal, whole or not at all. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"kind": type(run).__name__, **asdict(run)}, indent=1)
-    _replace(folder / f"{run.run_id}.json", text.encode(), None)
-
-
-def forget(folder: Path, run_id: str) -> None:
-    """Take a run and its saved originals out of the journal, as far as they are there and can be removed."""
-    with contextlib.suppress(OSError):
-        (folder / f"{run_id}.json").unlink(missing_ok=True)
-    shutil.rmtree(folder / run_id, ignore_errors=True)
-
-
-def check_run_id(run_id: str) -> None:
-    """Raises GitRefusal for a run id that cannot be a file name and a part of a ref."""
-    if not _RUN_ID.fullmatch(run_id):
-        raise GitRefusal(
-            f"{shown(run_id)} is not a run id", "it may hold letters, digits, - and _ only", "give the id of a run"
-        )
-
-
-def check_relative(path: str) -> None:
-    """Raises GitRefusal unless `path` is a plain posix path below a root (never absolute, `..` or in `.git`)."""
-    parts = path.split("/")
-    if "\0" in path or os.path.isabs(path) or any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
-        raise GitRefusal(
-            f"{shown(path)} is not written",
-            "it is not a path inside the project",
-            "give paths below the project's root",
-        )
-
-
-def shown(path: str) -> str:
-    """A path as one readable line: control characters and bytes that are no text are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
-
-
-def named(paths: Iterable[str], limit: int = 8) -> str:
-    """Paths as part of a sentence, with the number of those left out."""
-    names = sorted(shown(path) for path in paths)
-    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + rest
+from ddpfix.git.journal import InPlaceRun, SavedFile, forget, record, replace_file, runs
+from ddpfix.git.refusal import GitRefusal, check_relative, check_run_id, named, shown
 
 
 def write_in_place(root: Path, files: Mapping[str, bytes], *, run_id: str, state_dir: Path) -> InPlaceRun:
@@ -202,17 +94,6 @@ class _HalfWritten(Exception):
     """Some files are new, and giving them their old bytes back failed as well."""
 
 
-def _load(path: Path) -> Run | None:
-    try:
-        data: dict[str, Any] = json.loads(path.read_bytes())
-        if data.pop("kind") == BranchRun.__name__:
-            return BranchRun(**data)
-        files = tuple(SavedFile(**file) for file in data.pop("files"))
-        return InPlaceRun(files=files, **data)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None
-
-
 def _plain_file(root: Path, path: str) -> Path:
     """The place of `path` below `root`, where it and the folders on the way are what they seem."""
     check_relative(path)
@@ -277,24 +158,7 @@ def _put(wanted: _Content) -> None:
     if wanted.content is None:
         wanted.path.unlink(missing_ok=True)
     else:
-        _replace(wanted.path, wanted.content, mode)
-
-
-def _replace(path: Path, content: bytes, mode: int | None) -> None:
-    """A new file under a passing name in the same folder, then one rename: no reader ever sees half a file."""
-    passing = path.with_name(f".ddpfix-{secrets.token_hex(6)}")
-    try:
-        with open(passing, "xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if mode is not None:
-            os.chmod(passing, mode)
-        os.replace(passing, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            passing.unlink(missing_ok=True)
-        raise
+        replace_file(wanted.path, wanted.content, mode)
 
 
 def _original(root: Path, saved: Path, file: SavedFile) -> _Content:

@@ -1,0 +1,37 @@
+"""Commits on a branch of their own: the user's branch, index, files, stash and reflog stay as they are.
+
+Everything up to the switch is git's plumbing with a private index (commits.py). `switch_to` is the one step that writes
+the user's files (switching.py). Outside git the files are written in place (in_place.py). Every run is written down
+before it is done (journal.py), so that `undo` and `undo_in_place` can take it back.
+"""
+
+from __future__ import annotations
+
+from ddpfix.git.branches import check_branch
+from ddpfix.git.commits import Committed, Step, commit_steps
+from ddpfix.git.in_place import undo_in_place, write_in_place
+from ddpfix.git.refusal import GitRefusal
+from ddpfix.git.runner import journal_folder
+from ddpfix.git.snapshots import Blob, Snapshot, find_root, read_blobs, relative_path, snapshot
+from ddpfix.git.switching import Undone, check_switch, switch_to, undo
+
+__all__ = [
+    "Blob",
+    "Committed",
+    "GitRefusal",
+    "Snapshot",
+    "Step",
+    "Undone",
+    "check_branch",
+    "check_switch",
+    "commit_steps",
+    "find_root",
+    "journal_folder",
+    "read_blobs",
+    "relative_path",
+    "snapshot",
+    "switch_to",
+    "undo",
+    "undo_in_place",
+    "write_in_place",
+]

@@ -1,0 +1,101 @@
+"""What a run did to a folder, written down before it is done: one JSON file a run in a journal folder.
+
+The folder is `.git/ddpfix/` for a repository, a state folder of the caller's choice elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class BranchRun:
+    """A run that made or replaced a branch: `commit` is the tip it left, `previous` the tip it found."""
+
+    run_id: str
+    root: str
+    branch: str
+    commit: str
+    previous: str | None
+    base: str
+    head_ref: str | None
+    at: int = field(default_factory=time.time_ns)
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    """One file of a run in place; `original` names its saved bytes and is None where there was no file before."""
+
+    path: str
+    written: str
+    original: str | None
+    mode: int | None
+
+
+@dataclass(frozen=True)
+class InPlaceRun:
+    """A run that wrote files where they stand."""
+
+    run_id: str
+    root: str
+    files: tuple[SavedFile, ...]
+    at: int = field(default_factory=time.time_ns)
+
+
+Run = BranchRun | InPlaceRun
+
+
+def runs(folder: Path) -> list[Run]:
+    """The runs in a journal folder that can still be taken back, oldest first; an unreadable entry is passed over."""
+    found = [_load(path) for path in folder.glob("*.json")] if folder.is_dir() else []
+    return sorted((run for run in found if run), key=lambda run: (run.at, run.run_id))
+
+
+def record(folder: Path, run: Run) -> None:
+    """Write `run` into the journal, whole or not at all. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"kind": type(run).__name__, **asdict(run)}, indent=1)
+    replace_file(folder / f"{run.run_id}.json", text.encode(), None)
+
+
+def forget(folder: Path, run_id: str) -> None:
+    """Take a run and its saved originals out of the journal, as far as they are there and can be removed."""
+    with contextlib.suppress(OSError):
+        (folder / f"{run_id}.json").unlink(missing_ok=True)
+    shutil.rmtree(folder / run_id, ignore_errors=True)
+
+
+def _load(path: Path) -> Run | None:
+    try:
+        data: dict[str, Any] = json.loads(path.read_bytes())
+        if data.pop("kind") == BranchRun.__name__:
+            return BranchRun(**data)
+        files = tuple(SavedFile(**file) for file in data.pop("files"))
+        return InPlaceRun(files=files, **data)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def replace_file(path: Path, content: bytes, mode: int | None) -> None:
+    """A new file under a passing name in the same folder, then one rename: no reader ever sees half a file."""
+    passing = path.with_name(f".ddpfix-{secrets.token_hex(6)}")
+    try:
+        with open(passing, "xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if mode is not None:
+            os.chmod(passing, mode)
+        os.replace(passing, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            passing.unlink(missing_ok=True)
+        raise
