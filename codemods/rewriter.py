@@ -69,7 +69,12 @@ def rewrite(module: SourceModule, edits: Sequence[Edit]) -> str:
 
 def replacements(module: SourceModule, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
     """(first line, last line, new text) of each run that the edits change, in order. Raises RewriteError."""
-    return [(run.top, run.bottom, _rewrite_run(module, run)) for run in find_runs(module, list(dict.fromkeys(edits)))]
+    out = []
+    for run in find_runs(module, list(dict.fromkeys(edits))):
+        new = _rewrite_run(module, run)
+        top, bottom = (run.top, run.bottom) if new else _with_blank_lines(module.lines, run)
+        out.append((top, bottom, new))
+    return out
 
 
 def rewrite_bytes(module: SourceModule, edits: Sequence[Edit]) -> bytes:
@@ -117,7 +122,7 @@ def find_runs(module: SourceModule, edits: Iterable[Edit]) -> list[Run]:
             raise RewriteError(f"no whole statement holds line {region.line} of {module.path}")
         top, end = min(holders, key=lambda h: h[1] - h[0])
         if isinstance(edit, RemoveStatement):
-            top = _with_comments_above(module, top)
+            top, end = _with_comments_above(module, top), _with_comments_below(module, top, end)
         runs.append(Run(top, end, [edit]))
     runs.sort(key=lambda r: (r.top, -r.bottom))
     joined: list[Run] = []
@@ -147,14 +152,47 @@ def _bounded(module: SourceModule, whole: Sequence[tuple[int, int, ast.stmt]], e
 
 
 def _with_comments_above(module: SourceModule, line: int) -> int:
-    """Comment lines that touch a statement go with it; so do the blank lines above, or a gap would be left."""
+    """Comment lines that touch a statement go with it; so do the blank lines above, or a gap would be left.
+
+    Comments that begin the file are its own (a coding line, a licence).
+    """
     lines = module.lines
     indent = layout.indent_of(lines[line - 1])
+    first = line
     while line > 1 and lines[line - 2].lstrip().startswith("#") and layout.indent_of(lines[line - 2]) == indent:
         line -= 1
+    if line == 1:
+        line = first
     while line > 1 and not lines[line - 2].strip():
         line -= 1
     return line
+
+
+def _with_comments_below(module: SourceModule, top: int, line: int) -> int:
+    """Comment lines behind the last statement of a block, as deep as that block, belong to it."""
+    lines = module.lines
+    indent = layout.indent_of(lines[top - 1])
+    for number in range(line + 1, len(lines) + 1):
+        text = lines[number - 1]
+        own = layout.indent_of(text)
+        if text.strip() and not (text.lstrip().startswith("#") and own.startswith(indent) and len(own) > len(indent)):
+            break
+        if text.strip():
+            line = number
+    return line
+
+
+def _with_blank_lines(lines: Sequence[str], run: Run) -> tuple[int, int]:
+    """The lines to take out with a run that vanished: of blank lines on both sides, or below the head of a block, one part."""
+    top, bottom = run.top, run.bottom
+    if bottom == len(lines) or lines[bottom].strip() or top == 1:
+        return top, bottom
+    opened = len(layout.indent_of(lines[top - 2])) < len(layout.indent_of(lines[bottom - 1]))
+    while not opened and top > 1 and not lines[top - 2].strip():
+        top -= 1
+    while opened and lines[top - 2].strip() and bottom < len(lines) and not lines[bottom].strip():
+        bottom += 1
+    return top, bottom
 
 
 # One run
@@ -176,6 +214,9 @@ def _rewrite_run(module: SourceModule, run: Run) -> str:
         raise RewriteError(f"LibCST cannot read {module.path}:{run.top}: {error.message}") from None
     if tree.code != header + body:
         raise RewriteError(f"LibCST does not give back {module.path}:{run.top}-{run.bottom} as it is")
+    if tree.header and tree.body:  # comments above the first statement are its own here, not the module's
+        lead = [*tree.header, *tree.body[0].leading_lines]
+        tree = tree.with_changes(header=[], body=[tree.body[0].with_changes(leading_lines=lead), *tree.body[1:]])
     skipped = len(blank.splitlines()) if blank else 0
     shift = run.top - 1 + skipped - (1 if header else 0)
     wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
