@@ -29,6 +29,7 @@ def contents(folder: Path) -> dict[str, object]:
         if path.is_file()
     }
 
+
 NEW = {"a.py": b"x = 2\r\n", "pkg/b.py": b"y = 2\n", "new.py": b"n = 1\n"}
 
 
