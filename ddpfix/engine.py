@@ -170,3 +170,25 @@ def compiles(path: str, data: bytes) -> bool:
     except Unreadable:
         return False
     return True
+
+
+def line_edits(report: Report) -> dict[str, list[dict[str, object]]]:
+    """Finding id -> the line replacements of its fix, each worked out alone. Imports LibCST."""
+    from codemods.rewriter import RewriteError, replacements, with_deep_stack
+
+    read = disk_reader(report.root)
+    modules: dict[str, SourceModule] = {}
+    out: dict[str, list[dict[str, object]]] = {}
+    for finding in report.findings:
+        rows: list[dict[str, object]] = []
+        for path in dict.fromkeys(e.path for e in finding.edits):
+            if path not in modules:
+                modules[path] = SourceModule(path, read(path) or b"")
+            edits = [e for e in finding.edits if e.path == path]
+            try:
+                found = with_deep_stack(lambda m=modules[path], e=edits: replacements(m, e))  # type: ignore[misc]
+            except RewriteError:
+                continue
+            rows += [{"path": path, "start_line": top, "end_line": end, "replacement": new} for top, end, new in found]
+        out[finding.id] = rows
+    return out

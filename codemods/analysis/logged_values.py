@@ -221,12 +221,41 @@ def _own_attribute(scope: Scope, node: ast.Attribute, depth: int) -> Value:
         if isinstance(value, (ast.List, ast.Dict, ast.ListComp)) or last(dotted(getattr(value, "func", None))) in (
             "list", "defaultdict", "dict", "deque",
         ):  # fmt: skip
-            return Value(Kind.LIST, f"self.{name} is filled step by step on each rank")
+            if is_filled_later(facts, name):
+                return Value(Kind.LIST, f"self.{name} is filled step by step on each rank")
+            found.append(Value(Kind.EQUAL, f"self.{name} is set once"))
+            continue
         inner = scope.inside(site.module, site.module.function_of(value), facts)
         if isinstance(value, ast.Name):  # handed to the constructor: what it is, is the caller's business
             return Value(Kind.UNKNOWN, f"what self.{name} is, is decided by whoever makes the object")
         found.append(classify(inner, value, depth + 1))
     return join(found) if found else Value(Kind.UNKNOWN, f"where self.{name} comes from is not seen")
+
+
+_FILLERS = frozenset({"append", "extend", "update", "add", "insert", "appendleft", "setdefault"})
+
+
+def is_filled_later(facts: ClassFacts, name: str) -> bool:
+    """True where a method other than `__init__` puts something into the collection `self.name`."""
+    wanted = f"self.{name}"
+    for site in facts.lineage:
+        for method in site.methods().values():
+            if method.name == "__init__":
+                continue
+            for node in ast.walk(method):
+                if isinstance(node, ast.Attribute) and node.attr in _FILLERS and _root_is(node.value, wanted):
+                    return True
+                if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _root_is(node.value, wanted):
+                    return True
+                if isinstance(node, ast.AugAssign) and _root_is(node.target, wanted):
+                    return True
+    return False
+
+
+def _root_is(node: ast.expr, wanted: str) -> bool:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return dotted(node) == wanted
 
 
 # Calls

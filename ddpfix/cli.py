@@ -1,0 +1,386 @@
+"""The command line. Each command reads as a list of steps; only this module prints and ends the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from ddpfix import __version__
+
+if TYPE_CHECKING:
+    from codemods.codemod import DdpCodemod
+    from ddpfix.discovery import Tree
+    from ddpfix.settings import Settings
+
+CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
+
+app = typer.Typer(
+    name="ddpfix",
+    help="Repair PyTorch training code that breaks, hangs or lies when it goes from one GPU to several.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Paths = Annotated[list[Path] | None, typer.Argument(help="Files or folders; the current folder if none is given.", show_default=False)]
+Select = Annotated[list[str] | None, typer.Option("--select", help="Only these codes (or prefixes), names or topics.", show_default=False)]
+Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Leave these codes, names or topics out.", show_default=False)]
+Extend = Annotated[list[str] | None, typer.Option("--extend-select", help="These codes, names or topics too.", show_default=False)]
+Unsafe = Annotated[bool, typer.Option("--unsafe-fixes/--no-unsafe-fixes", help="Fixes that rest on an assumption, too.")]
+Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Paths (globs) to leave alone.", show_default=False)]
+
+
+class Trouble(Exception):
+    """Something the user can mend: what, why, what to do, a line each."""
+
+    def __init__(self, what: str, why: str = "", todo: str = "") -> None:
+        super().__init__(": ".join(p for p in (what, why) if p) + (f". {todo}" if todo else ""))
+
+
+# Reading what was asked
+
+
+def words(values: Sequence[str] | None) -> tuple[str, ...]:
+    """`--select A,B --select C` -> A, B, C."""
+    return tuple(w.strip() for value in values or () for w in value.split(",") if w.strip())
+
+
+def asked(
+    paths: Sequence[Path] | None,
+    select: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    extend: Sequence[str] | None,
+    unsafe: bool,
+    exclude: Sequence[str] | None,
+) -> list[tuple[Tree, Settings, tuple[DdpCodemod, ...]]]:
+    """The projects the paths lie in, each with its settings (the command line wins) and its codemods."""
+    from ddpfix import catalog, discovery, settings
+
+    out = []
+    given = list(paths or [Path()])
+    for path in given:
+        if not path.exists():
+            raise Trouble(f"{path} does not exist", todo="Give a file or a folder.")
+    for root in dict.fromkeys(discovery.find_root(p) for p in given):
+        stored = settings.load(root)
+        chosen = replace(
+            stored,
+            select=words(select) or stored.select,
+            ignore=(*stored.ignore, *words(ignore)),
+            extend_select=(*stored.extend_select, *words(extend)),
+            unsafe_fixes=unsafe or stored.unsafe_fixes,
+            exclude=(*stored.exclude, *words(exclude)),
+        )
+        inside = [p for p in given if discovery.find_root(p) == root]
+        codemods = catalog.selected(chosen.selection)
+        out += [(tree, chosen, codemods) for tree in discovery.discover(inside, chosen.exclude)]
+    return out
+
+
+# Commands
+
+
+@app.command()
+def check(
+    paths: Paths = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: Extend = None,
+    unsafe_fixes: Unsafe = False,
+    exclude: Exclude = None,
+    output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
+    with_edits: Annotated[bool, typer.Option("--with-edits", help="Put the line replacements into the JSON.")] = False,
+    fail_on: Annotated[str, typer.Option("--fail-on", help="Exit 1 from this level on: display, unsafe or safe.", show_default=False)] = "",
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Work everything out again.")] = False,
+) -> None:
+    """Say what is wrong. Never writes. Exit 0: nothing to fix; 1: findings; 2: trouble."""
+    from ddpfix import engine
+    from ddpfix.outputs import json, paths as shown_paths, text
+    from ddpfix.settings import FAIL_ON
+
+    if output_format not in ("text", "json"):
+        raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
+    if fail_on and fail_on not in FAIL_ON:
+        raise Trouble(f"--fail-on takes {', '.join(FAIL_ON)}, not {fail_on!r}")
+    reports = []
+    level = fail_on
+    for tree, settings, codemods in asked(paths, select, ignore, extend_select, unsafe_fixes, exclude):
+        report = engine.check(tree, settings, codemods, use_cache=not no_cache, progress=progress())
+        reports.append((report, shown_paths.shown_from(tree.root, Path.cwd())))
+        level = fail_on or settings.fail_on
+    clear_progress()
+    if output_format == "json":
+        edits = edits_of([r for r, _ in reports]) if with_edits else None
+        sys.stdout.write(json.render(reports, Path.cwd(), edits=edits))
+    else:
+        sys.stdout.write(text.render(reports))
+        for report, shown in reports:
+            for failure in report.failed:
+                note(f"{shown(failure.path)}: not read: {failure.error}")
+        note(text.totals([r for r, _ in reports]))
+    order = {"display": 0, "unsafe": 1, "safe": 2}
+    ranks = [f.applicability.rank for report, _ in reports for f in report.findings]
+    raise typer.Exit(FINDINGS if any(rank >= order[level] for rank in ranks) else CLEAN)
+
+
+@app.command()
+def diff(
+    paths: Paths = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: Extend = None,
+    unsafe_fixes: Unsafe = False,
+    exclude: Exclude = None,
+    stat: Annotated[bool, typer.Option("--stat", help="Only count the lines of each file.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="The reason above each hunk.")] = False,
+    color: Annotated[str, typer.Option("--color", help="auto, always or never.")] = "auto",
+) -> None:
+    """Show what apply would do, as a patch that `git apply` accepts. Exit 1 if there is one."""
+    _diff(asked(paths, select, ignore, extend_select, unsafe_fixes, exclude), stat=stat, explain=explain, color=color)
+
+
+def _diff(
+    projects: Sequence[tuple[Tree, Settings, tuple[DdpCodemod, ...]]], *, stat: bool, explain: bool, color: str
+) -> NoReturn:
+    from codemods.fix_source import safe, with_unsafe
+    from ddpfix import engine, patches
+
+    out: list[bytes] = []
+    for tree, settings, codemods in projects:
+        fixed = engine.fix(tree, settings, codemods, with_unsafe if settings.unsafe_fixes else safe)
+        for path, reason in [(f.path, f.error) for f in fixed.report.failed]:
+            note(f"{path}: not read: {reason}")
+        for finding, reason in fixed.withdrawn:
+            note(f"{finding.path}:{finding.span.line}: {finding.code} withdrawn: {reason}")
+        prefix = patches.prefix_from(tree.root, Path.cwd())
+        out.append(patches.stat(fixed) if stat else patches.explained(fixed, prefix) if explain else patches.plain(fixed, prefix))
+    data = b"".join(out)
+    show_patch(data, color)
+    raise typer.Exit(FINDINGS if data else CLEAN)
+
+
+@app.command()
+def apply(
+    paths: Paths = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: Extend = None,
+    unsafe_fixes: Unsafe = False,
+    exclude: Exclude = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="The same as `ddpfix diff`.")] = False,
+    branch: Annotated[str, typer.Option("--branch", help="The branch to commit on.", show_default=False)] = "",
+    no_switch: Annotated[bool, typer.Option("--no-switch", help="Make the branch, stay where you are.")] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Write the files, commit nothing.")] = False,
+    include_dirty: Annotated[
+        bool, typer.Option("--include-dirty", help="Fix files with uncommitted changes too: written in place, nothing committed.")
+    ] = False,
+    no_summary_commit: Annotated[bool, typer.Option("--no-summary-commit", help="Leave the summary document out.")] = False,
+    run_hooks: Annotated[bool, typer.Option("--run-hooks", help="Run the repository's commit hooks.")] = False,
+    format_command: Annotated[
+        str, typer.Option("--format-command", help="Run this on the changed files before the commit.", show_default=False)
+    ] = "",
+    color: Annotated[str, typer.Option("--color", help="auto, always or never (with --dry-run).")] = "auto",
+) -> None:
+    """Fix, and commit the fixes on a branch of their own: a commit for each codemod, then the summary."""
+    projects = asked(paths, select, ignore, extend_select, unsafe_fixes, exclude)
+    if dry_run:
+        _diff(projects, stat=False, explain=False, color=color)
+    from ddpfix import run
+
+    if len(projects) > 1:
+        roots = " and ".join(str(tree.root) for tree, _, _ in projects)
+        raise Trouble(f"these paths lie in {roots}", todo="Apply to one repository at a time.")
+    tree, settings, codemods = projects[0]
+    options = run.Options(
+        unsafe=settings.unsafe_fixes,
+        branch=branch or settings.branch,
+        switch=not no_switch,
+        summary=not no_summary_commit,
+        in_place=in_place or include_dirty,
+        include_dirty=include_dirty,
+        run_hooks=run_hooks,
+        format_command=format_command or settings.format_command,
+    )
+    applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())
+    clear_progress()
+    for failure in applied.fixed.report.failed:
+        note(f"{failure.path}: not read: {failure.error}")
+    sys.stdout.write(applied.screen)
+    raise typer.Exit(CLEAN)
+
+
+@app.command()
+def undo(
+    path: Annotated[Path, typer.Argument(help="The repository.")] = Path(),
+) -> None:
+    """Take back the last apply, if nobody has built on it since."""
+    from ddpfix import run
+
+    sys.stdout.write(run.undo(path))
+    raise typer.Exit(CLEAN)
+
+
+@app.command()
+def rules(
+    output_format: Annotated[str, typer.Option("--output-format", help="text, json or markdown.")] = "text",
+) -> None:
+    """List every codemod."""
+    from ddpfix import explain
+
+    if output_format not in explain.FORMATS:
+        raise Trouble(f"no output format is called {output_format!r}", todo=f"Use {', '.join(explain.FORMATS)}.")
+    sys.stdout.write(explain.rules(output_format))
+
+
+@app.command("explain")
+def explain_command(
+    rule: Annotated[str, typer.Argument(help="A code or a name: DDP101, unsynced-metric.")],
+    output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
+) -> None:
+    """Say what a codemod does, why, when it is safe, and what it refuses."""
+    from ddpfix import catalog, explain
+
+    if output_format not in ("text", "json"):
+        raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
+    sys.stdout.write(explain.one(catalog.lookup(rule), output_format))
+
+
+def _version(asked_for: bool) -> None:
+    if asked_for:
+        sys.stdout.write(f"ddpfix {__version__}\n")
+        raise typer.Exit(CLEAN)
+
+
+@app.callback()
+def common(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Repair PyTorch training code that breaks, hangs or lies when it goes from one GPU to several."""
+
+
+# Showing
+
+
+def note(text: str) -> None:
+    """A line that is no result."""
+    sys.stderr.write(f"{text}\n")
+
+
+def progress() -> Callable[[int, int], None] | None:
+    """A counter on stderr, where that is a terminal and nobody collects it."""
+    if not sys.stderr.isatty() or os.environ.get("CI"):
+        return None
+
+    def show(done: int, total: int) -> None:
+        if total > 50 and done % 10 == 0:
+            sys.stderr.write(f"\r{done}/{total} files\x1b[K")
+            sys.stderr.flush()
+
+    return show
+
+
+def clear_progress() -> None:
+    if sys.stderr.isatty() and not os.environ.get("CI"):
+        sys.stderr.write("\r\x1b[K")
+
+
+def wants_color(color: str) -> bool:
+    if color not in ("auto", "always", "never"):
+        raise Trouble(f"--color takes auto, always or never, not {color!r}")
+    if color == "auto":
+        return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return color == "always"
+
+
+def show_patch(data: bytes, color: str) -> None:
+    """Raw bytes into a pipe; coloured, and through the pager where it is longer than the screen, on a terminal."""
+    colored = wants_color(color)
+    if colored:
+        from ddpfix import patches
+
+        data = patches.colored(data)
+    if sys.stdout.isatty() and data.count(b"\n") > os.get_terminal_size().lines - 2:
+        import subprocess
+
+        pager = os.environ.get("PAGER", "less -FRX")
+        try:
+            subprocess.run(pager, shell=True, input=data, check=False)
+            return
+        except OSError:
+            pass
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def edits_of(reports: Sequence[Any]) -> dict[str, list[dict[str, Any]]]:
+    from ddpfix import engine
+
+    return {key: rows for report in reports for key, rows in engine.line_edits(report).items()}
+
+
+def command_line() -> str:
+    """The command as it was given, for the summary; no path of this machine in it."""
+    import shlex
+
+    return shlex.join(["ddpfix", *(Path(a).name if os.path.isabs(a) else a for a in sys.argv[1:])])
+
+
+# The one way out
+
+
+def main() -> NoReturn:
+    """Run the command line. An error that was not foreseen is one line and exit 2, with --debug its traceback."""
+    debug = "--debug" in sys.argv
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as leaving:
+        end(leaving.exit_code)
+    except KeyboardInterrupt:
+        note("\ninterrupted; nothing is half written")
+        end(INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        end(CLEAN)
+    except Exception as error:
+        if debug:
+            raise
+        end(tell(error))
+    end(CLEAN)
+
+
+def tell(error: Exception) -> int:
+    """One line of what, why and what to do."""
+    show = getattr(error, "show", None)
+    if callable(show):  # the command line was not understood; the parser says so itself
+        show()
+        return TROUBLE
+    from ddpfix import catalog, discovery, settings
+
+    known = (Trouble, catalog.UnknownSelector, discovery.NoSuchPath, settings.SettingsError)
+    parts = [getattr(error, name, "") for name in ("what", "why", "todo")]
+    if isinstance(error, known):
+        note(f"ddpfix: {error}")
+    elif all(isinstance(p, str) for p in parts) and parts[0]:
+        note(f"ddpfix: {parts[0]}: {parts[1]}. {parts[2]}")
+    else:
+        name = type(error).__name__
+        note(f"ddpfix: {name}: {' '.join(str(error).split())}. This is a defect of ddpfix: --debug shows where; please report it.")
+    return TROUBLE
+
+
+def end(code: int) -> NoReturn:
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What a codemod is, told from its docstring: for the terminal, as JSON, and as the pages under docs/."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from codemods.codemod import SECTIONS, TOPICS, DdpCodemod
+from ddpfix.catalog import all_codemods
+
+FORMATS = ("text", "json", "markdown")
+
+
+def facts(codemod: DdpCodemod) -> dict[str, Any]:
+    """Everything that is known of a codemod, in plain values."""
+    return {
+        "code": codemod.code,
+        "name": codemod.rule_name(),
+        "topic": codemod.topic().replace("_", "-"),
+        "summary": codemod.summary(),
+        "opt_in": codemod.opt_in,
+        "sections": codemod.sections(),
+    }
+
+
+def one(codemod: DdpCodemod, output_format: str) -> str:
+    """The whole story of one codemod."""
+    if output_format == "json":
+        return json.dumps(facts(codemod), ensure_ascii=False, indent=1) + "\n"
+    return page(codemod).replace("```python\n", "\n").replace("```\n", "")
+
+
+def page(codemod: DdpCodemod) -> str:
+    """The codemod's page in Markdown."""
+    sections = codemod.sections()
+    out = [f"# {codemod.code} {codemod.rule_name()}", "", codemod.summary(), ""]
+    out += [f"Topic: {codemod.topic().replace('_', '-')}." + (" Only where it is asked for." if codemod.opt_in else ""), ""]
+    for heading in SECTIONS:
+        if text := sections.get(heading):
+            out += [f"## {heading}", "", text, ""]
+    silence = (
+        f"`# ddpfix: ignore[{codemod.code}] why` on the line or above it, `# ddpfix: ignore-file[{codemod.code}] why` for a file, "
+        f'`ignore = ["{codemod.code}"]` under `[tool.ddpfix]` for a project.'
+    )
+    out += ["## How to silence it", "", silence]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def rules(output_format: str) -> str:
+    """The list of all codemods."""
+    codemods = all_codemods()
+    if output_format == "json":
+        return json.dumps([facts(c) for c in codemods], ensure_ascii=False, indent=1) + "\n"
+    if output_format == "markdown":
+        return table(codemods)
+    width = max(len(c.rule_name()) for c in codemods)
+    rows = [f"{c.code}  {c.rule_name().ljust(width)}  {c.summary()}" for c in codemods]
+    return "\n".join(rows) + "\n"
+
+
+def table(codemods: tuple[DdpCodemod, ...]) -> str:
+    """A Markdown table for each topic that has codemods."""
+    out = ["# The codemods", ""]
+    for topic in TOPICS:
+        here = [c for c in codemods if c.topic() == topic]
+        if not here:
+            continue
+        out += [f"## {topic.replace('_', '-')}", "", "| code | name | what it finds |", "| --- | --- | --- |"]
+        out += [f"| [{c.code}](codemods/{c.rule_name()}.md) | {c.rule_name()} | {_cell(c.summary())} |" for c in here]
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def pages() -> dict[str, str]:
+    """docs-relative path -> text, for every page that is made from the code."""
+    out = {f"codemods/{c.rule_name()}.md": page(c) for c in all_codemods()}
+    out["codemods.md"] = table(all_codemods())
+    return out

@@ -1,0 +1,264 @@
+"""Apply to a repository: the one path that the command line, the bot and the fleet share.
+
+Facts come from the work tree, what is committed comes from HEAD: the edits are made on the committed bytes of the files that
+change, so the commit holds nothing of the user's own uncommitted work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codemods.codemod import DdpCodemod
+from codemods.findings import Finding
+from codemods.fix_source import Accept, safe, with_unsafe
+from ddpfix import __version__, engine, summary
+from ddpfix.discovery import Tree, find_root
+from ddpfix.formatting import formatted
+from ddpfix.results import Fixed
+from ddpfix.settings import Settings
+
+if TYPE_CHECKING:
+    from ddpfix.git import Committed, Snapshot
+
+SUMMARY = "DDPFIX_SUMMARY.md"
+Read = Callable[[str], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to deliver. branch: its name. switch: check it out at the end. summary: commit the summary document too.
+
+    include_dirty: work on the files as they are in the work tree, uncommitted changes included, and write them in place.
+    """
+
+    unsafe: bool = False
+    branch: str = "ddpfix/fixes"
+    switch: bool = True
+    summary: bool = True
+    in_place: bool = False
+    include_dirty: bool = False
+    run_hooks: bool = False
+    filters: bool = True
+    format_command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The work of one codemod: whole new files."""
+
+    codemod: DdpCodemod
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What apply came to: what was fixed, where it went (None where nothing was committed), and the closing screen."""
+
+    fixed: Fixed
+    committed: Committed | None
+    screen: str
+
+
+def apply(
+    tree: Tree,
+    settings: Settings,
+    codemods: Sequence[DdpCodemod],
+    options: Options,
+    *,
+    command: str,
+    progress: engine.Progress | None = None,
+) -> Applied:
+    """Fix a repository and deliver as `options` say. Raises GitRefusal or FormatFailed; nothing is written then."""
+    del progress
+    if tree.is_git and not options.in_place:
+        return _commit(tree, settings, codemods, options, command)
+    return _in_place(tree, settings, codemods, options, command)
+
+
+# On a branch
+
+
+def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], options: Options, command: str) -> Applied:
+    from ddpfix import git
+
+    accept = acceptance(options)
+    state = git.snapshot(tree.root)
+    git.check_branch(state, options.branch)
+    fixed = engine.fix(tree, settings, codemods, accept)
+    if not fixed.after:
+        return Applied(fixed, None, summary.closing_screen(fixed, _context(command, codemods, None, ())))
+    touched = sorted(fixed.after)
+    if options.switch:
+        refuse_uncommitted(state, touched)
+        git.check_switch(state, [*touched, *([SUMMARY] if options.summary else [])])
+    read = committed_reader(state, tree.root, touched)
+    if any(read(path) != fixed.before[path] for path in touched):
+        fixed = engine.fix(tree, settings, codemods, accept, read=read)
+    made = steps(tree, settings, codemods, accept, fixed, read)
+    if options.format_command:
+        made = [Step(s.codemod, formatted(tree.root, options.format_command, s.files)) for s in made]
+    by_code = {s.codemod.code: tuple(f for f in fixed.fixed if f.code == s.codemod.code) for s in made}
+    commits = [git.Step(summary.commit_message(s.codemod, by_code[s.codemod.code]), s.files) for s in made]
+    notes = _notes(state, touched)
+    context = _context(command, codemods, state, notes, branch=options.branch)
+    if options.summary:
+        text = summary.render(fixed, context).encode()
+        commits.append(git.Step(summary.SUMMARY_COMMIT, {SUMMARY: text}))
+    committed = git.commit_steps(
+        state, commits, branch=options.branch, run_id=secrets.token_hex(8), run_hooks=options.run_hooks
+    )
+    if options.switch and committed.commits:
+        git.switch_to(tree.root, options.branch, run_id=committed.run_id)
+    context = replace(context, commits=committed.commits, identity_note=committed.identity_note, switched=options.switch)
+    return Applied(fixed, committed, summary.closing_screen(fixed, context))
+
+
+def refuse_uncommitted(state: Snapshot, touched: Sequence[str], *, tracked_only: bool = False) -> None:
+    """Raises GitRefusal, naming them, where files to be changed differ from HEAD."""
+    from ddpfix import git
+
+    changed = [p for p in touched if p in state.dirty]
+    new = [] if tracked_only else [p for p in touched if p not in state.committed and p not in state.dirty]
+    ways = "Commit or stash them; or use --no-switch (fix what is committed, on the branch only) or --include-dirty (fix in place)."
+    if changed:
+        raise git.GitRefusal("uncommitted changes in files that would be fixed", ", ".join(changed[:8]), ways)
+    if new:
+        raise git.GitRefusal("files that would be fixed are not in the last commit", ", ".join(new[:8]), ways)
+
+
+def committed_reader(state: Snapshot, root: Path, paths: Sequence[str]) -> Read:
+    """Bytes of a file as HEAD has them for the files that change or are uncommitted; of all others from the work tree."""
+    from ddpfix import git
+
+    disk = engine.disk_reader(root)
+    wanted = [p for p in {*paths, *state.dirty} if p in state.committed]
+    blobs = git.read_blobs(root, [state.committed[p].sha for p in wanted])
+    kept: dict[str, bytes | None] = {p: blobs[state.committed[p].sha] for p in wanted}
+    kept.update({p: None for p in (*paths, *state.dirty) if p not in state.committed})
+    return lambda path: kept[path] if path in kept else disk(path)
+
+
+def _notes(state: Snapshot, touched: Sequence[str]) -> tuple[str, ...]:
+    """What the reader of the summary should know of the repository's state."""
+    out = []
+    if dirty := sorted(p for p in state.dirty if p.endswith((".py", ".toml", ".txt", ".cfg", ".yml", ".yaml")) and p not in touched):
+        out.append(f"uncommitted changes were read as facts, and are in no commit: {', '.join(dirty[:5])}")
+    if links := [p for p in state.symlinks if p.endswith(".py")]:
+        out.append(f"left alone, symbolic links: {', '.join(links[:5])}")
+    if state.submodules:
+        out.append(f"left alone, submodules: {', '.join(state.submodules[:5])}")
+    return tuple(out)
+
+
+# In place
+
+
+def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], options: Options, command: str) -> Applied:
+    from ddpfix import git
+
+    fixed = engine.fix(tree, settings, codemods, acceptance(options))
+    context = _context(command, codemods, None, ("the files were written in place; nothing was committed",))
+    if not fixed.after:
+        return Applied(fixed, None, summary.closing_screen(fixed, context))
+    if tree.is_git and not options.include_dirty:
+        state = _snapshot_if_born(tree.root)
+        if state is not None:
+            refuse_uncommitted(state, sorted(fixed.after), tracked_only=True)
+    files = fixed.after
+    if options.format_command:
+        files = formatted(tree.root, options.format_command, files)
+    git.write_in_place(tree.root, files, run_id=secrets.token_hex(8), state_dir=state_folder(tree.root))
+    return Applied(fixed, None, summary.closing_screen(fixed, context))
+
+
+def _snapshot_if_born(root: Path) -> Snapshot | None:
+    """The state of a repository, None where it has no commit yet and so nothing uncommitted to mix with."""
+    from ddpfix import git
+
+    try:
+        return git.snapshot(root)
+    except git.GitRefusal:
+        return None
+
+
+def state_folder(root: Path) -> Path:
+    """Where originals are kept for `undo`: inside .git, or in the user's state folder where there is none."""
+    from ddpfix import git
+
+    if (root / ".git").exists():
+        return git.journal_folder(root)
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return base / "ddpfix" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+
+
+def undo(path: Path) -> str:
+    """Take back the last apply of the repository that holds `path`; what was done, in a few lines. Raises GitRefusal."""
+    from ddpfix import git
+
+    root = find_root(path)
+    journal = git.runs(state_folder(root))
+    if journal and isinstance(journal[-1], git.InPlaceRun):
+        done = git.undo_in_place(root, state_folder(root))
+        return f"{len(done.files)} files are as they were.\n"
+    if not (root / ".git").exists():
+        raise git.GitRefusal("nothing to undo", f"no apply is recorded for {root}", "run this where apply was run")
+    back = git.undo(root)
+    lines = [f"The branch {back.branch} was gone already." if back.already_gone else f"The branch {back.branch} is taken back."]
+    if back.restored:
+        lines.append(f"It stands again where it stood before the last run ({back.restored[:10]}).")
+    if back.back_to:
+        lines.append(f"You are on {back.back_to.removeprefix('refs/heads/')} again.")
+    if back.merged:
+        lines.append("Its commits are merged elsewhere: the fixes are still in force there.")
+    return "\n".join(lines) + "\n"
+
+
+# Shared
+
+
+def acceptance(options: Options) -> Accept:
+    return with_unsafe if options.unsafe else safe
+
+
+def _context(
+    command: str, codemods: Sequence[DdpCodemod], state: Snapshot | None, notes: tuple[str, ...], branch: str | None = None
+) -> summary.Context:
+    import platform
+
+    versions = {"ddpfix": __version__, "Python": platform.python_version()}
+    return summary.Context(
+        command=command, versions=versions, base=state.base if state else None, branch=branch, commits=(), notes=notes
+    )
+
+
+def steps(
+    tree: Tree,
+    settings: Settings,
+    codemods: Sequence[DdpCodemod],
+    accept: Accept,
+    fixed: Fixed,
+    read: Callable[[str], bytes | None],
+) -> list[Step]:
+    """The change cut into one step a codemod, in the order of their codes; the last step ends at `fixed.after`.
+
+    Each step is what the codemods up to it make of the original, so every commit stands on its own: imports that two of
+    them share come in with the first.
+    """
+    used = {f.code for f in fixed.fixed}
+    acting = [c for c in codemods if c.code in used]
+    touched = tuple(sorted(fixed.after))
+    narrow = replace(tree, chosen=touched)
+    out: list[Step] = []
+    for i, codemod in enumerate(acting):
+        if i == len(acting) - 1:
+            out.append(Step(codemod, fixed.after))
+            continue
+        now = engine.fix(narrow, settings, acting[: i + 1], accept, read=read)
+        out.append(Step(codemod, {**{p: fixed.before[p] for p in touched}, **now.after}))
+    return out

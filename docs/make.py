@@ -1,0 +1,36 @@
+"""Write the pages under docs/ that are made from the code. `--check` only says whether they are up to date."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ddpfix.explain import pages
+
+HERE = Path(__file__).parent
+
+
+def stale() -> list[str]:
+    """The pages whose file differs from what the code says, and files of codemods that are gone."""
+    wanted = pages()
+    there = {f"codemods/{p.name}" for p in (HERE / "codemods").glob("*.md")} | {"codemods.md"}
+    differing = [p for p, text in wanted.items() if not (HERE / p).is_file() or (HERE / p).read_text(encoding="utf-8") != text]
+    return sorted({*differing, *(there - set(wanted))})
+
+
+def write() -> None:
+    for name in stale():
+        target = HERE / name
+        text = pages().get(name)
+        if text is None:
+            target.unlink()
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    old = stale()
+    if "--check" in sys.argv:
+        sys.exit(f"not up to date: {', '.join(old)}; run `make docs`" if old else 0)
+    write()
