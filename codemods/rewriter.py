@@ -187,10 +187,11 @@ def _with_blank_lines(lines: Sequence[str], run: Run) -> tuple[int, int]:
     top, bottom = run.top, run.bottom
     if bottom == len(lines) or lines[bottom].strip() or top == 1:
         return top, bottom
-    opened = len(layout.indent_of(lines[top - 2])) < len(layout.indent_of(lines[bottom - 1]))
+    gone = next(line for line in lines[top - 1 :] if line.strip())
+    opened = len(layout.indent_of(lines[top - 2])) < len(layout.indent_of(gone))
     while not opened and top > 1 and not lines[top - 2].strip():
         top -= 1
-    while opened and lines[top - 2].strip() and bottom < len(lines) and not lines[bottom].strip():
+    while opened and bottom < len(lines) and not lines[bottom].strip():
         bottom += 1
     return top, bottom
 
