@@ -3,216 +3,247 @@
 from __future__ import annotations
 
 import ast
-from enum import Enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
+from codemods.analysis.call_graph import find_function
 from codemods.analysis.names import dotted, last, qualified
-from codemods.source import FunctionNode, SourceModule
+from codemods.analysis.rank_sources import Ranks
+from codemods.analysis.rank_tests import both, negated, ranks_of_test, split_of
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, child_nodes
 
+__all__ = [
+    "ORDERED_CONTEXTS", "Guard", "Ranks", "both", "decorated_ranks", "early_exit", "guards_over", "negated", "ranks_at",
+    "ranks_of_test", "split_of",
+]  # fmt: skip
 
-class Ranks(Enum):
-    """A set of processes, as far as the source shows it."""
-
-    ALL = "every rank"
-    ZERO = "global rank 0"
-    LOCAL_ZERO = "local rank 0 of each node"
-    OTHERS = "ranks other than 0"
-    UNKNOWN = "ranks that the source does not show"
-
-    @property
-    def some(self) -> bool:
-        """True unless every rank comes here."""
-        return self is not Ranks.ALL
-
-
-_ZERO_FLAGS = frozenset(
-    {"is_global_zero", "is_main_process", "is_world_process_zero", "is_master", "is_rank_zero", "is_rank_0", "is_rank0",
-     "is_main", "is_root", "master_process", "main_process", "if_main_process", "is_primary", "is_chief", "is_master_process",
-     "is_global_master", "is_zero_rank", "rank_zero", "is_main_rank", "is_logging_process", "should_save", "should_log"}
-)  # fmt: skip
-_LOCAL_FLAGS = frozenset({"is_local_main_process", "is_local_process_zero", "is_local_master", "is_local_zero", "is_local_rank_zero"})
-_RANK_NAMES = frozenset({"rank", "global_rank", "get_rank", "process_index", "node_rank_global", "RANK", "world_rank", "SLURM_PROCID"})
-_LOCAL_NAMES = frozenset({"local_rank", "LOCAL_RANK", "get_local_rank", "local_process_index"})
 _ZERO_DECORATORS = frozenset(
-    {"rank_zero_only", "on_main_process", "master_only", "main_process_only", "rank0_only", "only_on_rank_zero",
-     "main_process", "master_process", "on_rank_zero", "rank_zero", "once_only", "only_main_process", "is_master_only"}
+    {"rank_zero_only", "on_main_process", "master_only", "main_process_only", "rank0_only", "only_on_rank_zero", "on_rank_zero",
+     "rank_zero", "only_main_process", "is_master_only", "main_process", "master_process", "run_on_main", "only_on_master",
+     "rank_zero_fn", "on_rank0"}
 )  # fmt: skip
 _LOCAL_DECORATORS = frozenset({"on_local_main_process", "local_rank_zero_only"})
 # Entered by every rank, one after the other.
-ORDERED_CONTEXTS = frozenset({"rank_zero_first", "main_process_first", "local_main_process_first", "torch_distributed_zero_first"})
+ORDERED_CONTEXTS = frozenset(
+    {"rank_zero_first", "main_process_first", "local_main_process_first", "torch_distributed_zero_first", "zero_first"}
+)
+_EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 
 
-def _rank_source(node: ast.AST) -> Ranks | None:
-    """ZERO for an expression that is the global rank, LOCAL_ZERO for the local one, None for anything else."""
-    if isinstance(node, ast.Call):
-        name = last(dotted(node.func))
-        if name == "int" and node.args:
-            return _rank_source(node.args[0])
-        if name in ("get", "getenv") and node.args and isinstance(node.args[0], ast.Constant):
-            name = str(node.args[0].value)
-    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        name = str(node.slice.value)
-    else:
-        name = last(dotted(node))
-    name = name.lstrip("_")
-    if name in _LOCAL_NAMES:
-        return Ranks.LOCAL_ZERO
-    return Ranks.ZERO if name in _RANK_NAMES else None
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Something that keeps ranks from a statement. ranks: those that pass.
 
-
-def _flag(module: SourceModule, node: ast.AST) -> Ranks | None:
-    if isinstance(node, ast.Call) and not node.args and not node.keywords:
-        node = node.func
-    name = last(dotted(node)).lstrip("_")
-    if name in _ZERO_FLAGS:
-        return Ranks.ZERO
-    if name in _LOCAL_FLAGS:
-        return Ranks.LOCAL_ZERO
-    if isinstance(node, ast.Name) and (value := _bound_test(module, node)) is not None:
-        return ranks_of_test(module, value)
-    return None
-
-
-def _bound_test(module: SourceModule, name: ast.Name) -> ast.expr | None:
-    """The one value that a name is bound to in its function or at module level, where it is a comparison or a call."""
-    scope = module.function_of(name)
-    for home in (scope, None):
-        values = [
-            a.value for a in module.nodes(ast.Assign)
-            if module.function_of(a) is home and len(a.targets) == 1
-            and isinstance(a.targets[0], ast.Name) and a.targets[0].id == name.id
-        ]  # fmt: skip
-        if values:
-            return values[0] if len(values) == 1 and not isinstance(values[0], ast.Name) else None
-    return None
-
-
-def negated(ranks: Ranks) -> Ranks:
-    if ranks is Ranks.ZERO:
-        return Ranks.OTHERS
-    if ranks is Ranks.OTHERS:
-        return Ranks.ZERO
-    return Ranks.UNKNOWN
-
-
-def ranks_of_test(module: SourceModule, test: ast.AST) -> Ranks | None:
-    """The ranks for which a test can be true; None where it has nothing to do with ranks.
-
-    `rank in (-1, 0)` counts as rank 0: -1 is how a run without a process group is written.
+    node: the `if`, conditional expression or boolean operation, the early exit above, or the decorated function.
+    kind: "if", "else", "exit" or "decorator". alone: nothing but the rank decides.
     """
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        if (source := _rank_source(test.operand)) is not None:
-            return source
-        inner = ranks_of_test(module, test.operand)
-        return negated(inner) if inner else None
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _comparison(test)
-    if isinstance(test, ast.BoolOp):
-        parts = [r for v in test.values if (r := ranks_of_test(module, v)) is not None]
-        if not parts:
-            return None
-        if isinstance(test.op, ast.And):
-            return parts[0]
-        if len(parts) == len(test.values) and len(set(parts)) == 1:
-            return parts[0]
-        # `rank is None or rank == 0`, `not is_initialized() or rank == 0`: true off a process group, else rank 0
-        rest = [v for v in test.values if ranks_of_test(module, v) is None]
-        return parts[0] if all(_means_single(module, v) for v in rest) else Ranks.UNKNOWN
-    return _flag(module, test)
+
+    ranks: Ranks
+    node: ast.AST
+    kind: str
+    alone: bool = True
+
+    @property
+    def line(self) -> int:
+        return self.node.lineno  # type: ignore[attr-defined,no-any-return]
 
 
-def _means_single(module: SourceModule, node: ast.AST) -> bool:
-    text = module.text_of(node)
-    return any(word in text for word in ("is_initialized", "is_available", "is None", "distributed", "world_size", "ddp"))
-
-
-def _comparison(test: ast.Compare) -> Ranks | None:
-    left, right, op = test.left, test.comparators[0], test.ops[0]
-    source = _rank_source(left)
-    if source is None:
-        source, right = _rank_source(right), left
-    if source is None:
-        return None
-    if isinstance(op, (ast.In, ast.NotIn)):
-        values = {ast.unparse(e) for e in getattr(right, "elts", [])}
-        if not values or not values <= {"-1", "0", "None"}:
-            return Ranks.UNKNOWN
-        if values == {"-1"}:
-            return None  # "is this run distributed?": the same answer on every rank
-        return source if isinstance(op, ast.In) else negated(source)
-    value = ast.unparse(right)
-    if value == "-1" or value == "None":
-        return None
-    if value != "0":
-        return Ranks.UNKNOWN
-    if isinstance(op, (ast.Eq, ast.Is, ast.LtE)):
-        return source
-    if isinstance(op, (ast.NotEq, ast.IsNot, ast.Gt)):
-        return negated(source)
-    return None if isinstance(op, (ast.GtE, ast.Lt)) else Ranks.UNKNOWN
-
-
-def decorated_ranks(module: SourceModule, function: FunctionNode) -> Ranks:
-    """The ranks for which a function's body runs, by its decorators."""
-    for decorator in function.decorator_list:
-        node = decorator.func if isinstance(decorator, ast.Call) else decorator
-        name = last(qualified(module, node)).lstrip("_")
-        if name in _ZERO_DECORATORS:
-            return Ranks.ZERO
-        if name in _LOCAL_DECORATORS:
-            return Ranks.LOCAL_ZERO
-    return Ranks.ALL
-
-
-def ranks_at(module: SourceModule, node: ast.AST) -> Ranks:
+def ranks_at(module: SourceModule, node: ast.AST, *, project: Project | None = None) -> Ranks:
     """The ranks that reach `node` within its function: tests round it, early exits above it, decorators."""
+    ranks = Ranks.ALL
+    for guard in guards_over(module, node, project=project):
+        ranks = both(ranks, guard.ranks)
+    return ranks
+
+
+def guards_over(module: SourceModule, node: ast.AST, *, project: Project | None = None) -> Iterator[Guard]:
+    """Every guard between `node` and the outside of its function, innermost first."""
+    exits = _exits(module, project)
     below: ast.AST = node
     for up in module.ancestors(node):
-        found = _narrowed(module, up, below)
-        if found is not None:
-            return found
+        yield from _branch(module, up, below, project)
+        if exits:
+            yield from _exits_above(exits, up, below)
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return decorated_ranks(module, up)
+            if any(d is below for d in up.decorator_list):
+                return
+            ranks = decorated_ranks(module, up, project=project)
+            if ranks.some:
+                yield Guard(ranks, up, "decorator")
+            return
         below = up
-    return Ranks.ALL
 
 
-def _narrowed(module: SourceModule, up: ast.AST, below: ast.AST) -> Ranks | None:
+def _branch(module: SourceModule, up: ast.AST, below: ast.AST, project: Project | None) -> Iterator[Guard]:
     """What the step from `up` down to its child `below` says of the ranks."""
-    if isinstance(up, (ast.If, ast.While)) and below is not up.test:
-        ranks = ranks_of_test(module, up.test)
-        if ranks is not None:
-            return ranks if any(s is below for s in up.body) else negated(ranks)
-    if isinstance(up, ast.IfExp) and below is not up.test:
-        ranks = ranks_of_test(module, up.test)
-        if ranks is not None:
-            return ranks if below is up.body else negated(ranks)
-    if isinstance(up, ast.BoolOp):
+    if isinstance(up, (ast.If, ast.While, ast.IfExp)) and below is not up.test:
+        if (split := split_of(module, up.test, project)) is not None:
+            body = up.body if isinstance(up.body, list) else [up.body]
+            inside = any(s is below for s in body)
+            yield Guard(split.true if inside else split.false, up, "if" if inside else "else", split.alone)
+    elif isinstance(up, ast.BoolOp):
         for value in up.values:
             if value is below:
                 break
-            ranks = ranks_of_test(module, value)
-            if ranks is not None:
-                return ranks if isinstance(up.op, ast.And) else negated(ranks)
-    for block in ("body", "orelse", "finalbody"):
-        statements = getattr(up, block, None)
-        if isinstance(statements, list) and any(s is below for s in statements):
-            for statement in statements:
+            if (split := split_of(module, value, project)) is not None:
+                yield Guard(split.true if isinstance(up.op, ast.And) else split.false, up, "if", split.alone)
+
+
+def _exits_above(exits: dict[int, Guard], up: ast.AST, below: ast.AST) -> Iterator[Guard]:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(up, name, None)
+        if isinstance(block, list) and any(s is below for s in block):
+            for statement in block:
                 if statement is below:
-                    break
-                if (exit_ranks := early_exit(module, statement)) is not None:
-                    return negated(exit_ranks)
+                    return
+                if (guard := exits.get(id(statement))) is not None:
+                    yield guard
+
+
+# Early exits
+
+
+def _exits(module: SourceModule, project: Project | None) -> dict[int, Guard]:
+    """The statements behind which only some ranks go on, by id."""
+    if project is None:
+        return _exits_alone(module)
+    return project.memo(("rank exits", module.path), lambda: _find_exits(module, project))
+
+
+@lru_cache(maxsize=64)
+def _exits_alone(module: SourceModule) -> dict[int, Guard]:
+    return _find_exits(module, None)
+
+
+def _find_exits(module: SourceModule, project: Project | None) -> dict[int, Guard]:
+    found: dict[int, Guard] = {}
+    for statement in module.nodes(ast.If):
+        if not _leaves_somewhere(statement) or (guard := _passing(module, statement, project)) is None:
+            continue
+        _add(found, statement, guard)
+        returns = _leaves_somewhere(statement, returns_only=True)
+        for up in module.ancestors(statement):
+            if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
+                break
+            if isinstance(up, (ast.For, ast.AsyncFor, ast.While)) and not returns:
+                break
+            sure = isinstance(up, (ast.With, ast.AsyncWith))
+            _add(found, up, guard if sure else Guard(Ranks.UNKNOWN, statement, "exit", False))
+            if not sure:
+                guard = Guard(Ranks.UNKNOWN, statement, "exit", False)
+    return found
+
+
+def _add(found: dict[int, Guard], node: ast.AST, guard: Guard) -> None:
+    before = found.get(id(node))
+    found[id(node)] = guard if before is None else Guard(both(before.ranks, guard.ranks), before.node, "exit", False)
+
+
+def _passing(module: SourceModule, statement: ast.If, project: Project | None) -> Guard | None:
+    """Who goes on behind an `if` by rank that leaves the block; None where that has nothing to do with ranks."""
+    split = split_of(module, statement.test, project)
+    if split is None:
+        return None
+    out, other = _leaves(statement.body), bool(statement.orelse) and _leaves(statement.orelse)
+    if out and other:
+        return None
+    if out and not _leaves_in(statement.orelse):
+        return Guard(split.false, statement, "exit", split.alone)
+    if other and not _leaves_in(statement.body):
+        return Guard(split.true, statement, "exit", split.alone)
+    if _leaves_in(statement.body, quiet=True) or _leaves_in(statement.orelse, quiet=True):
+        return Guard(Ranks.UNKNOWN, statement, "exit", False)
     return None
 
 
-def early_exit(module: SourceModule, statement: ast.stmt) -> Ranks | None:
+def _leaves(block: list[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], _EXITS)
+
+
+def _leaves_somewhere(statement: ast.If, *, returns_only: bool = False) -> bool:
+    return _leaves_in([statement], returns_only=returns_only)
+
+
+def _leaves_in(block: list[ast.stmt], *, returns_only: bool = False, quiet: bool = False) -> bool:
+    """True if a statement in the block leaves it: return, and continue or break of a loop outside.
+
+    quiet: an exception does not count; one rank that fails is another matter.
+    """
+    stack: list[tuple[ast.AST, bool]] = [(s, False) for s in block]
+    while stack:
+        node, in_loop = stack.pop()
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Raise) and not quiet and not returns_only):
+            return True
+        if isinstance(node, (ast.Continue, ast.Break)) and not in_loop and not returns_only:
+            return True
+        if not isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case) or isinstance(
+            node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        ):
+            continue
+        loop = in_loop or isinstance(node, (ast.For, ast.AsyncFor, ast.While))
+        stack += [(child, loop) for child in child_nodes(node)]
+    return False
+
+
+def early_exit(module: SourceModule, statement: ast.stmt, *, project: Project | None = None) -> Ranks | None:
     """The ranks that leave the block at `if <rank test>: return` (or continue, break, raise); None for other statements."""
-    if not isinstance(statement, ast.If) or not statement.body or statement.orelse:
+    if not isinstance(statement, ast.If) or statement.orelse or not _leaves(statement.body):
         return None
-    if not isinstance(statement.body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise)):
+    split = split_of(module, statement.test, project)
+    if split is None:
         return None
-    if isinstance(statement.test, ast.BoolOp) and isinstance(statement.test.op, ast.Or):
-        for value in statement.test.values:
-            if (ranks := ranks_of_test(module, value)) is not None:
-                return ranks
+    return negated(split.false) if split.false is not Ranks.UNKNOWN else split.true
+
+
+# Decorators
+
+
+def decorated_ranks(module: SourceModule, function: FunctionNode, *, project: Project | None = None) -> Ranks:
+    """The ranks for which a function's body runs, by its decorators; a project's own wrapper is looked into."""
+    ranks = Ranks.ALL
+    for decorator in function.decorator_list:
+        node = decorator.func if isinstance(decorator, ast.Call) else decorator
+        own = _wrapper_ranks(module, node, project)
+        name = last(qualified(module, node)).lstrip("_")
+        if own is not None:
+            ranks = both(ranks, own)
+        elif name in _ZERO_DECORATORS:
+            ranks = both(ranks, Ranks.ZERO)
+        elif name in _LOCAL_DECORATORS:
+            ranks = both(ranks, Ranks.LOCAL_ZERO)
+    return ranks
+
+
+def _wrapper_ranks(module: SourceModule, decorator: ast.expr, project: Project | None) -> Ranks | None:
+    """The ranks on which a project's decorator calls what it decorates; None where it is not seen to call it."""
+    name = dotted(decorator)
+    if not name or name.startswith("self."):
         return None
-    return ranks_of_test(module, statement.test)
+    site = find_function(project, module, name)
+    if site is None:
+        return None
+    answers = set()
+    for call in (n for n in _all_calls(site.node) if isinstance(n.func, ast.Name)):
+        if _is_parameter_round(site.module, call, site.node):
+            answers.add(ranks_at(site.module, call, project=project))
+    if not answers:
+        return None
+    return answers.pop() if len(answers) == 1 else Ranks.UNKNOWN
+
+
+def _all_calls(function: FunctionNode) -> Iterator[ast.Call]:
+    return (n for n in ast.walk(function) if isinstance(n, ast.Call))
+
+
+def _is_parameter_round(module: SourceModule, call: ast.Call, outer: FunctionNode) -> bool:
+    """True if the called name is the first argument of a function round the call: the function that is decorated."""
+    assert isinstance(call.func, ast.Name)
+    scope = module.function_of(call)
+    while scope is not None and scope is not outer:
+        holder = module.function_of(scope)
+        if holder is not None and holder.args.args and holder.args.args[0].arg == call.func.id:
+            return True
+        scope = holder
+    return False

@@ -1,0 +1,91 @@
+"""Which project function a call leads to: names, imports, methods of self, modules imported whole, constructors."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from codemods.analysis.class_index import class_facts, find_class
+from codemods.analysis.names import dotted
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSite:
+    """A function definition and the file it stands in."""
+
+    module: SourceModule
+    node: FunctionNode
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return self.module.path, self.node.lineno, self.node.col_offset
+
+
+def called_function(project: Project | None, module: SourceModule, call: ast.Call) -> FunctionSite | None:
+    """The project function that `call` runs, None where it leads out of the project or the source does not show it."""
+    name = dotted(call.func)
+    if not name:
+        return None
+    root, _, rest = name.partition(".")
+    if root in ("self", "cls"):
+        return _method(project, module, call, rest)
+    if not rest and (near := _nested(module, call, root)):
+        return near
+    return find_function(project, module, name)
+
+
+def find_function(
+    project: Project | None, module: SourceModule, name: str, *, _depth: int = 0
+) -> FunctionSite | None:
+    """The function that the dotted `name` means at the module's top level: local, imported, re-exported, a constructor."""
+    root, _, rest = name.partition(".")
+    if _depth > 8:
+        return None
+    if not rest and (local := top_function(module, root)):
+        return FunctionSite(module, local)
+    if project is None:
+        return None
+    for found in module.imports.get(root, ()):
+        target = found.dotted if not rest else f"{found.dotted}.{rest}"
+        resolved = project.resolve(target, module.path)
+        if resolved is None or not resolved.rest:
+            continue
+        inner = project.module(resolved.path)
+        if inner is not None and (site := find_function(project, inner, ".".join(resolved.rest), _depth=_depth + 1)):
+            return site
+    if not rest and _depth == 0 and root[:1].isupper() and (made := find_class(project, module, root)):
+        method = class_facts(project, made.module, made.node).method("__init__")
+        return FunctionSite(method[0].module, method[1]) if method else None
+    return None
+
+
+def top_function(module: SourceModule, name: str) -> FunctionNode | None:
+    """The function of that name at module level (also under an `if` or `try`), the last one winning."""
+    found = [f for f in module.functions if f.name == name]
+    top = [f for f in found if module.function_of(f) is None and module.class_of(f) is None]
+    return top[-1] if top else None
+
+
+def _nested(module: SourceModule, call: ast.Call, name: str) -> FunctionSite | None:
+    """A function defined inside one of the functions round the call."""
+    scope = module.function_of(call)
+    while scope is not None:
+        owner = module.class_of(scope)
+        for function in module.functions:
+            if function.name == name and module.function_of(function) is scope and module.class_of(function) is owner:
+                return FunctionSite(module, function)
+        scope = module.function_of(scope)
+    return None
+
+
+def _method(project: Project | None, module: SourceModule, call: ast.Call, name: str) -> FunctionSite | None:
+    owner = module.class_of(call)
+    if owner is None or not name or "." in name:
+        return None
+    if project is not None:
+        method = class_facts(project, module, owner).method(name)
+        return FunctionSite(method[0].module, method[1]) if method else None
+    own = [f for f in owner.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and f.name == name]
+    return FunctionSite(module, own[-1]) if own else None
