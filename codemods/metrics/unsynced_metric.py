@@ -105,7 +105,7 @@ class UnsyncedMetric(DdpCodemod):
     """
 
     code = "DDP101"
-    TRIGGERS = ((b".log(", b".log_dict("), (b"self", b"pl_module"), (b"def ",), (b"_step", b"_epoch_", b"_batch_", b"class "))
+    TRIGGERS = ((b"self.log(", b"self.log_dict(", b"pl_module.log(", b"pl_module.log_dict("),)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("log", "log_dict"):
