@@ -70,7 +70,8 @@ def test_some_ranks_that_are_not_shown(test: str) -> None:
 @pytest.mark.parametrize(
     "test",
     ["rank != -1", "rank is not None", "rank >= 0", "local_rank == -1", "dist.is_initialized()", "world_size > 1",
-     "args.lora_rank == 0", "item.rank == 0", "control.should_save", "args.should_save", "ranks[0] == 0", "rank_dropout", "matrix_rank(x) == 0"],
+     "args.lora_rank == 0",
+     "item.rank == 0", "control.should_save", "args.should_save", "ranks[0] == 0", "rank_dropout", "matrix_rank(x) == 0"],
 )  # fmt: skip
 def test_tests_that_say_nothing_of_ranks(test: str) -> None:
     assert under(test) is Ranks.ALL
@@ -177,8 +178,9 @@ def test_a_helper_that_chooses_local_or_global() -> None:
     def is_master(args, local=False):
         return is_local(args) if local else is_global(args)
     """
-    assert ranks_here("from tools import is_master\nif is_master(args):\n    here()\n", tools=helper) is Ranks.ZERO
-    assert ranks_here("from tools import is_master\nif is_master(args, local=True):\n    here()\n", tools=helper) is Ranks.LOCAL_ZERO
+    start = "from tools import is_master\nif "
+    assert ranks_here(f"{start}is_master(args):\n    here()\n", tools=helper) is Ranks.ZERO
+    assert ranks_here(f"{start}is_master(args, local=True):\n    here()\n", tools=helper) is Ranks.LOCAL_ZERO
 
 
 def test_a_helper_that_returns_the_rank() -> None:

@@ -268,7 +268,8 @@ def _arm(value: ast.expr | None, function: FunctionNode, call: ast.Call) -> ast.
     given = next((k.value for k in call.keywords if k.arg == value.test.id), default)
     if not isinstance(given, ast.Constant) or any(k.arg is None for k in call.keywords):
         return value
-    if value.test.id not in names or names.index(value.test.id) < len(call.args) or any(isinstance(a, ast.Starred) for a in call.args):
+    starred = any(isinstance(a, ast.Starred) for a in call.args)
+    if starred or value.test.id not in names or names.index(value.test.id) < len(call.args):
         return value
     return value.body if given.value else value.orelse
 
