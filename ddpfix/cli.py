@@ -342,10 +342,8 @@ def main() -> NoReturn:
     """Run the command line. An error that was not foreseen is one line and exit 2, with --debug its traceback."""
     debug = "--debug" in sys.argv
     try:
-        app(standalone_mode=False)
-    except typer.Exit as leaving:
-        end(leaving.exit_code)
-    except KeyboardInterrupt:
+        code = app(standalone_mode=False)  # what `typer.Exit` held
+    except (KeyboardInterrupt, typer.Abort):
         note("\ninterrupted; nothing is half written")
         end(INTERRUPTED)
     except BrokenPipeError:
@@ -355,7 +353,7 @@ def main() -> NoReturn:
         if debug:
             raise
         end(tell(error))
-    end(CLEAN)
+    end(code if isinstance(code, int) else CLEAN)
 
 
 def tell(error: Exception) -> int:

@@ -11,11 +11,7 @@ Shown = Callable[[str], str]
 
 def shown_from(root: Path, folder: Path) -> Shown:
     """A function from a path below `root` to the path as seen from `folder`."""
-    base = os.path.relpath(root, folder).replace(os.sep, "/")
-
-    def shown(path: str) -> str:
-        if base == ".":
-            return path
-        return os.path.normpath(f"{base}/{path}").replace(os.sep, "/")
-
-    return shown
+    base, start = os.fspath(root), os.fspath(folder)
+    if base == start:
+        return lambda path: path
+    return lambda path: os.path.relpath(f"{base}/{path}", start).replace(os.sep, "/")
