@@ -6,9 +6,10 @@ git itself refuses, before it writes, if work would be lost.
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,9 +127,23 @@ def _backup_ref(run_id: str) -> str:
     return f"refs/ddpfix/backup/{run_id}"
 
 
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the end of the block, for child processes too: a switch cut short leaves a half-written tree."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _switch(git: Git, *target: str, backup: str | None = None) -> None:
     command = ("switch", "--quiet", "--no-guess", "--no-overwrite-ignore", "--no-recurse-submodules", *target)
-    done = git.run(*command, check=False)
+    with uninterrupted():
+        done = git.run(*command, check=False)
     if not done.status:
         return
     in_the_way = [line.strip() for line in done.stderr.splitlines() if line.startswith("\t")]

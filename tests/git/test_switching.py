@@ -210,3 +210,16 @@ def test_undo_of_a_named_run_and_of_an_unknown_one(tmp_path: Path) -> None:
 def test_a_run_id_is_a_plain_word(tmp_path: Path, run_id: str) -> None:
     with pytest.raises(GitRefusal, match="is not a run id"):
         go(make(tmp_path), run_id)
+
+
+def test_an_interrupt_waits_for_the_switch_to_end() -> None:
+    import signal
+    import subprocess
+
+    from ddpfix.git.switching import uninterrupted
+
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        child = subprocess.run(["sh", "-c", "kill -INT $$; echo finished"], capture_output=True, check=False)
+        signal.raise_signal(signal.SIGINT)
+        reached = child.stdout
+    assert reached == b"finished\n"
