@@ -1,0 +1,326 @@
+"""DDP601: a compute_metrics that is never called."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from codemods.analysis.dead_metrics import Dead, attribute_uses, returned_keys, why_dead
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.orphans import Removal, removal
+from codemods.analysis.rank_guards import ranks_at
+from codemods.analysis.references import (
+    Mention,
+    binding_scope,
+    bindings,
+    functions_named,
+    in_comments,
+    in_other_files,
+    in_strings,
+    in_text_files,
+    names_of,
+)
+from codemods.analysis.trainer_calls import TrainerCall, constant, keyword, trainer_calls
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, DropImport, DropKeyword, Edit, Evidence, Finding, RemoveStatement
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk_scope
+
+NAME = "compute_metrics"
+LOGITS = "preprocess_logits_for_metrics"  # runs on predictions, for compute_metrics alone
+# Training arguments that only feed the function.
+FEEDS = ("include_for_metrics", "include_inputs_for_metrics", "batch_eval_metrics")
+_WRITERS = frozenset({"json.dump", "pickle.dump", "wandb.log", "torch.save", "numpy.save", "numpy.savetxt", "yaml.dump"})
+_WRITING_METHODS = frozenset({"to_csv", "to_json", "write_text", "savefig"})
+_HF = frozenset({"transformers", "trl", "peft", "sentence_transformers", "setfit"})
+
+
+class DeadComputeMetrics(DdpCodemod):
+    """A `compute_metrics` that is never called.
+
+    ## What it does
+    Finds a `compute_metrics=` argument of a Hugging Face `Trainer` that is provably never called: predictions are kept from it
+    (`prediction_loss_only=True`, or a `prediction_step` that returns `(loss, None, None)`), or nothing ever evaluates. It takes
+    the argument out, the function where nobody else refers to it, and what only the function used: imports,
+    `evaluate.load(…)` objects, constants, helper functions. `preprocess_logits_for_metrics` goes with it.
+    A function `compute_metrics` of a training script that nobody in the repository refers to goes likewise.
+    A live `compute_metrics` that writes files or prints is told: every rank calls it.
+
+    ## Why it matters
+    A metric that looks as if it were reported, and is not, misleads whoever tunes by it; and its metric scripts are still
+    downloaded by every process at the start of each run.
+
+    ## Example
+    ```python
+    import numpy as np
+    from transformers import Trainer, TrainingArguments
+
+
+    def compute_metrics(prediction):
+        return {"accuracy": float(np.mean(prediction.predictions.argmax(-1) == prediction.label_ids))}
+
+
+    def train(model, train_set, dev_set):
+        args = TrainingArguments("out", eval_strategy="epoch", prediction_loss_only=True)
+        trainer = Trainer(
+            model=model,
+            args=args,
+            train_dataset=train_set,
+            eval_dataset=dev_set,
+            compute_metrics=compute_metrics,
+        )
+        trainer.train()
+    ```
+
+    ## Use instead
+    ```python
+    from transformers import Trainer, TrainingArguments
+
+
+    def train(model, train_set, dev_set):
+        args = TrainingArguments("out", eval_strategy="epoch", prediction_loss_only=True)
+        trainer = Trainer(
+            model=model,
+            args=args,
+            train_dataset=train_set,
+            eval_dataset=dev_set,
+        )
+        trainer.train()
+    ```
+
+    ## Safety
+    Safe: with the proof the function is called on no rank, so neither losses nor metrics change. An overridden
+    `evaluation_loop` that calls super stays as it is. Unsafe where something that only the function used cannot go with it,
+    where an evaluation seems to have been meant, or where the file is a library's and code elsewhere may import the function.
+
+    ## Refuses
+    - `metric_for_best_model` names one of its metrics, or is no literal: the numbers are wanted, the setting is the error
+    - a callback, a script or a configuration file reads one of its keys (`eval_accuracy`)
+    - `prediction_step`, `evaluate` or `predict` is overridden, or `evaluation_loop` without handing `prediction_loss_only` on
+    - code reads or sets the attribute `compute_metrics`
+    - generation is on in a `Seq2SeqTrainer`
+    - the training arguments come from a command line, `**kwargs`, or are changed on the way
+    - a base of the Trainer subclass is not in the project, or the Trainer is not one of transformers
+    - the argument is made by a call or an expression
+    - a callback sets `control.should_evaluate`
+    - an unreferenced function is named in a comment or a file that is no Python
+
+    ## References
+    transformers 5.23 `trainer.py`, `evaluation_loop` and `prediction_step`; two-process runs that count the calls. Every rank
+    calls it with the gathered predictions of all ranks.
+    """
+
+    code = "DDP601"
+    TRIGGERS = ((b"compute_metrics",),)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        groups: dict[object, list[tuple[TrainerCall, Dead]]] = {}
+        told: set[ast.AST] = set()
+        for trainer in trainer_calls(project, module):
+            value = trainer.argument(NAME)
+            if value is None or (isinstance(value, ast.Constant) and value.value is None):
+                continue
+            target = _target(project, module, value)
+            dead = why_dead(trainer, target[1] if target else None)
+            if dead is None:
+                if target and target[0] is module and target[1] not in told:
+                    told.add(target[1])
+                    yield from self._written_by_every_rank(module, target[1])
+            elif reason := dead.against or _no_plain_name(module, value, target):
+                message = f"{NAME} of this {last(dotted(trainer.call.func))} is never called: {dead.why}"
+                yield self.finding(module, _keyword(trainer, NAME), message, evidence=dead.evidence, reason=reason)
+            else:
+                groups.setdefault(target[1] if target else value, []).append((trainer, dead))
+        for group in groups.values():
+            yield self._never_called(module, project, group)
+        for function in functions_named(module, NAME):
+            yield from self._unreferenced(module, project, function)
+
+    def _never_called(self, module: SourceModule, project: Project, group: Sequence[tuple[TrainerCall, Dead]]) -> Finding:
+        keywords = [k for trainer, _ in group for k in _dead_keywords(trainer)]
+        edits: list[Edit] = [DropKeyword(module.path, module.span(call), k.arg or "") for call, k in keywords]
+        plan = removal(project, [(module, k) for _, k in keywords])
+        value = group[0][0].argument(NAME)
+        target = _target(project, module, value) if value is not None else None
+        if target and target[0] is not module:
+            plan = _with_far_function(project, module, plan, keywords, target)
+        first, dead = group[0]
+        open_points = [d.assumes for _, d in group if d.assumes] + plan.left + _idle_feeds(group)
+        keys = ", ".join(returned_keys(target[1] if target else None))
+        lost = f", so {keys} {'is' if ',' not in keys else 'are'} never reported" if keys else ""
+        message = f"{NAME} of this {last(dotted(first.call.func))} is never called: {dead.why}{lost}{_also(plan, NAME)}"
+        return self.finding(
+            module,
+            _keyword(first, NAME),
+            message,
+            level=Applicability.UNSAFE if open_points else Applicability.SAFE,
+            edits=[*edits, *plan.edits],
+            evidence=[e for _, d in group for e in d.evidence] + _kept_override(first),
+            reason="; ".join(dict.fromkeys(open_points)),
+            group=f"{self.code}:{module.path}:{first.call.lineno}" if any(e.path != module.path for e in plan.edits) else "",
+        )
+
+    def _unreferenced(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
+        if not _is_of_hugging_face(module) or _referrer(project, module, function):
+            return
+        message = f"nobody in this repository refers to {NAME}"
+        plan = removal(project, [(module, function)])
+        mentions = in_comments(module, NAME, skip=plan.nodes) + in_text_files(project, NAME)
+        if mentions:
+            yield self.finding(module, function, message, reason=f"{mentions[0]} names it, so somebody may mean to use it")
+            return
+        open_points = list(plan.left)
+        if not _is_script(project, module):
+            open_points.insert(0, f"assumes that nobody outside this repository imports it from {module.path}")
+        yield self.finding(
+            module,
+            function,
+            message + _also(plan, ""),
+            level=Applicability.UNSAFE if open_points else Applicability.SAFE,
+            edits=[RemoveStatement(module.path, module.span(function)), *plan.edits],
+            reason="; ".join(open_points),
+        )
+
+    def _written_by_every_rank(self, module: SourceModule, function: FunctionNode) -> Iterator[Finding]:
+        calls = [n for n in walk_scope(function) if isinstance(n, ast.Call) and (_writes(module, n) or dotted(n.func) == "print")]
+        bare = [call for call in calls if not ranks_at(module, call).some]
+        if not bare:
+            return
+        call = next((c for c in bare if _writes(module, c)), bare[0])
+        shown = module.text_of(call.func)
+        does = "writes the same file or record at once" if _writes(module, call) else "prints it"
+        yield self.finding(
+            module,
+            call,
+            f"every rank calls {function.name}, so {shown}(…) runs on each of them and every rank {does}",
+            reason="guard this call by the global rank, not the function: every rank needs the dictionary it returns, "
+            "or the ranks would choose the best checkpoint differently",
+        )
+
+
+# What the argument is
+
+
+def _target(project: Project, module: SourceModule, value: ast.expr) -> tuple[SourceModule, FunctionNode] | None:
+    """The function that a plain name means, in this file or the one it is imported from."""
+    if not isinstance(value, ast.Name):
+        return None
+    bound = bindings(module, value.id, binding_scope(module, value))
+    if len(bound) != 1:
+        return None
+    if isinstance(bound[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return module, bound[0]
+    if not isinstance(bound[0], ast.ImportFrom):
+        return None
+    alias = next(a for a in bound[0].names if (a.asname or a.name) == value.id)
+    source = "." * bound[0].level + (bound[0].module or "")
+    resolved = project.resolve(source, module.path)
+    far = project.module(resolved.path) if resolved and not resolved.rest else None
+    found = [f for f in functions_named(far, alias.name) if isinstance(far.parent(f), ast.Module)] if far else []
+    return (far, found[0]) if far and len(found) == 1 else None
+
+
+def _no_plain_name(module: SourceModule, value: ast.expr, target: object) -> str:
+    if isinstance(value, ast.Lambda) or target:
+        return ""
+    if isinstance(value, ast.Name):
+        bound = bindings(module, value.id, binding_scope(module, value))
+        if len(bound) == 1 and isinstance(bound[0], (ast.Import, ast.ImportFrom)):
+            return ""
+        return f"what {value.id} is, is not shown by one definition"
+    return f"{module.text_of(value)} is no plain name: making it may have effects"
+
+
+def _keyword(trainer: TrainerCall, name: str) -> ast.keyword:
+    return next(k for k in trainer.call.keywords if k.arg == name)
+
+
+def _dead_keywords(trainer: TrainerCall) -> list[tuple[ast.Call, ast.keyword]]:
+    """The arguments that go: compute_metrics, and what prepares the predictions for it."""
+    found = [(trainer.call, _keyword(trainer, NAME))]
+    if isinstance(trainer.argument(LOGITS), (ast.Name, ast.Lambda)):
+        found.append((trainer.call, _keyword(trainer, LOGITS)))
+    return found
+
+
+def _idle_feeds(group: Sequence[tuple[TrainerCall, Dead]]) -> list[str]:
+    found = []
+    for trainer, _ in group:
+        given = [k.arg for k in trainer.arguments.call.keywords] if trainer.arguments.call else []
+        found += [f"{name} in the training arguments then serves nobody" for name in FEEDS if name in given]
+        left = trainer.argument(LOGITS)
+        if left is not None and not isinstance(left, (ast.Name, ast.Lambda)) and not isinstance(left, ast.Constant):
+            found.append(f"{LOGITS} is then never called either")
+    return found
+
+
+def _kept_override(trainer: TrainerCall) -> list[Evidence]:
+    if (override := trainer.method("evaluation_loop")) is None:
+        return []
+    site, method = override
+    return [Evidence("static", f"{site.name}.evaluation_loop calls super and stays as it is", site.module.path, method.lineno)]
+
+
+def _also(plan: Removal, but: str) -> str:
+    """What goes with it, for the message."""
+    names = [n for n in plan.names if n != but] + [e.name for e in plan.edits if isinstance(e, DropImport)]
+    return f"; {', '.join(dict.fromkeys(names))} {'serves' if len(names) == 1 else 'serve'} nothing else" if names else ""
+
+
+def _with_far_function(
+    project: Project,
+    module: SourceModule,
+    plan: Removal,
+    keywords: Sequence[tuple[ast.Call, ast.keyword]],
+    target: tuple[SourceModule, FunctionNode],
+) -> Removal:
+    """The plan with the function in another file, if its import goes and nobody else refers to it there."""
+    far, function = target
+    imports = [e for e in plan.edits if isinstance(e, DropImport)]
+    here = {Mention("import", module.path, e.span.line) for e in imports}
+    others = set(in_other_files(project, far.path, function.name)) - here
+    if not imports or others or names_of(far, function.name, far.tree) or function.decorator_list:
+        return plan
+    wider = removal(project, [*((module, k) for _, k in keywords), (far, function)])
+    named = in_strings(project, function.name, skip=wider.nodes) + in_text_files(project, function.name)
+    named += in_comments(far, function.name, skip=wider.nodes)
+    if named:
+        plan.left.append(f"{function.name} ({far.path}:{function.lineno}) is named at {named[0]}")
+        return plan
+    wider.edits.append(RemoveStatement(far.path, far.span(function)))
+    return wider
+
+
+# A function that nobody refers to
+
+
+def _is_of_hugging_face(module: SourceModule) -> bool:
+    return any(name.partition(".")[0] in _HF for name in module.imported_modules)
+
+
+def _referrer(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where anything in code refers to the function, or its removal is not a plain one."""
+    scope = module.parent(function)
+    if not isinstance(scope, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)) or function.decorator_list:
+        return True
+    if len(bindings(module, NAME, scope)) != 1 or names_of(module, NAME, scope):
+        return True
+    if isinstance(scope, ast.Module) and (in_other_files(project, module.path, NAME) or any(attribute_uses(project))):
+        return True
+    return bool(in_strings(project, NAME, skip=frozenset({function})))
+
+
+def _is_script(project: Project, module: SourceModule) -> bool:
+    """True for a file that is run, not imported: it has a main guard, or builds its Trainer."""
+    guard = any(isinstance(s, ast.If) and "__main__" in module.text_of(s.test) for s in module.tree.body)
+    return guard or bool(trainer_calls(project, module))
+
+
+def _writes(module: SourceModule, call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _WRITING_METHODS:
+        return True
+    name = qualified(module, call.func)
+    if name == "open":
+        mode = call.args[1] if len(call.args) > 1 else keyword(call, "mode")
+        return isinstance(value := constant(mode), str) and any(letter in value for letter in "wax")
+    return name in _WRITERS
