@@ -192,7 +192,7 @@ def test_through_files_and_methods() -> None:
         def go(self):
             self.save()
     """
-    found = reached(source, tools=f"{DIST}def sync(x):\n    if x:\n        dist.all_reduce(x)\n")
+    found = reached(source, tools=f"{DIST}def sync(x):\n    for y in x:\n        dist.all_reduce(y)\n")
     assert found is not None
     texts = [s.text for s in found.steps]
     assert texts == ["self.go()", "self.save()", "self.finish()", "sync()", "torch.distributed.all_reduce"]
@@ -208,7 +208,7 @@ def test_a_collective_under_a_guard_of_the_function_is_its_own_matter() -> None:
     assert reached(f"{DIST}def go():\n    if dist.get_rank() == 0:\n        dist.barrier()\ngo()\n") is None
 
 
-def test_both_branches_come_to_one() -> None:
+def test_what_is_passed_decides() -> None:
     source = """
     def go(rank):
         if rank != 0:
@@ -218,7 +218,12 @@ def test_both_branches_come_to_one() -> None:
             dist.barrier()
     go(1)
     """
-    assert reached(DIST + textwrap.dedent(source)) is not None
+    assert reached(DIST + textwrap.dedent(source)) is None
+
+
+def test_a_test_for_several_processes_is_no_condition() -> None:
+    assert reached(f"{DIST}def go():\n    if dist.is_initialized():\n        dist.barrier()\ngo()\n") is not None
+    assert reached(f"{DIST}def go(fsdp):\n    if fsdp:\n        dist.barrier()\ngo(0)\n") is None
 
 
 def test_a_function_that_only_starts_the_process_group() -> None:

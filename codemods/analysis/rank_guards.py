@@ -10,7 +10,7 @@ from functools import lru_cache
 from codemods.analysis.call_graph import find_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.rank_sources import Ranks
-from codemods.analysis.rank_tests import both, negated, ranks_of_test, split_of
+from codemods.analysis.rank_tests import Split, both, negated, ranks_of_test, split_of
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, child_nodes
 
@@ -79,7 +79,7 @@ def guards_over(module: SourceModule, node: ast.AST, *, project: Project | None 
 def _branch(module: SourceModule, up: ast.AST, below: ast.AST, project: Project | None) -> Iterator[Guard]:
     """What the step from `up` down to its child `below` says of the ranks."""
     if isinstance(up, (ast.If, ast.While, ast.IfExp)) and below is not up.test:
-        if (split := split_of(module, up.test, project)) is not None:
+        if (split := _split(module, up.test, project)) is not None:
             body = up.body if isinstance(up.body, list) else [up.body]
             inside = any(s is below for s in body)
             yield Guard(split.true if inside else split.false, up, "if" if inside else "else", split.alone)
@@ -87,8 +87,18 @@ def _branch(module: SourceModule, up: ast.AST, below: ast.AST, project: Project 
         for value in up.values:
             if value is below:
                 break
-            if (split := split_of(module, value, project)) is not None:
+            if (split := _split(module, value, project)) is not None:
                 yield Guard(split.true if isinstance(up.op, ast.And) else split.false, up, "if", split.alone)
+
+
+def _split(module: SourceModule, test: ast.expr, project: Project | None) -> Split | None:
+    """What a test says of ranks, remembered: many statements stand under the same one."""
+    if project is None:
+        return split_of(module, test)
+    known = project.memo(("rank tests", module.path), dict[int, Split | None])
+    if id(test) not in known:
+        known[id(test)] = split_of(module, test, project)
+    return known[id(test)]
 
 
 def _exits_above(exits: dict[int, Guard], up: ast.AST, below: ast.AST) -> Iterator[Guard]:

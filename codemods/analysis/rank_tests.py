@@ -93,7 +93,7 @@ def _joined(module: SourceModule, test: ast.BoolOp, project: Project | None, dep
     splits = [s if is_and else s.turned for _, s in parts if s is not None]
     if not splits:
         return None
-    others = [value for value, s in parts if s is None and not _means_process_group(module, value, is_and)]
+    others = [value for value, s in parts if s is None and not means_process_group(module, value)]
     true = Ranks.ALL
     for split in splits:  # of an `or`, everything is seen turned round: `not (a or b)` is `not a and not b`
         true = both(true, split.true)
@@ -102,13 +102,13 @@ def _joined(module: SourceModule, test: ast.BoolOp, project: Project | None, dep
     return Split(true, false, alone) if is_and else Split(false, true, alone)
 
 
-def _means_process_group(module: SourceModule, node: ast.AST, is_and: bool) -> bool:
+def means_process_group(module: SourceModule, node: ast.AST) -> bool:
     """True for an operand that only tells a run with several processes from one without.
 
     `not is_initialized() or rank == 0`, `is_distributed and rank == 0`: on several processes ranks alone decide.
     """
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _means_process_group(module, node.operand, not is_and)
+        return means_process_group(module, node.operand)
     if isinstance(node, ast.Compare):
         source = rank_source(module, node.left)
         value = ast.unparse(node.comparators[0])
@@ -116,7 +116,7 @@ def _means_process_group(module: SourceModule, node: ast.AST, is_and: bool) -> b
             return True
         return "world_size" in module.text_of(node) or "num_processes" in module.text_of(node)
     if isinstance(node, ast.BoolOp):
-        return all(_means_process_group(module, v, is_and) for v in node.values)
+        return all(means_process_group(module, v) for v in node.values)
     name = last(dotted(node.func if isinstance(node, ast.Call) else node)).lower()
     words = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
     return any(word in name for word in words)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.collectives import Collective, collective_at
 from codemods.analysis.rank_guards import Ranks, ranks_at
+from codemods.analysis.rank_tests import means_process_group
 from codemods.project import Project
 from codemods.source import SourceModule, walk_scope
 
@@ -65,22 +66,34 @@ def _of_function(project: Project, site: FunctionSite, above: tuple[tuple[str, i
 
 
 def _direct(project: Project, site: FunctionSite) -> Reached | None:
-    """A collective of the function itself. One under a rank test counts if the other ranks have one too."""
-    sides: dict[Ranks, Reached] = {}
+    """A collective of the function itself, wherever its caller comes from.
+
+    One under a test does not count: what the caller passes decides (`zero_first(-1)` waits for nobody). Tests for a run
+    with several processes do not stand in the way.
+    """
     for node in walk_scope(site.node):
         if not isinstance(node, (ast.Call, ast.Attribute)):
             continue
         collective = collective_at(site.module, node, project)
         if collective is None or collective.grouped or collective.name in ("init_process_group", "new_group"):
             continue
-        found = Reached(collective, (Step(site.module.path, node.lineno, collective.text),))
-        ranks = ranks_at(site.module, node, project=project)
-        if ranks is Ranks.ALL:
-            return found
-        sides.setdefault(ranks, found)
-    if {Ranks.ZERO, Ranks.OTHERS} <= set(sides) or {Ranks.LOCAL_ZERO, Ranks.LOCAL_OTHERS} <= set(sides):
-        return next(iter(sides.values()))
+        if _always(project, site, node):
+            return Reached(collective, (Step(site.module.path, node.lineno, collective.text),))
     return None
+
+
+def _always(project: Project, site: FunctionSite, node: ast.AST) -> bool:
+    """True where a call of the function comes to `node` on every rank that runs with others."""
+    below = node
+    for up in site.module.ancestors(node):
+        if up is site.node:
+            break
+        if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test:
+            inside = below is up.body or (isinstance(up.body, list) and any(s is below for s in up.body))
+            if not inside or not means_process_group(site.module, up.test):
+                return False
+        below = up
+    return ranks_at(site.module, node, project=project) is Ranks.ALL
 
 
 def _through_calls(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...]) -> Reached | None:
@@ -91,7 +104,7 @@ def _through_calls(project: Project, site: FunctionSite, above: tuple[tuple[str,
         if inner is None or inner.key in above:
             continue
         found = _of_function(project, inner, above)
-        if found is not None and ranks_at(site.module, node, project=project) is Ranks.ALL:
+        if found is not None and _always(project, site, node):
             step = Step(site.module.path, node.lineno, f"{site.module.text_of(node.func)}()")
             return Reached(found.collective, (step, *found.steps))
     return None
