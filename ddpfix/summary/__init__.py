@@ -1,0 +1,21 @@
+"""What a run came to, in words: the summary document, the commit messages and the closing screen. All pure functions."""
+
+from __future__ import annotations
+
+from ddpfix.summary.closing import closing_screen
+from ddpfix.summary.commit_messages import SUMMARY_COMMIT, commit_message
+from ddpfix.summary.context import NOT_RUN, Context, Launch
+from ddpfix.summary.document import LIMIT, render
+from ddpfix.summary.launches import launches
+
+__all__ = [
+    "LIMIT",
+    "NOT_RUN",
+    "SUMMARY_COMMIT",
+    "Context",
+    "Launch",
+    "closing_screen",
+    "commit_message",
+    "launches",
+    "render",
+]

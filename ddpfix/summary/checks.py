@@ -1,0 +1,65 @@
+"""The checks behind a flipped flag as a table: the questions a careful reviewer asks, answered by the finding's evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from codemods.findings import Evidence, Finding
+from ddpfix.summary.markdown import code, prose, table
+
+PARAMETERS = "Does every parameter reach the loss?"
+BRANCHES = "Which branches skip modules, and what decides them?"
+OPTIONAL = "Are there optional modules, and does training use them?"
+STATIC_GRAPH = "Is `static_graph` set?"
+ALWAYS = (PARAMETERS, BRANCHES, OPTIONAL, STATIC_GRAPH)
+
+# By the kind of the evidence, else by the first pattern its text matches.
+KINDS: Mapping[str, str] = {
+    "log": "What does a log of the training say?",
+    "probe": "What did an instrumented run say?",
+    "version": "Which versions does the project pin?",
+}
+PATTERNS = (
+    (STATIC_GRAPH, r"static[_ ]graph"),
+    (OPTIONAL, r"\boptional\b|is not None|may be None|= None\b"),
+    (BRANCHES, r"\bbranch|\bif\b|\belse\b|\bskip|\bdrops?\b|dropp|random|\bloops?\b|condition|return early|early return|decides"),
+    (PARAMETERS, r"parameter|\bloss\b|gradient|\boutputs?\b|\bmodules?\b|forward|every layer|submodule"),
+)
+OTHER = "What else was read?"
+NOTHING = "Nothing was recorded for this question."
+
+
+def question(evidence: Evidence) -> str:
+    """The question that a piece of evidence answers."""
+    if evidence.kind in KINDS:
+        return KINDS[evidence.kind]
+    return next((asked for asked, pattern in PATTERNS if re.search(pattern, evidence.text, re.I)), OTHER)
+
+
+def checks(finding: Finding, before: Mapping[str, bytes]) -> list[str]:
+    """The table. The four questions are always there; one without evidence says so."""
+    answers: dict[str, list[Evidence]] = {asked: [] for asked in ALWAYS}
+    for evidence in finding.evidence:
+        answers.setdefault(question(evidence), []).append(evidence)
+    rows = []
+    for asked, found in answers.items():
+        if not found:
+            rows.append((asked, _unanswered(asked, before), ""))
+        for index, evidence in enumerate(found):
+            weak = " (weak)" if evidence.strength == "weak" else ""
+            rows.append((asked if index == 0 else "", prose(evidence.text) + weak, place(evidence)))
+    return table(("Question", "Answer", "Where"), rows)
+
+
+def _unanswered(asked: str, before: Mapping[str, bytes]) -> str:
+    if asked == STATIC_GRAPH and not any(b"static_graph" in data for data in before.values()):
+        return "`static_graph` does not occur in the changed files."
+    return NOTHING
+
+
+def place(evidence: Evidence) -> str:
+    """`path:line`, as far as there is one."""
+    if not evidence.path:
+        return ""
+    return code(f"{evidence.path}:{evidence.line}" if evidence.line else evidence.path)

@@ -1,0 +1,106 @@
+"""The last screen of `ddpfix apply`: where the work is, what was fixed, what is left, and the commands for what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codemods.findings import Finding
+from ddpfix.results import Fixed
+from ddpfix.summary.context import Context
+from ddpfix.summary.markdown import plural
+from ddpfix.summary.places import by_code, by_file, codemod_of, offered, told, unmade
+
+ROWS = 8
+WIDTH = 110
+
+
+def closing_screen(fixed: Fixed, context: Context) -> str:
+    """One screen of plain text."""
+    if not fixed.after:
+        return "\n".join(_nothing(fixed)) + "\n"
+    out = [*_where(fixed, context), "", *_fixed(fixed)]
+    if left := _left(fixed, context):
+        out += ["", *left]
+    out += ["", *_next(fixed, context)]
+    return "\n".join(out) + "\n"
+
+
+def _nothing(fixed: Fixed) -> list[str]:
+    report = fixed.report
+    seen = plural(report.scanned, "Python file")
+    if not report.parsed and not report.failed and not fixed.left:
+        return [f"Nothing distributed here: {seen} seen, none with a word of distributed training."]
+    return [f"Nothing to fix in {seen}.", *_left(fixed, None)]
+
+
+def _where(fixed: Fixed, context: Context) -> list[str]:
+    files = plural(len(fixed.after), "file")
+    if not context.branch:
+        return [f"{files} changed in place; nothing was committed.", *_notes(context)]
+    state = "checked out" if context.switched else "not checked out"
+    base = f", on top of {context.base[:10]}" if context.base else ""
+    rows = [f"  {sha[:10]}  {_short(subject)}" for sha, subject in context.commits]
+    return [f"Branch {context.branch} ({state}){base}:", *_few(rows, "commit"), *_notes(context)]
+
+
+def _notes(context: Context) -> list[str]:
+    notes = [*context.notes, *([context.identity_note] if context.identity_note else [])]
+    return [f"  note: {' '.join(note.split())}" for note in notes[:4]]
+
+
+def _fixed(fixed: Fixed) -> list[str]:
+    groups = by_code(fixed.fixed)
+    width = max(len(found[0].name) for found in groups.values()) if groups else 0
+    rows = []
+    for code, found in groups.items():
+        codemod = codemod_of(code)
+        what = codemod.summary() if codemod else found[0].message
+        rows.append(_short(f"  {code} {found[0].name.ljust(width)} {len(found):>4}  {what}"))
+    total = plural(len(fixed.fixed), "fix", "fixes")
+    return [f"{total} in {plural(len(fixed.after), 'file')}:", *_few(rows, "codemod")]
+
+
+def _left(fixed: Fixed, context: Context | None) -> list[str]:
+    out = []
+    if found := offered(fixed):
+        out.append(f"Left as unsafe: {_codes(found)}. With --unsafe-fixes they are fixed too; each names what it assumes.")
+    if found := told(fixed):
+        out.append(f"Told, not fixed: {_codes(found)}. `ddpfix check` says why.")
+    if failed := unmade(fixed):
+        rows = [_short(f"  {f.path}:{f.span.line} {f.code}: {why}") for f, why in failed]
+        out += _few(rows, "fix", "fixes", head="Could not be made:", most=3)
+    if broken := fixed.report.failed:
+        rows = [_short(f"  {f.path}: {f.error}") for f in broken]
+        out += _few(rows, "file", head="Could not be read:", most=3)
+    return out
+
+
+def _codes(found: Sequence[Finding]) -> str:
+    groups = by_code(found)
+    files = plural(len(by_file(found)), "file")
+    return f"{plural(len(found), 'finding')} in {files} ({', '.join(f'{code} {len(rows)}' for code, rows in groups.items())})"
+
+
+def _next(fixed: Fixed, context: Context) -> list[str]:
+    if not context.branch:
+        return ["Take back:  ddpfix undo"]
+    base, branch = (context.base or "HEAD")[:10], context.branch
+    home = context.home or "-"
+    tip = f"{branch}~1" if context.summary_commit else branch
+    merge = f"git switch {home} && git merge {tip}" if context.switched else f"git merge {tip}"
+    out = [f"Look at:    git log -p {base}..{branch}"]
+    if context.summary_commit:
+        out.append(f"Read:       DDPFIX_SUMMARY.md{'' if context.switched else f'   (git show {branch}:DDPFIX_SUMMARY.md)'}")
+    out.append(f"Merge:      {merge}{'   (without the summary)' if context.summary_commit else ''}")
+    return [*out, "Take back:  ddpfix undo"]
+
+
+def _few(rows: list[str], noun: str, several: str = "", *, head: str = "", most: int = ROWS) -> list[str]:
+    shown = rows[:most]
+    more = [f"  and {plural(len(rows) - most, f'more {noun}', f'more {several or noun + chr(115)}')}"] if len(rows) > most else []
+    return [*([head] if head else []), *shown, *more]
+
+
+def _short(text: str) -> str:
+    flat = text.rstrip().replace("\n", " ").replace("`", "")
+    return flat if len(flat) <= WIDTH else flat[: WIDTH - 2] + " …"

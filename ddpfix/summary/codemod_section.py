@@ -1,0 +1,169 @@
+"""What one codemod did: the problem, its cause, the change and why it may be made, file by file with excerpts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codemods.findings import Applicability, Evidence, Finding
+from ddpfix.results import Fixed
+from ddpfix.summary import checks
+from ddpfix.summary.excerpts import Hunk
+from ddpfix.summary.markdown import code, fence, numbers, plural, prose, sentence, written
+from ddpfix.summary.places import by_code, by_file, by_reason, codemod_of, skeleton, where
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much is told. items: places and hunks for each codemod; files, facts, groups: rows of the lists of those names."""
+
+    items: int = 10**9
+    files: int = 10**9
+    facts: int = 40
+    groups: int = 40
+    words: int = 10**9
+
+
+def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed: Fixed, detail: Detail) -> list[str]:
+    """The section of the codemod with the code `key`. `hunks` are those of the whole change."""
+    codemod = codemod_of(key)
+    texts = codemod.sections() if codemod else {}
+    name = findings[0].name
+    files = by_file(findings)
+    out = [f"## {key} {name}: {plural(len(findings), 'fix', 'fixes')} in {plural(len(files), 'file')}", ""]
+    summary = codemod.summary() if codemod else ""
+    first = findings[0]
+    intro = f"{summary} {'For example' if len(findings) > 1 else 'Here'}, {code(f'{first.path}:{first.span.line}')}".strip()
+    out += [f"**Problem.** {intro}: {sentence(first.message)}", ""]
+    for heading, title in (("Why it matters", "Root cause"), ("What it does", "Change"), ("Safety", "Why it may be changed")):
+        if text := texts.get(heading):
+            out += [*_titled(title, text, detail.words), ""]
+    if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:
+        rests = plural(len(unsafe), "fix rests", "fixes rest")
+        out += [f"{rests} on an assumption: see [below](#what-the-unsafe-fixes-assume).", ""]
+    out += _evidence(findings, fixed, detail)
+    out += _files(key, files, hunks, detail)
+    return out
+
+
+def _titled(title: str, text: str, words: int) -> list[str]:
+    lines = written(re.sub(r"^Finds\b", "The codemod finds", text))
+    if len(text) > words:
+        lines = [lines[0] if len(lines[0]) <= words else lines[0][:words].rpartition(" ")[0] + " …"]
+        if lines[0].count("`") % 2:
+            lines[0] += "`"
+    if lines[0].startswith(("- ", "* ", "```")):
+        return [f"**{title}.**", "", *lines]
+    return [f"**{title}.** {lines[0]}", *lines[1:]]
+
+
+def _evidence(findings: Sequence[Finding], fixed: Fixed, detail: Detail) -> list[str]:
+    """What was checked: a table for each flag, else a list in which equal facts are told once."""
+    codemod = codemod_of(findings[0].code)
+    if codemod and codemod.topic() == "flags":
+        out = []
+        for finding in findings[: detail.facts]:
+            place = code(f"{finding.path}:{finding.span.line}")
+            out += [f"**Checks behind {place}:**", "", *checks.checks(finding, fixed.before), ""]
+        if len(findings) > detail.facts:
+            out += [f"{plural(len(findings) - detail.facts, 'more table')} left out for length.", ""]
+        return out
+    facts: dict[str, list[Evidence]] = {}
+    for finding in findings:
+        for evidence in finding.evidence:
+            facts.setdefault(" ".join(evidence.text.split()), []).append(evidence)
+    if not facts:
+        return []
+    rows = [f"- {prose(text)}{_places(found)}" for text, found in list(facts.items())[: detail.facts]]
+    if len(facts) > detail.facts:
+        rows.append(f"- and {plural(len(facts) - detail.facts, 'more fact')} of this kind")
+    return ["**Checked in the code:**", "", *rows, ""]
+
+
+def _places(found: Sequence[Evidence]) -> str:
+    files: dict[str, set[int]] = {}
+    for evidence in found:
+        if evidence.path:
+            files.setdefault(evidence.path, set()).add(evidence.line)
+    shown = [code(path) + (f" {numbers(lines - {0})}" if lines - {0} else "") for path, lines in sorted(files.items())[:4]]
+    more = f" and {plural(len(files) - 4, 'more file')}" if len(files) > 4 else ""
+    return f" ({'; '.join(shown)}{more})" if shown else ""
+
+
+def _files(key: str, files: dict[str, tuple[Finding, ...]], hunks: Sequence[Hunk], detail: Detail) -> list[str]:
+    """File by file. What the detail does not allow is told by its lines."""
+    mine = [h for h in hunks if key in h.codes]
+    paths = sorted({*files, *(h.path for h in mine)})
+    out: list[str] = []
+    left = detail.items
+    rest: list[str] = []
+    for path in paths:
+        found, here = files.get(path, ()), [h for h in mine if h.path == path]
+        if left <= 0:
+            rest.append(path)
+            continue
+        told = found[:left]
+        left -= len(told)
+        own = [h for h in here if h.codes[0] == key][:left] if left > 0 else []
+        left -= len(own)
+        out += [f"### {code(path)}", "", *_told(told), ""]
+        if own:
+            out += [*fence([row for hunk in own for row in (hunk.header, *hunk.rows)], "diff"), ""]
+        out += _unshown(found[len(told) :], here, own)
+    if rest:
+        out += ["### Further files", ""]
+        for path in rest[: detail.files]:
+            out.append(f"- {code(path)}: {_lines(files.get(path, ()), [h for h in mine if h.path == path])}")
+        if len(rest) > detail.files:
+            out.append(f"- and {plural(len(rest) - detail.files, 'more file')}")
+        out.append("")
+    return out
+
+
+def _told(found: Sequence[Finding]) -> list[str]:
+    """A line for each finding; those of one function that differ in names only share one."""
+    rows: dict[tuple[str, str], list[Finding]] = {}
+    for finding in found:
+        rows.setdefault((finding.symbol, skeleton(finding.message)), []).append(finding)
+    out = []
+    for (symbol, _), alike in rows.items():
+        inside = f" in {code(symbol)}" if symbol else ""
+        lines = numbers(f.span.line for f in alike)
+        several = ", the first of them" if len({f.message for f in alike}) > 1 else ""
+        out.append(f"- {'Line' if lines.isdigit() else 'Lines'} {lines}{inside}{several}: {sentence(alike[0].message)}")
+    return out
+
+
+def _unshown(found: Sequence[Finding], here: Sequence[Hunk], own: Sequence[Hunk]) -> list[str]:
+    others = [h for h in here if h.codes[0] != h.codes[-1] and h not in own]
+    shown_elsewhere = sorted({h.codes[0] for h in others})
+    unshown = [h for h in here if h not in own and h not in others]
+    out = []
+    if shown_elsewhere:
+        lines = numbers(line for h in others for line in h.lines)
+        around = f"Around {'line' if lines.isdigit() else 'lines'} {lines}"
+        out += [f"{around} the excerpt stands under {', '.join(shown_elsewhere)}.", ""]
+    if found or unshown:
+        out += [f"Not shown, for length: {_lines(found, unshown)}.", ""]
+    return out
+
+
+def _lines(found: Sequence[Finding], hunks: Sequence[Hunk]) -> str:
+    lines = {f.span.line for f in found} | {line for h in hunks for line in h.lines}
+    text = numbers(lines)
+    return f"{'line' if text.isdigit() else 'lines'} {text}"
+
+
+def assumptions(findings: Sequence[Finding], detail: Detail) -> list[str]:
+    """What the unsafe fixes rest on, by codemod and reason."""
+    if not findings:
+        return []
+    out = ["## What the unsafe fixes assume", "", "Each is right only if what it rests on holds, which was not checked:", ""]
+    groups = [(key, group) for key, found in by_code(findings).items() for group in by_reason(found)]
+    for key, group in groups[: detail.groups]:
+        reason = group.reason if group.findings[0].reason else "see what its section says on why it may be changed"
+        out.append(f"- {key}, {where(group.findings)}: {sentence(reason)}")
+    if len(groups) > detail.groups:
+        out.append(f"- and {plural(len(groups) - detail.groups, 'more group')}")
+    return [*out, ""]

@@ -1,0 +1,80 @@
+"""Commit messages: a subject of at most 72 characters, then what, why and where."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Finding
+from ddpfix.summary.facts import facts
+from ddpfix.summary.markdown import numbers, plural
+from ddpfix.summary.places import by_file
+
+SUBJECT = 72
+WIDTH = 72
+MOST_FILES = 40
+
+SUMMARY_COMMIT = """\
+Add DDPFIX_SUMMARY.md
+
+What was fixed and why, what was left alone, how to test it and how to
+take it back. This commit holds nothing else: leave it out of a merge if
+the summary is not wanted in the history.
+"""
+
+
+def subject(code: str, name: str) -> str:
+    """What the commit of a codemod does, with its code."""
+    said = facts(code).subject or f"Fix {name}"
+    tail = f" ({code})"
+    if len(said) + len(tail) > SUBJECT:
+        said = textwrap.shorten(said, SUBJECT - len(tail), placeholder=" …")
+    return said + tail
+
+
+def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
+    """The message of the commit that holds the work of one codemod."""
+    sections = codemod.sections()
+    parts = [subject(codemod.code, codemod.rule_name()), *_paragraphs(codemod.summary())]
+    parts += _paragraphs(re.sub(r"^Finds\b", "The codemod finds", sections.get("What it does", "")))
+    parts += _paragraphs(sections.get("Why it matters", ""))
+    if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:
+        reasons = list(dict.fromkeys(" ".join(f.reason.split()) for f in unsafe if f.reason))
+        text = "; ".join(reasons[:3]) + (f"; and {plural(len(reasons) - 3, 'more assumption')}" if len(reasons) > 3 else "")
+        parts += _paragraphs(f"{plural(len(unsafe), 'fix rests', 'fixes rest')} on an assumption: {text or 'see the summary'}.")
+    if findings:
+        parts.append("\n".join(_files(findings)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _files(findings: Sequence[Finding]) -> list[str]:
+    files = by_file(findings)
+    # indented: git takes `word: text` at the end of a message for a trailer
+    rows = [f"  {path} ({_lines(found)})" for path, found in list(files.items())[:MOST_FILES]]
+    more = [f"  and {plural(len(files) - MOST_FILES, 'more file')}"] if len(files) > MOST_FILES else []
+    return ["Files, with the lines as they were:", *rows, *more]
+
+
+def _lines(found: Sequence[Finding]) -> str:
+    lines = numbers(f.span.line for f in found)
+    return f"{'line' if lines.isdigit() else 'lines'} {lines}"
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Docstring text wrapped for a terminal; list items keep their place, no line starts with `#`."""
+    out = []
+    for paragraph in re.split(r"\n\s*\n", textwrap.dedent(text).strip()):
+        items = re.split(r"\n(?=\s*[-*] )", paragraph)
+        wrapped = [
+            textwrap.fill(
+                " ".join(item.split()), WIDTH, subsequent_indent="  " if item.lstrip().startswith(("- ", "* ")) else "",
+                break_long_words=False, break_on_hyphens=False,
+            )
+            for item in items
+            if item.strip()
+        ]  # fmt: skip
+        if wrapped:
+            out.append("\n".join(wrapped))
+    return out

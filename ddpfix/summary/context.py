@@ -1,0 +1,46 @@
+"""What the reader of a summary must know beside the findings: the command, the branch, what was run and what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+NOT_RUN = (
+    "The code was read, not executed: nothing of the project was imported, trained, evaluated or tested.",
+    "No second process and no GPU took part.",
+    "The repository's git hooks, linters and tests did not run.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A command of the repository's own that starts training, and where it stands; `two` is the same with two processes."""
+
+    command: str
+    path: str
+    line: int
+    two: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """How a run came about and where it went. Nothing in it may depend on the clock or on the machine.
+
+    command: as it can be given again. versions: of ddpfix, Python and what else matters. base: the commit the work stands on.
+    branch: where it was committed, None if nowhere. home: the branch it is to be merged into. commits: (id, subject), oldest
+    first, as far as they are known. ran, not_run: sentences. notes: what the state of the repository adds.
+    """
+
+    command: str
+    versions: Mapping[str, str]
+    base: str | None = None
+    branch: str | None = None
+    home: str | None = None
+    commits: tuple[tuple[str, str], ...] = ()
+    launches: tuple[Launch, ...] = ()
+    ran: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = NOT_RUN
+    identity_note: str | None = None
+    notes: tuple[str, ...] = ()
+    switched: bool = False
+    summary_commit: bool = True

@@ -1,0 +1,180 @@
+"""Fixed -> DDPFIX_SUMMARY.md, which is the body of a pull request too. No clock, no machine, the same text for the same input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codemods.findings import Finding
+from ddpfix.results import Fixed
+from ddpfix.summary.codemod_section import Detail, assumptions, section
+from ddpfix.summary.commit_messages import subject
+from ddpfix.summary.context import Context
+from ddpfix.summary.excerpts import Hunk, hunks
+from ddpfix.summary.instructions import how_it_was_made, how_to_take_back, how_to_test, not_run
+from ddpfix.summary.markdown import code, cut, plural, prose, sentence, table
+from ddpfix.summary.places import (
+    Group,
+    by_code,
+    by_file,
+    by_reason,
+    codemod_of,
+    offered,
+    told,
+    unmade,
+    unsafe_fixed,
+    where,
+)
+
+LIMIT = 30_000  # a forge takes 65,536 characters; what is longer is not read
+SHORTER = (
+    Detail(),
+    Detail(files=60, facts=12, groups=16),
+    Detail(files=20, facts=6, groups=8),
+    Detail(files=8, facts=3, groups=4, words=500),
+    Detail(files=3, facts=1, groups=2, words=200),
+)
+
+
+def render(fixed: Fixed, context: Context, *, limit: int = LIMIT) -> str:
+    """The summary, no longer than `limit`: excerpts are left out first, then lists are shortened, never the instructions."""
+    changed = _changed(fixed)
+    most = len(fixed.fixed) + len(changed) + 1
+    for detail in SHORTER:
+        text = _document(fixed, context, changed, detail)
+        if len(text) <= limit:
+            return text
+        few = _with(detail, 0)
+        if len(_document(fixed, context, changed, few)) > limit:
+            continue
+        low, high = 0, most
+        while high - low > 1:
+            middle = (low + high) // 2
+            fits = len(_document(fixed, context, changed, _with(detail, middle))) <= limit
+            low, high = (middle, high) if fits else (low, middle)
+        return _document(fixed, context, changed, _with(detail, low))
+    shortest = _document(fixed, context, changed, _with(SHORTER[-1], 0))
+    return cut(shortest, limit, f"Cut at {limit} characters; {_all_of_it(context)}")
+
+
+def _with(detail: Detail, items: int) -> Detail:
+    return Detail(items, detail.files, detail.facts, detail.groups, detail.words)
+
+
+def _all_of_it(context: Context) -> str:
+    if context.base and context.branch:
+        return f"the whole change is `git diff {context.base[:12]} {context.branch}`."
+    return "`ddpfix check` lists every place."
+
+
+def _changed(fixed: Fixed) -> tuple[Hunk, ...]:
+    found: list[Hunk] = []
+    for path in sorted(fixed.after):
+        found += hunks(path, fixed.before[path], fixed.after[path], fixed.fixed)
+    return tuple(found)
+
+
+def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: Detail) -> str:
+    groups = by_code(fixed.fixed)
+    out = _first_screen(fixed, context, groups)
+    for key, findings in groups.items():
+        out += section(key, findings, changed, fixed, detail)
+    out += assumptions(unsafe_fixed(fixed), detail)
+    out += _left_alone(fixed, detail)
+    if groups:
+        out += how_to_test(tuple(groups), fixed, context)
+        out += how_to_take_back(tuple(groups), context)
+    out += not_run(context, fixed)
+    out += how_it_was_made(context, fixed)
+    if detail.items < 10**9:
+        out += [f"Excerpts were left out to keep this under its length; {_all_of_it(context)}", ""]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Finding, ...]]) -> list[str]:
+    count, files = plural(len(fixed.fixed), "fix", "fixes"), plural(len(fixed.after), "file")
+    if not groups:
+        return ["# ddpfix: nothing was changed", "", *_counts(fixed), ""]
+    out = [f"# ddpfix: {count} in {files}", "", "What breaks today when this code runs as several processes:", ""]
+    rows = [
+        (
+            f"{key} {code(findings[0].name)}",
+            _summary(key, findings),
+            f"{len(findings)} in {plural(len(by_file(findings)), 'file')}",
+        )
+        for key, findings in groups.items()
+    ]
+    out += [*table(("Codemod", "Today", "Fixed"), rows), ""]
+    unsafe = len(unsafe_fixed(fixed))
+    if unsafe:
+        out.append(
+            f"{len(fixed.fixed) - unsafe} of level safe, {unsafe} of level unsafe: what the unsafe ones "
+            "[assume](#what-the-unsafe-fixes-assume) was not checked."
+        )
+    else:
+        out.append("All of them are of level safe; the section of each codemod says why it may be changed.")
+    if context.branch:
+        onto = f" on top of {code(context.base[:12])}" if context.base else ""
+        out.append(f"They are committed on {code(context.branch)}{onto}, one commit for each codemod.")
+    out += [*_counts(fixed), "Nothing was run: see [Not run](#not-run).", ""]
+    if context.branch:
+        out += ["Commits:", "", *_commits(context, groups), ""]
+    return out
+
+
+def _commits(context: Context, groups: dict[str, tuple[Finding, ...]]) -> list[str]:
+    if context.commits:
+        return [f"- {code(sha[:10])} {prose(title)}" for sha, title in context.commits]
+    return [f"- {prose(subject(key, findings[0].name))}" for key, findings in groups.items()]
+
+
+def _summary(key: str, findings: Sequence[Finding]) -> str:
+    codemod = codemod_of(key)
+    return codemod.summary() if codemod else prose(findings[0].message)
+
+
+def _counts(fixed: Fixed) -> list[str]:
+    out = []
+    seen, rest = told(fixed), offered(fixed)
+    if seen or rest or fixed.withdrawn:
+        parts = [f"{plural(len(seen), 'finding')} without a fix"] if seen else []
+        parts += [f"{plural(len(rest), 'finding')} that only `--unsafe-fixes` would fix"] if rest else []
+        parts += [f"{plural(len(unmade(fixed)), 'fix', 'fixes')} that could not be made"] if unmade(fixed) else []
+        out.append(f"Left alone, with the reasons below: {', '.join(parts)}.")
+    if fixed.report.failed:
+        out.append(f"{plural(len(fixed.report.failed), 'file')} could not be read, so nothing is known of them.")
+    return out
+
+
+def _left_alone(fixed: Fixed, detail: Detail) -> list[str]:
+    """What was found and not changed, each with its reason; findings with one reason are one line."""
+    out: list[str] = []
+    for title, findings in (("without a fix", told(fixed)), ("that only `--unsafe-fixes` would fix", offered(fixed))):
+        for key, found in by_code(findings).items():
+            groups = by_reason(found)
+            out += [f"### {key} {found[0].name}: {plural(len(found), 'finding')} {title}", ""]
+            out += [f"- {_group(group)}" for group in groups[: detail.groups]]
+            if len(groups) > detail.groups:
+                more = sum(len(g.findings) for g in groups[detail.groups :])
+                out.append(f"- and {plural(more, 'more place')} for {plural(len(groups) - detail.groups, 'other reason')}")
+            out.append("")
+    if failed := unmade(fixed):
+        out += ["### Fixes that could not be made", ""]
+        out += [f"- {code(f'{f.path}:{f.span.line}')} {f.code}: {prose(why)}" for f, why in failed[: detail.groups]]
+        out += [f"- and {len(failed) - detail.groups} more"] * (len(failed) > detail.groups) + [""]
+    if broken := fixed.report.failed:
+        out += ["### Files that could not be read", ""]
+        out += [f"- {code(f.path)}: {prose(f.error)}" for f in broken[: detail.groups]]
+        out += [f"- and {plural(len(broken) - detail.groups, 'more file')}"] * (len(broken) > detail.groups) + [""]
+    return ["## Left alone", "", *out] if out else []
+
+
+def _group(group: Group) -> str:
+    """One line: the places, what is wrong at the first, and why all of them were left."""
+    first, places = group.findings[0], where(group.findings)
+    if not first.reason:
+        return f"{places}: {sentence(first.message)}"
+    clauses = group.reason.split("; ")
+    reason = "; ".join(clauses[:3]) + (f"; and {plural(len(clauses) - 3, 'further reason')}" if len(clauses) > 3 else "")
+    if len(group.findings) == 1:
+        return f"{places}: {sentence(first.message)} Left because {sentence(reason)}"
+    return f"{plural(len(group.findings), 'place')}, {places}: {sentence(reason)} The first of them: {sentence(first.message)}"

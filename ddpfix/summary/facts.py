@@ -1,0 +1,93 @@
+"""What the docstring of a codemod does not hold: the subject of its commit, what to look at in a test, and the exact message of
+a failure. The messages are those of torch, Lightning and transformers as seen in two-process runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """subject: what the commit does. look: what a test must show. errors: what is printed if the fix is wrong here."""
+
+    subject: str
+    look: str
+    errors: tuple[str, ...]
+
+
+UNUSED = (
+    "Expected to have finished reduction in the prior iteration before starting a new one.",
+    "It looks like your LightningModule has parameters that were not used in producing the loss returned by training_step.",
+)
+# gloo, then NCCL
+WAITING = ("Timed out waiting …ms for recv operation to complete", "Watchdog caught collective operation timeout")
+HALF_WRITTEN = ("FileNotFoundError", "PytorchStreamReader failed")
+
+NO_FACTS = Facts("", "The changed lines run on two processes; the paragraphs on safety above say what must hold.", ())
+
+FACTS: Mapping[str, Facts] = {
+    "DDP001": Facts(
+        "Turn needless unused-parameter detection off",
+        "Training goes on for as many steps as it takes to meet every branch of the model, never fewer than two: the error "
+        "comes in the forward pass after a step that left a parameter without a gradient.",
+        UNUSED,
+    ),
+    "DDP002": Facts(
+        "Let DDP look for unused parameters",
+        "Training goes on past the step that failed, for enough steps to take the rare branch.",
+        (*UNUSED, "Expected to mark a variable ready only once"),
+    ),
+    "DDP101": Facts(
+        "Reduce epoch metrics over the ranks",
+        "Each logged value is the mean over both processes, and the epoch ends: a rank that does not reach the call leaves the "
+        "others waiting there.",
+        (*WAITING, "No backend type associated with device type cpu"),
+    ),
+    "DDP103": Facts(
+        "Drop sync_dist where a metric object reduces itself",
+        "The logged value is the same before and after, on one process and on two.",
+        (),
+    ),
+    "DDP201": Facts(
+        "Run host-side hooks on one process",
+        "Files and lines of output come once, not once for each process, and the run goes on behind the hook.",
+        WAITING,
+    ),
+    "DDP202": Facts(
+        "Write files from one process",
+        "The files are written once and are whole, and no other process looks for one before it is there.",
+        (*HALF_WRITTEN, *WAITING),
+    ),
+    "DDP203": Facts("Print from one process", "Each line comes once, and the run goes on behind it.", WAITING),
+    "DDP204": Facts(
+        "Let several processes create the same folder",
+        "With the folder deleted first, both processes start.",
+        ("FileExistsError",),
+    ),
+    "DDP206": Facts(
+        "Run the hooks that every rank needs on every rank",
+        "Both processes get through the first epoch, and the files that the hook writes come once.",
+        ("AttributeError", "Skipping the `training_step` by returning None in distributed training", *WAITING),
+    ),
+    "DDP301": Facts(
+        "Let every rank reach the collective calls",
+        "Both processes get past the call.",
+        (*WAITING, "Detected mismatch between collectives on ranks"),
+    ),
+    "DDP302": Facts(
+        "Wait for the first process before its files are used",
+        "With the output folder deleted first, the other process finds the file.",
+        (*HALF_WRITTEN, *WAITING),
+    ),
+    "DDP601": Facts(
+        "Remove compute_metrics that is never called",
+        "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants.",
+        ("KeyError: 'eval_", "The `metric_for_best_model` training argument is set to"),
+    ),
+}
+
+
+def facts(code: str) -> Facts:
+    return FACTS.get(code, NO_FACTS)

@@ -1,0 +1,120 @@
+"""How to test the change, take it back, drop the summary, and make it again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ddpfix.results import Fixed
+from ddpfix.summary.context import Context, Launch
+from ddpfix.summary.facts import FACTS, UNUSED, WAITING, facts
+from ddpfix.summary.markdown import code, fence, plural, prose, table
+
+FILE = "DDPFIX_SUMMARY.md"
+
+
+def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[str]:
+    """Commands for two processes, then what each codemod's test must show and what is printed if the fix is wrong."""
+    out = ["## How to test", "", "It takes two processes, and a data set small enough to get through an epoch."]
+    if context.launches:
+        out += ["As this repository starts training, with two processes:", ""]
+        rows = [row for launch in context.launches for row in (f"# {launch.path}:{launch.line}{_devices(launch)}", launch.two)]
+    else:
+        out += ["No command that starts training was found in the repository; put your own script and arguments in:", ""]
+        rows = _usual_commands(fixed)
+    out += [*fence(rows, "sh"), ""]
+    heads = ("Codemod", "What the test must show", "Printed if it is wrong here")
+    out += [*table(heads, [(key, facts(key).look, _errors(key)) for key in codes]), ""]
+    errors = {error for key in codes for error in facts(key).errors}
+    if errors & {*WAITING}:
+        out += ["A rank that waits is ended by the time-out of its process group: 10 to 30 minutes, unless it is set.", ""]
+    if errors & {*UNUSED}:
+        out += [
+            "`TORCH_DISTRIBUTED_DEBUG=INFO` in the environment makes torch name the parameters without a gradient. Lightning 2 "
+            "puts its own text over that: there, look for `p.grad is None` in `on_after_backward`.",
+            "",
+        ]
+    return out
+
+
+def _devices(launch: Launch) -> str:
+    """What the command itself does not say: plain `python` gets its processes from the script's settings."""
+    return "" if re.search(r"(?:nproc|num.processes|devices)\b", launch.two) else " (set two devices)"
+
+
+def _errors(key: str) -> str:
+    if key not in FACTS:
+        return "not known for this codemod"
+    return "<br>".join(code(e) for e in facts(key).errors) or "nothing: the difference is in what is logged"
+
+
+def _usual_commands(fixed: Fixed) -> list[str]:
+    data = b"\n".join(fixed.before.values())
+    out = []
+    if b"lightning" in data:
+        out.append("python SCRIPT.py ...  # with devices=2 in its Trainer")
+    if b"accelerate" in data or b"transformers" in data:
+        out.append("accelerate launch --num_processes 2 SCRIPT.py ...")
+    return out or ["torchrun --standalone --nproc_per_node=2 SCRIPT.py ..."]
+
+
+def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
+    """One codemod, one place, all of it, the summary."""
+    out = ["## How to take it back", ""]
+    if not context.branch:
+        return [*out, "All of it, with the files as they were before:", "", *fence(["ddpfix undo"], "sh"), ""]
+    branch = context.branch
+    start = f"git switch {context.home}" if context.home else f"git switch --detach {(context.base or 'HEAD')[:12]}"
+    one = codes[0]
+    fresh = f"{branch}-without-{one.lower()}"
+    out += [
+        "One codemod: imports are shared between the commits, so reverting a single commit may not apply. "
+        f"Make the change again without it on a fresh branch, here without {one}:",
+        "",
+        *fence([start, f"{context.command} --ignore {one} --branch {fresh}"], "sh"),
+        "",
+        f"One place: put `# ddpfix: ignore[{one}] reason` on its line and run again.",
+        "",
+        "All of it, as long as nobody has committed on the branch; you are back on your own branch afterwards:",
+        "",
+        *fence(["ddpfix undo"], "sh"),
+        "",
+    ]
+    if context.summary_commit:
+        out += [
+            f"The summary: {code(FILE)} is the last commit and holds nothing else. Merge everything but it:",
+            "",
+            *fence([f"git switch {context.home}" if context.home else "git switch YOUR-BRANCH", f"git merge {branch}~1"], "sh"),
+            "",
+            "or take it off the branch (`ddpfix undo` then no longer knows the branch; `git branch -D` deletes it):",
+            "",
+            *fence([f"git switch {branch}", "git reset --keep HEAD~1"], "sh"),
+            "",
+        ]
+    return out
+
+
+def not_run(context: Context, fixed: Fixed) -> list[str]:
+    """What nobody has seen happen."""
+    out = ["## Not run", "", *(f"- {prose(text)}" for text in context.not_run)]
+    if fixed.after:
+        out.append("- Each changed file that compiled before still does, which says nothing of its behaviour.")
+    if context.ran:
+        out += ["", "What did run:", "", *(f"- {prose(text)}" for text in context.ran)]
+    return [*out, ""]
+
+
+def how_it_was_made(context: Context, fixed: Fixed) -> list[str]:
+    """The command, the versions, and what the state of the repository adds."""
+    out = ["## How this was made", "", *fence([context.command], "sh"), ""]
+    rows = [(name, code(version)) for name, version in context.versions.items()]
+    if context.base:
+        rows.append(("commit it stands on", code(context.base)))
+    out += [*table(("What", "Version"), rows), ""]
+    report = fixed.report
+    seen = plural(report.scanned, "Python file")
+    out += [f"{seen} looked at; {report.parsed} of them, with a word that a codemod looks for, were read whole.", ""]
+    notes = [*context.notes, *([context.identity_note] if context.identity_note else [])]
+    if notes:
+        out += [*(f"- {prose(note)}" for note in notes), ""]
+    return out

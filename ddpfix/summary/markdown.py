@@ -1,0 +1,138 @@
+"""Markdown as a pull request shows it: code spans, prose, tables and fences that hold whatever stands in the code."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+# Words that are code: names with an underscore, decorators (a bare @name would call a person), name=value, f(), links to issues.
+_CODE = re.compile(
+    r"(?<![\w`/.])(?:"
+    r"@[A-Za-z_][\w.]*"
+    r"|#\d+"
+    r"|(?<!\w)(['\"])[^'\"`\s]{1,60}\1"
+    r"|[A-Za-z][\w.]*=[\w.\"']*[\w\"']"
+    r"|[\w./-]+\.(?:py|ya?ml|sh|toml|cfg|txt|json|md|log)(?::\d+)?"
+    r"|(?:self|cls|torch|dist|trainer|pl|np|os)\.\w+(?:\.\w+)*(?:\([^()]{0,60}\))?"
+    r"|[\w./-]*[\w.]_[\w./-]*\w(?:\([^()]{0,60}\)|(?:\[[^\[\]\s]*\])+|:\d+)?"
+    r"|_+[\w.]*\w(?:\([^()]{0,60}\))?"
+    r"|[A-Za-z_][\w.]*\((?!e?s\))[^()\s]{0,60}\)"
+    r")(?![\w`])"
+)
+_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
+_SPECIAL = re.compile(r"([\\*<>\[\]_`~])")
+_ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
+
+
+def code(text: str) -> str:
+    """`text` as a code span, on one line, whatever backticks it holds."""
+    flat = " ".join(text.split()) or " "
+    ticks = "`" * (_longest(flat) + 1)
+    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    return f"{ticks}{pad}{flat}{pad}{ticks}"
+
+
+def fence(lines: Iterable[str], language: str = "") -> list[str]:
+    """A fenced block that no line of its content can end."""
+    body = list(lines)
+    ticks = "`" * max(3, max((_longest(line) for line in body), default=0) + 1)
+    return [ticks + language, *body, ticks]
+
+
+def _longest(text: str) -> int:
+    return max((len(run) for run in re.findall(r"`+", text)), default=0)
+
+
+def prose(text: str) -> str:
+    """A sentence with code in it, on one line: what looks like code becomes a code span, the rest cannot turn into markup."""
+    flat = " ".join(text.split())
+    out, at = [], 0
+    for span in _SPAN.finditer(flat):
+        out += [_plain(flat[at : span.start()]), span.group()]
+        at = span.end()
+    return "".join([*out, _plain(flat[at:])])
+
+
+def _plain(text: str) -> str:
+    out, at = [], 0
+    for word in _CODE.finditer(text):
+        out += [_SPECIAL.sub(r"\\\1", text[at : word.start()]), f"`{word.group()}`"]
+        at = word.end()
+    return "".join([*out, _SPECIAL.sub(r"\\\1", text[at:])])
+
+
+def written(text: str) -> list[str]:
+    """Markdown of a docstring with each paragraph and list item on one line: a pull request shows every line end."""
+    out: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", textwrap.dedent(text).strip()):
+        if "```" in paragraph:
+            out += [*paragraph.split("\n"), ""]
+            continue
+        joined: list[str] = []
+        for line in paragraph.split("\n"):
+            if not joined or _ITEM.match(line.lstrip()):
+                joined.append(line.rstrip())
+            else:
+                joined[-1] += " " + line.strip()
+        out += [*(_called_off(line) for line in joined), ""]
+    return out[:-1]
+
+
+def _called_off(line: str) -> str:
+    """No word outside a code span that a forge takes for a person or an issue."""
+    out, at = [], 0
+    for span in _SPAN.finditer(line):
+        out += [re.sub(r"(?<![\w`])([@#]\w[\w.]*)", r"`\1`", line[at : span.start()]), span.group()]
+        at = span.end()
+    return "".join([*out, re.sub(r"(?<![\w`])([@#]\w[\w.]*)", r"`\1`", line[at:])])
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table; a cell may hold markup but no line end."""
+    body = [heads, ["---"] * len(heads), *rows]
+    return ["| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in row) + " |" for row in body]
+
+
+def cut(text: str, limit: int, note: str) -> str:
+    """`text` if it is no longer than `limit`, else its first lines with an open fence closed, and `note`."""
+    if len(text) <= limit:
+        return text
+    room = limit - len(note) - 16
+    kept: list[str] = []
+    opened = ""
+    for line in text.split("\n"):
+        # what may have to be written behind this line
+        if room < len(line) + 1 + len(opened) + 1:
+            break
+        room -= len(line) + 1
+        kept.append(line)
+        if ticks := re.match(r"`{3,}", line):
+            if not opened:
+                opened = ticks.group()
+            elif line == opened:
+                opened = ""
+    return "\n".join([*kept, *([opened] if opened else []), "", note]) + "\n"
+
+
+def sentence(text: str) -> str:
+    """`prose` with a full stop."""
+    done = prose(text)
+    return done if done.endswith((".", "!", "?")) else done + "."
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"
+
+
+def numbers(lines: Iterable[int], limit: int = 12) -> str:
+    """Line numbers as people write them: `12, 14-16 and 3 more`."""
+    runs: list[list[int]] = []
+    for line in sorted(set(lines)):
+        if runs and line == runs[-1][1] + 1:
+            runs[-1][1] = line
+        else:
+            runs.append([line, line])
+    shown = [str(a) if a == b else f"{a}-{b}" for a, b in runs[:limit]]
+    more = f" and {len(runs) - limit} more" if len(runs) > limit else ""
+    return ", ".join(shown) + more
