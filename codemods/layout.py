@@ -1,42 +1,10 @@
-"""How new code takes the layout of its place: LibCST node in, LibCST node out. The only other module that imports LibCST."""
+"""How new code takes the layout of its place: LibCST node in, LibCST node out. Beside rewriter.py, what imports LibCST."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import libcst as cst
-
-from codemods.source import SourceModule
-
-NEWLINES = ("\r\n", "\n", "\r")
-
-
-def indent_of(text: str) -> str:
-    """The white space that the first line begins with."""
-    line = text.split("\n", 1)[0]
-    return line[: len(line) - len(line.lstrip(" \t\f"))]
-
-
-def newline_of(lines: Sequence[str], line: int) -> str:
-    """The line end in use at a line, or nearest above it, or in the file at all."""
-    for index in [*range(line - 1, -1, -1), *range(line, len(lines))]:
-        for end in NEWLINES:
-            if lines[index].endswith(end):
-                return end
-    return "\n"
-
-
-def unit_of(module: SourceModule, line: int) -> str:
-    """One step of indentation as it is used nearest to a line: two blanks, four, a tab."""
-    lines = module.lines
-    steps: list[tuple[int, str]] = []
-    for statement, block in module.blocks():
-        if not block or block[0].lineno == statement.lineno:
-            continue
-        outer, inner = indent_of(lines[statement.lineno - 1]), indent_of(lines[block[0].lineno - 1])
-        if inner.startswith(outer) and len(inner) > len(outer):
-            steps.append((abs(statement.lineno - line), inner[len(outer) :]))
-    return min(steps)[1] if steps else "    "
 
 
 def code_of(node: cst.CSTNode) -> str:
@@ -123,148 +91,142 @@ def without_comments(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParent
 
 
 def drop_keyword(call: cst.Call, name: str) -> cst.Call:
-    """`call` without its keyword argument `name`; a comment behind that argument goes with it."""
+    """`call` without its keyword argument `name`; the comments behind it and right above it go with it."""
     args = list(call.args)
-    index = next(i for i, a in enumerate(args) if a.keyword is not None and a.keyword.value == name)
+    index = _keyword_index(args, name)
     gone = args.pop(index)
-    if index == len(args) and args:  # it was the last: what closed the call now stands behind the one before
-        before = args[-1]
-        if isinstance(gone.comma, cst.Comma):
-            closing = gone.comma.whitespace_after
-            kept = _closing_after(before.comma, closing)
-            args[-1] = before.with_changes(comma=gone.comma.with_changes(whitespace_after=kept))
-        else:
-            space = _closing_after(before.comma, gone.whitespace_after_arg)
-            args[-1] = before.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=space)
+    before = args[index - 1].comma if index else None
+    if isinstance(before, cst.Comma):
+        joint = before.with_changes(whitespace_after=_without_comment_above(before.whitespace_after))
+        args[index - 1] = args[index - 1].with_changes(comma=joint)
+    else:
+        call = call.with_changes(whitespace_before_args=_without_comment_above(call.whitespace_before_args))
     if not args:
-        return call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
+        space = call.whitespace_before_args
+        return call.with_changes(args=[], whitespace_before_args=space if _has_comment(space) else cst.SimpleWhitespace(""))
+    if index == len(args):  # it was the last: what closed the call now stands behind the one before
+        args[-1] = _closed_as(args[-1], gone)
     return call.with_changes(args=args)
+
+
+def _keyword_index(args: Sequence[cst.Arg], name: str) -> int:
+    for i, arg in enumerate(args):
+        if arg.keyword is not None and arg.keyword.value == name:
+            return i
+    raise ValueError(f"the call has no argument {name}")
+
+
+def _closed_as(before: cst.Arg, gone: cst.Arg) -> cst.Arg:
+    """`before` with what stood between the last argument, now gone, and the closing bracket."""
+    assert isinstance(before.comma, cst.Comma)
+    joint = before.comma.whitespace_after
+    if isinstance(gone.comma, cst.Comma):
+        closing = _closing_after(joint, gone.comma.whitespace_after)
+        return before.with_changes(comma=gone.comma.with_changes(whitespace_after=closing))
+    closing = _closing_after(joint, gone.whitespace_after_arg)
+    return before.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=closing)
 
 
 def _closing_after(
-    comma: cst.Comma | cst.MaybeSentinel, closing: cst.BaseParenthesizableWhitespace
+    joint: cst.BaseParenthesizableWhitespace, closing: cst.BaseParenthesizableWhitespace
 ) -> cst.BaseParenthesizableWhitespace:
-    """The closing space with the comment that stood behind the argument which is now the last."""
-    joint = comma.whitespace_after if isinstance(comma, cst.Comma) else cst.SimpleWhitespace("")
-    if isinstance(closing, cst.ParenthesizedWhitespace):
-        first = joint.first_line if isinstance(joint, cst.ParenthesizedWhitespace) else cst.TrailingWhitespace()
-        return closing.with_changes(first_line=first, empty_lines=[])
-    return closing
+    """The closing space with the comments of the argument which is now the last."""
+    if not isinstance(closing, cst.ParenthesizedWhitespace):
+        return joint if _has_comment(joint) else closing
+    if not isinstance(joint, cst.ParenthesizedWhitespace):
+        return closing.with_changes(first_line=cst.TrailingWhitespace(newline=closing.first_line.newline))
+    return closing.with_changes(first_line=joint.first_line, empty_lines=[*joint.empty_lines, *closing.empty_lines])
 
 
-def comment_argument(call: cst.Call, keyword: str, lines: Sequence[str]) -> cst.Call:
-    """Comment lines above an argument that stands on a line of its own; the call must be laid out so."""
-    args = list(call.args)
-    index = next(i for i, a in enumerate(args) if a.keyword is not None and a.keyword.value == keyword)
-    empty = [cst.EmptyLine(indent=True, whitespace=cst.SimpleWhitespace(""), comment=cst.Comment(_hash(x))) for x in lines]
-    space = args[index - 1].comma.whitespace_after if index else call.whitespace_before_args  # type: ignore[union-attr]
+def _has_comment(space: object) -> bool:
     if not isinstance(space, cst.ParenthesizedWhitespace):
-        raise ValueError("the argument shares its line")
-    deep = [e.with_changes(whitespace=space.last_line) for e in empty]
-    new = space.with_changes(empty_lines=[*space.empty_lines, *deep])
-    if not index:
-        return call.with_changes(whitespace_before_args=new)
-    before = args[index - 1]
-    assert isinstance(before.comma, cst.Comma)
-    args[index - 1] = before.with_changes(comma=before.comma.with_changes(whitespace_after=new))
+        return False
+    return space.first_line.comment is not None or any(line.comment is not None for line in space.empty_lines)
+
+
+def _without_comment_above(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWhitespace:
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return space
+    lines = list(space.empty_lines)
+    while lines and lines[-1].comment is not None:
+        lines.pop()
+    return space.with_changes(empty_lines=lines)
+
+
+def comment_argument(call: cst.Call, keyword: str, lines: Sequence[str]) -> cst.Call | None:
+    """Comment lines above an argument that stands on a line of its own; None where it shares its line."""
+    args = list(call.args)
+    index = _keyword_index(args, keyword)
+    before = args[index - 1].comma if index else None
+    space = before.whitespace_after if isinstance(before, cst.Comma) else call.whitespace_before_args
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return None
+    plain = cst.EmptyLine(indent=space.indent, whitespace=space.last_line, newline=space.first_line.newline)
+    new = [plain.with_changes(comment=cst.Comment(hashed(line))) for line in lines]
+    space = space.with_changes(empty_lines=[*space.empty_lines, *new])
+    if not isinstance(before, cst.Comma):
+        return call.with_changes(whitespace_before_args=space)
+    args[index - 1] = args[index - 1].with_changes(comma=before.with_changes(whitespace_after=space))
     return call.with_changes(args=args)
+
+
+def hashed(line: str) -> str:
+    return f"# {line}" if line else "#"
 
 
 # Expressions
 
+# How tightly an expression holds together, loosest first; what is not named is an atom or binds like one.
+_LOOSE: tuple[type[cst.BaseExpression], ...] = (
+    cst.NamedExpr, cst.Yield, cst.Lambda, cst.IfExp, cst.BooleanOperation, cst.UnaryOperation, cst.Comparison,
+    cst.BinaryOperation, cst.Await,
+)  # fmt: skip
+# Where any expression may stand as it is.
+_ROOMY = (
+    cst.Arg, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Expr, cst.If, cst.While, cst.Assert, cst.Element,
+    cst.Index, cst.DictElement, cst.Param, cst.For, cst.Lambda,
+)  # fmt: skip
+_BARE: dict[type[cst.BaseExpression], tuple[type[cst.CSTNode], ...]] = {
+    cst.NamedExpr: (),
+    cst.Yield: (cst.Expr, cst.Assign),
+    cst.Tuple: (cst.Expr, cst.Assign, cst.Return),
+}
 
-def expression_in_place_of(old: cst.BaseExpression, code: str) -> cst.BaseExpression:
-    """`code` with the parentheses that stood round `old`."""
+
+def _binds(node: cst.BaseExpression) -> int:
+    if isinstance(node, cst.Tuple):
+        return -1
+    return next((i for i, kind in enumerate(_LOOSE) if isinstance(node, kind)), len(_LOOSE))
+
+
+def expression_in_place_of(old: cst.BaseExpression, code: str, parent: cst.CSTNode | None) -> cst.BaseExpression:
+    """`code` where `old` stood, in brackets where its place asks for them; brackets round `old` stay.
+
+    Those of a tuple or a generator are its own and go with it.
+    """
     new = cst.parse_expression(code)
-    lpar, rpar = getattr(old, "lpar", ()), getattr(old, "rpar", ())
-    if lpar and not getattr(new, "lpar", ()):
+    lpar, rpar = list(getattr(old, "lpar", ())), list(getattr(old, "rpar", ()))
+    if isinstance(old, (cst.Tuple, cst.GeneratorExp)) and lpar:
+        lpar, rpar = lpar[:-1], rpar[1:]
+    if getattr(new, "lpar", ()):
+        return new
+    if lpar:
         return new.with_changes(lpar=lpar, rpar=rpar)
-    return new
-
-
-# Statements
-
-
-def statements(code: str, newline: str) -> list[cst.BaseStatement]:
-    """Parsed statements; their own lines keep the block's indentation because LibCST gives it from the place."""
-    config = cst.PartialParserConfig(default_newline=newline)
-    module = cst.parse_module(code if code.endswith("\n") else code + "\n", config=config)
-    body = list(module.body)
-    if module.header and body and hasattr(body[0], "leading_lines"):
-        body[0] = body[0].with_changes(leading_lines=[*module.header, *body[0].leading_lines])
-    return body  # type: ignore[return-value]
-
-
-def _hash(line: str) -> str:
-    return f"# {line}" if line else "#"
-
-
-def with_comment(statement: cst.BaseStatement, lines: Sequence[str]) -> cst.BaseStatement:
-    new = [cst.EmptyLine(indent=True, comment=cst.Comment(_hash(line))) for line in lines]
-    return statement.with_changes(leading_lines=[*statement.leading_lines, *new])  # type: ignore[attr-defined]
-
-
-def under_guard(held: Sequence[cst.BaseStatement], test: str) -> cst.If:
-    """`if test:` over statements; comments above the first stay above the guard."""
-    lead = held[0].leading_lines  # type: ignore[attr-defined]
-    body = [held[0].with_changes(leading_lines=[]), *held[1:]]
-    return cst.If(test=cst.parse_expression(test), body=cst.IndentedBlock(body), leading_lines=lead)
-
-
-def unwrapped(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
-    """The body of an `if` in its place; comments above the `if` stay, and so do those at the end of its block."""
-    if not isinstance(statement, cst.If) or statement.orelse is not None:
-        raise ValueError("only an if without else can be unwrapped")
-    if isinstance(statement.body, cst.SimpleStatementSuite):
-        suite = statement.body
-        line = cst.SimpleStatementLine(suite.body, trailing_whitespace=suite.trailing_whitespace)
-        return [line.with_changes(leading_lines=statement.leading_lines)]
-    assert isinstance(statement.body, cst.IndentedBlock)
-    body = list(statement.body.body)
-    first = body[0]
-    body[0] = first.with_changes(leading_lines=[*statement.leading_lines, *first.leading_lines])  # type: ignore[attr-defined]
-    return body
-
-
-def without(
-    original: cst.BaseStatement, anchor: cst.CSTNode, new: list[cst.BaseStatement]
-) -> list[cst.BaseStatement]:
-    """The line without one of its small statements, or nothing."""
-    if not isinstance(original, cst.SimpleStatementLine) or len(original.body) < 2:
-        return []
-    assert isinstance(new[0], cst.SimpleStatementLine)
-    index = next(i for i, small in enumerate(original.body) if small is anchor)
-    kept = [small for i, small in enumerate(new[0].body) if i != index]
-    kept[-1] = kept[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-    return [new[0].with_changes(body=kept)]
-
-
-def without_import(new: list[cst.BaseStatement], name: str) -> list[cst.BaseStatement]:
-    """An import statement without one bound name; nothing where it was the last."""
-    line = new[0] if new else None
-    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(line.body[0], cst.Import | cst.ImportFrom):
+    tight = _binds(new)
+    if tight == len(_LOOSE) or tight > _binds(old) or _same_kind(old, new):
         return new
-    node = line.body[0]
-    if isinstance(node.names, cst.ImportStar):
+    if isinstance(parent, _BARE.get(type(new), _ROOMY)):
         return new
-    names = [n for n in node.names if _bound(n) != name]
-    if not names:
-        return []
-    if _bound(node.names[-1]) == name:  # the last one's comma, or the lack of one, goes to its neighbour
-        names[-1] = names[-1].with_changes(comma=node.names[-1].comma)
-    return [line.with_changes(body=[node.with_changes(names=names), *line.body[1:]])]
+    return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
-def _bound(alias: cst.ImportAlias) -> str:
-    if alias.asname is not None:
-        return code_of(alias.asname.name)
-    return code_of(alias.name).partition(".")[0]
+def _same_kind(old: cst.BaseExpression, new: cst.BaseExpression) -> bool:
+    """True where `new` holds together just as `old` did."""
+    if type(old) is not type(new) or isinstance(old, (cst.Tuple, cst.Comparison)):
+        return False
+    return type(getattr(old, "operator", None)) is type(getattr(new, "operator", None))
 
 
-def comments_to_first(
-    above: list[cst.BaseStatement], new: list[cst.BaseStatement]
-) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
-    """Blank lines and comments above a statement stay above what is put in front of it."""
-    lead = new[0].leading_lines  # type: ignore[attr-defined]
-    first = above[0].with_changes(leading_lines=[*lead, *above[0].leading_lines])  # type: ignore[attr-defined]
-    return [first, *above[1:]], [new[0].with_changes(leading_lines=[]), *new[1:]]
+def with_decorator(function: cst.FunctionDef, code: str) -> cst.FunctionDef:
+    """`function` with one more decorator, next to the `def`; comments between stay next to the `def`."""
+    return function.with_changes(decorators=[*function.decorators, cst.Decorator(cst.parse_expression(code))])

@@ -7,17 +7,17 @@ found, and an output that does not compile where the input did are errors, never
 from __future__ import annotations
 
 import ast
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from codemods import layout
+from codemods import blocks, layout
+from codemods.blocks import Item, Suite
+from codemods.deep_stack import with_deep_stack
 from codemods.findings import (
+    STATEMENT_EDITS,
     AddComment,
     AddDecorator,
     DropDecorator,
@@ -33,26 +33,11 @@ from codemods.findings import (
     Span,
     Unwrap,
     WrapInGuard,
-    claims,
 )
+from codemods.runs import RewriteError, Run, Steps, find_runs, indent_of, is_blank, newline_of, with_blank_lines
 from codemods.source import SourceModule
 
-R = TypeVar("R")
-
-STACK = 512 * 1024 * 1024  # LibCST's parser recurses in native code; a thread's stack can be chosen, the main one cannot
-
-
-class RewriteError(Exception):
-    """An edit that cannot be written. The text says which and why."""
-
-
-@dataclass
-class Run:
-    """Whole lines `top`..`bottom` (1-based, inclusive) of statements that change together, and the edits inside."""
-
-    top: int
-    bottom: int
-    edits: list[Edit] = field(default_factory=list)
+__all__ = ["RewriteError", "replacements", "rewrite", "rewrite_bytes", "with_deep_stack"]
 
 
 def rewrite(module: SourceModule, edits: Sequence[Edit]) -> str:
@@ -67,227 +52,162 @@ def rewrite(module: SourceModule, edits: Sequence[Edit]) -> str:
     return text
 
 
+def rewrite_bytes(module: SourceModule, edits: Sequence[Edit]) -> bytes:
+    """Like `rewrite`, encoded as the file is, byte order mark included."""
+    text = rewrite(module, edits)
+    try:
+        return module.mark + text.encode(module.encoding)
+    except UnicodeEncodeError:
+        raise RewriteError(f"{module.path} is written in {module.encoding}, which cannot hold the new code") from None
+
+
 def replacements(module: SourceModule, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
     """(first line, last line, new text) of each run that the edits change, in order. Raises RewriteError."""
-    out = []
+    made: list[tuple[Run, str]] = []
+    steps = Steps(module)
     for run in find_runs(module, list(dict.fromkeys(edits))):
-        new = _rewrite_run(module, run)
-        top, bottom = (run.top, run.bottom) if new else _with_blank_lines(module.lines, run)
+        try:
+            new = _Rewriting(module, run, steps.at(run.top)).text(edits)
+        except (RewriteError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # LibCST's own errors have no common base, and a panic of its parser is no Exception
+            raise RewriteError(f"{module.path}:{run.top}: {_one_line(error)}") from error
+        between = module.lines[made[-1][0].bottom : run.top - 1] if made else []
+        if made and not new and not made[-1][1] and all(is_blank(line) for line in between):
+            made[-1][0].bottom = run.bottom  # neighbours that vanish leave one gap
+        else:
+            made.append((run, new))
+    out: list[tuple[int, int, str]] = []
+    for i, (run, new) in enumerate(made):
+        following = made[i + 1][0] if i + 1 < len(made) else None
+        top, bottom = (run.top, run.bottom) if new else with_blank_lines(module.lines, run, following)
         out.append((top, bottom, new))
     return out
 
 
-def rewrite_bytes(module: SourceModule, edits: Sequence[Edit]) -> bytes:
-    """Like `rewrite`, encoded as the file is, byte order mark included."""
-    return module.mark + rewrite(module, edits).encode(module.encoding)
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, RecursionError):
+        return "an expression here is nested too deeply to be written anew"
+    if isinstance(error, cst.ParserSyntaxError):
+        return f"LibCST cannot read it: {error.message}"
+    return " ".join(str(error).split()) or type(error).__name__
 
 
-def with_deep_stack(work: Callable[[], R]) -> R:
-    """Run `work` in a thread whose stack is deep enough for nested expressions; its exception is raised here."""
-    outcome: list[R] = []
-    failure: list[BaseException] = []
+def _must_compile(module: SourceModule, text: str) -> None:
+    """`ast.parse` alone accepts a repeated keyword; compiling does not."""
+    if (error := _compile_error(module.path, text)) and not _compile_error(module.path, module.text):
+        raise RewriteError(f"the new text of {module.path} would not compile: {error}")
 
-    def run() -> None:
+
+def _compile_error(path: str, text: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
-            outcome.append(work())
-        except BaseException as error:
-            failure.append(error)
-
-    before = threading.stack_size(STACK)
-    try:
-        thread = threading.Thread(target=run)
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
-
-
-# Runs
-
-
-def find_runs(module: SourceModule, edits: Iterable[Edit]) -> list[Run]:
-    """The smallest runs of whole statements that hold the edits, joined where they overlap, in order."""
-    whole = [(first_line(s), s.end_lineno or s.lineno, s) for s in _statements(module) if module.is_whole(s)]
-    runs: list[Run] = []
-    for edit in edits:
-        region = claims(edit)
-        if isinstance(edit, WrapInGuard) and _bounded(module, whole, edit):
-            runs.append(Run(edit.span.line, edit.last.end_line, [edit]))
-            continue
-        holders = [(top, end) for top, end, _ in whole if top <= region.line and region.end_line <= end]
-        if not holders:
-            raise RewriteError(f"no whole statement holds line {region.line} of {module.path}")
-        top, end = min(holders, key=lambda h: h[1] - h[0])
-        if isinstance(edit, RemoveStatement):
-            top, end = _with_comments_above(module, top), _with_comments_below(module, top, end)
-        runs.append(Run(top, end, [edit]))
-    runs.sort(key=lambda r: (r.top, -r.bottom))
-    joined: list[Run] = []
-    for run in runs:
-        if joined and run.top <= joined[-1].bottom:
-            joined[-1].bottom = max(joined[-1].bottom, run.bottom)
-            joined[-1].edits += run.edits
-        else:
-            joined.append(run)
-    return joined
-
-
-def _statements(module: SourceModule) -> list[ast.stmt]:
-    return [n for cls, nodes in module.buckets() if issubclass(cls, ast.stmt) for n in nodes if isinstance(n, ast.stmt)]
-
-
-def first_line(statement: ast.stmt) -> int:
-    """The line a statement begins at, decorators included."""
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(d.lineno for d in decorators)])
-
-
-def _bounded(module: SourceModule, whole: Sequence[tuple[int, int, ast.stmt]], edit: WrapInGuard) -> bool:
-    starts = any(module.span(s) == edit.span for top, _, s in whole if top == edit.span.line)
-    ends = any(module.span(s) == edit.last for _, end, s in whole if end == edit.last.end_line)
-    return starts and ends
-
-
-def _with_comments_above(module: SourceModule, line: int) -> int:
-    """Comment lines that touch a statement go with it; so do the blank lines above, or a gap would be left.
-
-    Comments that begin the file are its own (a coding line, a licence).
-    """
-    lines = module.lines
-    indent = layout.indent_of(lines[line - 1])
-    first = line
-    while line > 1 and lines[line - 2].lstrip().startswith("#") and layout.indent_of(lines[line - 2]) == indent:
-        line -= 1
-    if line == 1:
-        line = first
-    while line > 1 and not lines[line - 2].strip():
-        line -= 1
-    return line
-
-
-def _with_comments_below(module: SourceModule, top: int, line: int) -> int:
-    """Comment lines behind the last statement of a block, as deep as that block, belong to it."""
-    lines = module.lines
-    indent = layout.indent_of(lines[top - 1])
-    for number in range(line + 1, len(lines) + 1):
-        text = lines[number - 1]
-        own = layout.indent_of(text)
-        if text.strip() and not (text.lstrip().startswith("#") and own.startswith(indent) and len(own) > len(indent)):
-            break
-        if text.strip():
-            line = number
-    return line
-
-
-def _with_blank_lines(lines: Sequence[str], run: Run) -> tuple[int, int]:
-    """The lines to take out with a run that vanished: of blank lines on both sides, or below the head of a block, one part."""
-    top, bottom = run.top, run.bottom
-    if bottom == len(lines) or lines[bottom].strip() or top == 1:
-        return top, bottom
-    gone = next(line for line in lines[top - 1 :] if line.strip())
-    opened = len(layout.indent_of(lines[top - 2])) < len(layout.indent_of(gone))
-    while not opened and top > 1 and not lines[top - 2].strip():
-        top -= 1
-    while opened and bottom < len(lines) and not lines[bottom].strip():
-        bottom += 1
-    return top, bottom
-
-
-# One run
-
-
-def _rewrite_run(module: SourceModule, run: Run) -> str:
-    text = "".join(module.lines[run.top - 1 : run.bottom])
-    newline = layout.newline_of(module.lines, run.top)
-    ends = text.endswith(("\n", "\r"))
-    if not ends:  # the last line of a file without a final newline
-        text += newline
-    blank, body = _split_blank_lines(text)
-    indent = layout.indent_of(body)
-    header = f"if 1:{newline}" if indent else ""
-    config = cst.PartialParserConfig(default_newline=newline, default_indent=layout.unit_of(module, run.top))
-    try:
-        tree = cst.parse_module(header + body, config=config)
-    except cst.ParserSyntaxError as error:
-        raise RewriteError(f"LibCST cannot read {module.path}:{run.top}: {error.message}") from None
-    if tree.code != header + body:
-        raise RewriteError(f"LibCST does not give back {module.path}:{run.top}-{run.bottom} as it is")
-    if tree.header and tree.body:  # comments above the first statement are its own here, not the module's
-        lead = [*tree.header, *tree.body[0].leading_lines]
-        tree = tree.with_changes(header=[], body=[tree.body[0].with_changes(leading_lines=lead), *tree.body[1:]])
-    skipped = len(blank.splitlines()) if blank else 0
-    shift = run.top - 1 + skipped - (1 if header else 0)
-    wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
-    writer = _Writer(run.edits, wrapper.resolve(PositionProvider), shift, newline)
-    new = wrapper.module.visit(writer)
-    writer.all_made(module.path)
-    code = new.code
-    if header:
-        block = new.body[0]
-        assert isinstance(block, cst.If)
-        emptied = not block.body.body
-        code = code[len(header) :]
-        if emptied:
-            code = ""
-    if not code.strip():
-        blank = ""
-        code = _keep_block(module, run, indent, newline)
-    if not ends and code.endswith(newline):
-        code = code[: -len(newline)]
-    return blank + code
-
-
-def _split_blank_lines(text: str) -> tuple[str, str]:
-    """Blank lines at the head of a run stay out of LibCST's sight: it would take them for the header of the module."""
-    end = 0
-    for line in text.splitlines(keepends=True):
-        if line.strip():
-            break
-        end += len(line)
-    return text[:end], text[end:]
-
-
-def _keep_block(module: SourceModule, run: Run, indent: str, newline: str) -> str:
-    """`pass` where the removed statements were all that their block held."""
-    removed = {e.span for e in run.edits}
-    for statement in _statements(module):
-        if module.span(statement) in removed and indent:
-            block = module.block_of(statement)
-            if all(module.span(s) in removed for s in block):
-                return f"{indent}pass{newline}"
+            compile(text, path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            return str(error)
+        except (RecursionError, MemoryError):  # too deep for the compiler, before and after
+            return ""
     return ""
 
 
-Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
-Body = Sequence[cst.BaseStatement]
+class _Rewriting:
+    """One run: read by LibCST under `if 1:` where it is indented, so that every line keeps its form."""
+
+    def __init__(self, module: SourceModule, run: Run, unit: str) -> None:
+        self.module, self.run, self.unit = module, run, unit
+        self.newline = newline_of(module.lines, run.top)
+
+    def text(self, all_edits: Sequence[Edit]) -> str:
+        """The new lines. `all_edits`: those of the whole file, which say whether a block loses its last statement."""
+        lines = self.module.lines[self.run.top - 1 : self.run.bottom]
+        blank = next(i for i, line in enumerate(lines) if not is_blank(line))
+        body = "".join(lines[blank:])
+        ends = body.endswith(("\n", "\r"))
+        indent = indent_of(body)
+        header = f"if 1:{self.newline}" if indent else ""
+        tree = self._read(header + body + ("" if ends else self.newline))
+        wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
+        shift = self.run.top - 1 + blank - (1 if header else 0)
+        taken_from = wrapper.module.body[0] if header else None
+        writer = _Writer(self.run.edits, wrapper.resolve(PositionProvider), shift, self.unit, taken_from)
+        new = wrapper.module.visit(writer)
+        writer.all_made(self.module.path)
+        code = new.code[len(header) :]
+        if not _statements_of(new, header):
+            code = self._left_in_block(all_edits, indent)
+            return code if ends else code.rstrip("\r\n")
+        if not ends:
+            code = code.removesuffix(self.newline)
+        return "".join(lines[:blank]) + code
+
+    def _read(self, text: str) -> cst.Module:
+        tree = cst.parse_module(text)
+        if tree.code != text:
+            raise RewriteError(f"LibCST does not give back {self.module.path}:{self.run.top}-{self.run.bottom} as it is")
+        if tree.header and tree.body:  # comments above the first statement are its own here, not the module's
+            first, *rest = tree.body
+            lead = [*tree.header, *blocks.lead_of(first)]
+            tree = tree.with_changes(header=[], body=[blocks.with_lead(first, lead), *rest])
+        return tree
+
+    def _left_in_block(self, all_edits: Sequence[Edit], indent: str) -> str:
+        """`pass` in the place of a block's first statement where the removed ones were all that the block held."""
+        gone = {e.span for e in all_edits if isinstance(e, (RemoveStatement, DropImport))}
+        here = {e.span for e in self.run.edits}
+        for statement in _all_statements(self.module):
+            if indent and self.module.span(statement) in here:
+                block = self.module.block_of(statement)
+                if statement is block[0] and all(self.module.span(s) in gone for s in block):
+                    return f"{indent}pass{self.newline}"
+        return ""
+
+
+def _statements_of(tree: cst.Module, header: str) -> Sequence[cst.BaseStatement | cst.BaseSmallStatement]:
+    if not header:
+        return tree.body
+    head = tree.body[0]
+    assert isinstance(head, cst.If)
+    return head.body.body
+
+
+def _all_statements(module: SourceModule) -> Iterable[ast.stmt]:
+    yield from module.tree.body
+    for _, block in module.blocks():
+        yield from block
 
 
 class _Writer(cst.CSTTransformer):
     """Makes the edits of one run, children first; each edit is looked up by the span of the node it is anchored at."""
 
-    def __init__(
-        self, edits: Iterable[Edit], positions: object, shift: int, newline: str
-    ) -> None:
+    def __init__(self, edits: Iterable[Edit], positions: object, shift: int, unit: str, taken_from: object) -> None:
         super().__init__()
+        self._taken_from = taken_from  # the `if 1:` in the place of the block that the run was cut out of, if any
         self._positions: dict[cst.CSTNode, CodeRange] = positions  # type: ignore[assignment]
-        self._shift, self._newline = shift, newline
+        self._shift, self._unit = shift, unit
         self._by_span: dict[Span, list[Edit]] = {}
+        self._guard_ends: set[Span] = set()
         for edit in edits:
             self._by_span.setdefault(edit.span, []).append(edit)
+            if isinstance(edit, WrapInGuard):
+                self._guard_ends.add(edit.last)
         self._left = {id(e): e for e in edits}
+        self._adrift: list[AddComment] = []  # comments for arguments that share their line: they go above the statement
+        self._path: list[cst.CSTNode] = []
 
     def all_made(self, path: str) -> None:
-        for edit in self._left.values():
+        for edit in [*self._left.values(), *self._adrift]:
             raise RewriteError(f"nothing at {path}:{edit.span.line}:{edit.span.column + 1} for {type(edit).__name__}")
 
     def _span(self, node: cst.CSTNode) -> Span | None:
-        at = self._positions.get(node)
-        if at is None:
+        """Where `ast` sees the node: the brackets of a tuple and of a generator are its own, others are not."""
+        first = last = node
+        if isinstance(node, (cst.Tuple, cst.GeneratorExp)) and node.lpar:
+            first, last = node.lpar[-1], node.rpar[0]
+        start, end = self._positions.get(first), self._positions.get(last)
+        if start is None or end is None:
             return None
-        return Span(at.start.line + self._shift, at.start.column, at.end.line + self._shift, at.end.column)
+        return Span(start.start.line + self._shift, start.start.column, end.end.line + self._shift, end.end.column)
 
     def _edits(self, node: cst.CSTNode, *kinds: type[Edit]) -> list[Edit]:
         span = self._span(node)
@@ -298,21 +218,26 @@ class _Writer(cst.CSTTransformer):
     def _done(self, edit: Edit) -> None:
         self._left.pop(id(edit))
 
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self._path.append(node)
+        return True
+
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
-        updated = super().on_leave(original_node, updated_node)
-        if isinstance(updated, cst.Call) and isinstance(original_node, cst.Call):
+        self._path.pop()
+        updated = updated_node
+        if isinstance(original_node, cst.Call) and isinstance(updated, cst.Call):
             updated = self._call(original_node, updated)
-        if isinstance(updated, cst.FunctionDef):
+        elif isinstance(original_node, cst.FunctionDef) and isinstance(updated, cst.FunctionDef):
             updated = self._function(original_node, updated)
+        elif isinstance(original_node, Suite):
+            assert isinstance(updated, Suite)
+            updated = self._suite(original_node, updated)
         if isinstance(original_node, cst.BaseExpression) and isinstance(updated, cst.BaseExpression):
             for edit in self._edits(original_node, ReplaceExpression):
                 assert isinstance(edit, ReplaceExpression)
-                updated = layout.expression_in_place_of(updated, edit.code)
+                updated = layout.expression_in_place_of(updated, edit.code, self._path[-1] if self._path else None)
                 self._done(edit)
-        if isinstance(updated, (cst.Module, cst.IndentedBlock)):
-            assert isinstance(original_node, (cst.Module, cst.IndentedBlock))
-            updated = updated.with_changes(body=self._block(original_node.body, updated.body))
-        return updated  # type: ignore[return-value]
+        return updated
 
     def _call(self, original: cst.Call, call: cst.Call) -> cst.Call:
         for edit in self._edits(original, SetKeyword, DropKeyword, AddComment):
@@ -321,108 +246,148 @@ class _Writer(cst.CSTTransformer):
             elif isinstance(edit, DropKeyword):
                 call = layout.drop_keyword(call, edit.name)
             elif isinstance(edit, AddComment) and edit.keyword:
-                call = layout.comment_argument(call, edit.keyword, edit.lines)
+                commented = layout.comment_argument(call, edit.keyword, edit.lines)
+                if commented is None:
+                    self._adrift.append(edit)
+                call = commented or call
             else:
                 continue
             self._done(edit)
         return call
 
-    def _function(self, original: cst.CSTNode, function: cst.FunctionDef) -> cst.FunctionDef:
+    def _function(self, original: cst.FunctionDef, function: cst.FunctionDef) -> cst.FunctionDef:
         for edit in self._edits(original, AddDecorator, DropDecorator):
             decorators = list(function.decorators)
             if isinstance(edit, AddDecorator):
-                decorators.append(cst.Decorator(cst.parse_expression(edit.code)))
+                function = layout.with_decorator(function, edit.code)
             elif isinstance(edit, DropDecorator):
                 kept = [d for d in decorators if layout.code_of(d.decorator) != edit.code]
                 if len(kept) == len(decorators):
                     continue
-                decorators = kept
-            function = function.with_changes(decorators=decorators)
+                function = function.with_changes(decorators=kept)
             self._done(edit)
         return function
 
     # Statements
 
-    def _block(self, originals: Body, body: Body) -> list[cst.BaseStatement]:
-        """The statements of one block after every edit anchored at one of them."""
-        out: list[cst.BaseStatement] = []
+    def _suite(self, original: Suite, updated: Suite) -> cst.CSTNode:
+        items = blocks.items_of(original, updated)
+        if isinstance(original, cst.SimpleStatementSuite):
+            if not any(self._edits(anchor, *STATEMENT_EDITS) for anchor in items[0].anchors):
+                return updated
+            body, _ = self._block(items)
+            return cst.IndentedBlock(body or blocks.statements("pass", self._unit), indent=self._unit)
+        body, footer = self._block(items)
+        whole = isinstance(original, cst.Module) or self._path[-1] is self._taken_from
+        if not body and not whole:
+            body = blocks.statements("pass", self._unit)
+        below = updated.footer if isinstance(updated, (cst.Module, cst.IndentedBlock)) else ()
+        return updated.with_changes(body=body, footer=[*footer, *below])
+
+    def _block(self, items: Sequence[Item]) -> tuple[list[cst.BaseStatement], Sequence[cst.EmptyLine]]:
+        """(the statements of one block after every edit anchored at one of them, comment lines left at its end)."""
+        items = [part for item in items for part in (blocks.split(item) if self._must_split(item) else [item])]
+        out = blocks.Sequel()
         i = 0
-        while i < len(originals):
-            guard = self._guard_at(originals, i)
-            if guard is None:
-                out += self._statement(originals[i], [body[i]])
-                i += 1
-                continue
-            edit, j = guard
-            held = list(body[i : j + 1])
-            wrapped = layout.under_guard(held, edit.test)
-            self._done(edit)
-            out += self._around(originals[i], originals[j], [wrapped])
+        while i < len(items):
+            j, guard = self._guard_at(items, i)
+            held = blocks.Sequel()
+            for k in range(i, j + 1):
+                above, new, below = self._changed(items[k])
+                held.carry(above)
+                held.add(self._before(items[k], new) if k > i else new)
+                held.carry(below)
+                held.add(self._after(items[k]) if k < j else [])
+            body = held.body
+            if guard is not None:
+                body = [blocks.under_guard(body, guard.test, self._unit)] if body else []
+                self._done(guard)
+            if not body:
+                out.carry(held.carried)
+            out.add([*self._before(items[i], body), *self._after(items[j])])
+            if body:
+                out.carry(held.carried)
             i = j + 1
-        return out
+        return out.body, out.at_end()
 
-    def _guard_at(self, originals: Body, i: int) -> tuple[WrapInGuard, int] | None:
-        for anchor in _anchors(originals[i]):
-            for edit in self._edits(anchor, WrapInGuard):
-                assert isinstance(edit, WrapInGuard)
-                for j in range(i, len(originals)):
-                    if any(self._span(a) == edit.last for a in _anchors(originals[j])):
-                        return edit, j
-        return None
+    def _must_split(self, item: Item) -> bool:
+        """True where a line of several statements has an edit that is for one of them and not for the line."""
+        for i, anchor in enumerate(item.anchors):
+            first, last = i == 0, i == len(item.anchors) - 1
+            if first and last:
+                return False
+            if not last and (self._span(anchor) in self._guard_ends or self._edits(anchor, InsertAfter)):
+                return True
+            if not first and self._edits(anchor, WrapInGuard, InsertBefore):
+                return True
+        return False
 
-    def _statement(self, original: cst.BaseStatement, new: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
-        for anchor in _anchors(original):
-            for edit in self._edits(anchor, Unwrap, RemoveStatement, DropImport):
+    def _guard_at(self, items: Sequence[Item], i: int) -> tuple[int, WrapInGuard | None]:
+        """(index of the last statement of the guard that begins here, the guard), or (i, None)."""
+        for edit in self._edits(items[i].anchors[0], WrapInGuard):
+            assert isinstance(edit, WrapInGuard)
+            for j in range(i, len(items)):
+                if self._span(items[j].anchors[-1]) == edit.last:
+                    return j, edit
+        return i, None
+
+    def _changed(self, item: Item) -> tuple[blocks.Blank, list[cst.BaseStatement], blocks.Blank]:
+        """(lines left of a statement that vanished, what the statement itself becomes, lines behind it)."""
+        gone: set[int] = set()
+        new = item.new
+        for i, anchor in enumerate(item.anchors):
+            for edit in self._edits(anchor, Unwrap, RemoveStatement):
+                self._done(edit)
                 if isinstance(edit, Unwrap):
-                    new = layout.unwrapped(new[0])
-                elif isinstance(edit, RemoveStatement):
-                    new = layout.without(original, anchor, new)
-                elif isinstance(edit, DropImport):
-                    new = layout.without_import(new, edit.name)
-                self._done(edit)
-        return self._around(original, original, new)
-
-    def _around(
-        self, first: cst.BaseStatement, last: cst.BaseStatement, new: list[cst.BaseStatement]
-    ) -> list[cst.BaseStatement]:
-        """Comments and insertions round what one statement, or the guard over several, has become."""
-        above: list[cst.BaseStatement] = []
-        below: list[cst.BaseStatement] = []
-        for anchor in _anchors(first):
-            for edit in self._edits(anchor, AddComment, InsertBefore, NeedImport):
-                if isinstance(edit, AddComment) and not edit.keyword and new:
-                    new = [layout.with_comment(new[0], edit.lines), *new[1:]]
-                elif isinstance(edit, InsertBefore) or (isinstance(edit, NeedImport) and edit.before):
-                    above += layout.statements(edit.code, self._newline)
+                    return (), *blocks.unwrapped(new)
+                gone.add(i)
+            if drops := [e for e in self._edits(anchor, DropImport) if isinstance(e, DropImport)]:
+                assert isinstance(new, cst.SimpleStatementLine)
+                small = blocks.without_import(new.body[i], {e.name for e in drops})
+                if small is None:
+                    gone.add(i)
                 else:
-                    continue
-                self._done(edit)
-        for anchor in _anchors(last):
+                    new = new.with_changes(body=[*new.body[:i], small, *new.body[i + 1 :]])
+                for edit in drops:
+                    self._done(edit)
+        if not gone:
+            return (), [new], ()
+        kept = blocks.without(Item(item.anchors, new), gone)
+        return (() if kept else blocks.detached(blocks.lead_of(item.new))), kept, ()
+
+    def _before(self, item: Item, new: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
+        """Comments above what the item has become, and what is put in front of it."""
+        above: list[cst.BaseStatement] = []
+        for edit in self._comments_for(item):
+            if new:
+                new = [blocks.with_comment(new[0], edit.lines), *new[1:]]
+        for anchor in item.anchors:
+            for insert in self._edits(anchor, InsertBefore, NeedImport):
+                if isinstance(insert, InsertBefore) or (isinstance(insert, NeedImport) and insert.before):
+                    above += blocks.statements(insert.code, self._unit)
+                    self._done(insert)
+        if above and new:
+            above, new = blocks.comments_to_first(above, new)
+        return [*above, *new]
+
+    def _comments_for(self, item: Item) -> list[AddComment]:
+        found = []
+        for anchor in item.anchors:
+            for edit in self._edits(anchor, AddComment):
+                if isinstance(edit, AddComment) and not edit.keyword:
+                    self._done(edit)
+                    found.append(edit)
+            span = self._span(anchor)
+            held = [e for e in self._adrift if span and span.holds(e.span)]
+            self._adrift = [e for e in self._adrift if e not in held]
+            found += held
+        return found
+
+    def _after(self, item: Item) -> list[cst.BaseStatement]:
+        below: list[cst.BaseStatement] = []
+        for anchor in item.anchors:
             for edit in self._edits(anchor, InsertAfter, NeedImport):
                 if isinstance(edit, InsertAfter) or (isinstance(edit, NeedImport) and not edit.before):
-                    below += layout.statements(edit.code, self._newline)
+                    below += blocks.statements(edit.code, self._unit)
                     self._done(edit)
-        if above and new:
-            above, new = layout.comments_to_first(above, new)
-        return [*above, *new, *below]
-
-
-def _anchors(statement: cst.BaseStatement) -> list[cst.CSTNode]:
-    """The nodes whose span `ast` gives a statement of this line: each small statement, or the compound one."""
-    return list(statement.body) if isinstance(statement, cst.SimpleStatementLine) else [statement]
-
-
-def _must_compile(module: SourceModule, text: str) -> None:
-    """`ast.parse` alone accepts a repeated keyword; compiling does not."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            compile(text, module.path, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
-            try:
-                compile(module.text, module.path, "exec", dont_inherit=True)
-            except (SyntaxError, ValueError):
-                return
-            raise RewriteError(f"the new text of {module.path} would not compile: {error}") from None
-        except RecursionError:
-            return  # too deep for the compiler, before and after
+        return below

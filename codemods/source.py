@@ -270,15 +270,15 @@ class SourceModule:
                 return block
         raise ValueError(f"{type(owner).__name__} holds no such statement")
 
-    def blocks(self) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
-        """Each compound statement with each statement list it owns."""
+    def blocks(self) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
+        """Each owner of statements (a statement, an `except`, a `case`; not the module) with each list it owns."""
         for cls, nodes in self._buckets.items():
-            if issubclass(cls, ast.stmt):
+            if issubclass(cls, (ast.stmt, ast.ExceptHandler, ast.match_case)):
                 for node in nodes:
                     for name in ("body", "orelse", "finalbody"):
                         block = getattr(node, name, None)
                         if isinstance(block, list) and block:
-                            yield node, block  # type: ignore[misc]
+                            yield node, block
 
     def symbol(self, node: ast.AST) -> str:
         """The dotted name of the class and function round `node` (or of `node`), "" at module level."""

@@ -46,7 +46,7 @@ def test_comment_lines_directly_above_go_at_the_top_level() -> None:
 
 
 def test_a_comment_with_a_blank_line_below_it_stays() -> None:
-    check(removed("a = 1\n\n# a section\n\nb = 2\nc = 3\n", "b"), "a = 1\n\n# a section\nc = 3\n")
+    check(removed("a = 1\n\n# a section\n\nb = 2\nc = 3\n", "b"), "a = 1\n\n# a section\n\nc = 3\n")
 
 
 def test_comments_that_begin_the_file_stay() -> None:
@@ -84,6 +84,11 @@ def test_the_last_statement_of_a_file_without_final_newline() -> None:
 
 def test_an_import_that_stood_alone_leaves_one_gap() -> None:
     check(without_imports("import os\n\nimport numpy as np\n\nimport mine\n", "np"), "import os\n\nimport mine\n")
+
+
+def test_neighbours_that_vanish_between_blank_lines_take_nothing_else() -> None:
+    source = "x = 1\n\nimport a\n\nimport b\n\ny = 2\n"
+    check(without_imports(source, "a", "b"), "x = 1\n\ny = 2\n")
 
 
 def test_an_import_among_others_leaves_no_gap() -> None:

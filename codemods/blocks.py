@@ -1,0 +1,217 @@
+"""Statements in their place: guards, insertions, removals. LibCST node in, LibCST node out; the second helper of rewriter.py."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from codemods.layout import code_of, hashed
+
+Blank = Sequence[cst.EmptyLine]
+Suite = cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite
+
+
+@dataclass
+class Item:
+    """A statement of a block: the original nodes that `ast` gives a span, and what it has become."""
+
+    anchors: list[cst.CSTNode]
+    new: cst.BaseStatement
+
+
+class Sequel:
+    """Statements one after the other; lines that a vanished one leaves go above the next, without a double gap."""
+
+    def __init__(self) -> None:
+        self.body: list[cst.BaseStatement] = []
+        self.carried: list[cst.EmptyLine] = []
+
+    def carry(self, lines: Blank) -> None:
+        self.carried += lines
+
+    def add(self, new: list[cst.BaseStatement]) -> None:
+        if new and self.carried:
+            lead = _joined(self.carried, lead_of(new[0]))
+            new = [with_lead(new[0], lead if self.body else _from_comment(lead)), *new[1:]]
+            self.carried = []
+        self.body += new
+
+    def at_end(self) -> list[cst.EmptyLine]:
+        """What is left to stand at the end of the block."""
+        lines = _from_comment(self.carried) if not self.body else self.carried
+        return list(reversed(_from_comment(list(reversed(lines)))))
+
+
+def _from_comment(lines: Blank) -> list[cst.EmptyLine]:
+    """The lines from the first comment on."""
+    start = next((i for i, line in enumerate(lines) if line.comment is not None), len(lines))
+    return list(lines[start:])
+
+
+def _joined(above: Blank, below: Blank) -> list[cst.EmptyLine]:
+    """Lines above lines, with the gap above only where there is none below."""
+    kept = list(above)
+    while below and below[0].comment is None and kept and kept[-1].comment is None:
+        kept.pop()
+    return [*kept, *below]
+
+
+def items_of(original: Suite, updated: Suite) -> list[Item]:
+    """The statements of a block, or the line behind a colon as one."""
+    if isinstance(original, cst.SimpleStatementSuite):
+        assert isinstance(updated, cst.SimpleStatementSuite)
+        line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
+        return [Item(list(original.body), line)]
+    assert not isinstance(updated, cst.SimpleStatementSuite)
+    return [Item(anchors(o), u) for o, u in zip(original.body, updated.body, strict=True)]
+
+
+def anchors(statement: cst.BaseStatement) -> list[cst.CSTNode]:
+    """The nodes whose span `ast` gives a statement of this line: each small statement, or the compound one."""
+    return list(statement.body) if isinstance(statement, cst.SimpleStatementLine) else [statement]
+
+
+def split(item: Item) -> list[Item]:
+    """`a(); b()` as one line each; comments above stay above the first, the one behind stays behind the last."""
+    line = item.new
+    assert isinstance(line, cst.SimpleStatementLine)
+    out = []
+    for i, (anchor, small) in enumerate(zip(item.anchors, line.body, strict=True)):
+        alone = cst.SimpleStatementLine([small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
+        if not i:
+            alone = alone.with_changes(leading_lines=line.leading_lines)
+        if i == len(line.body) - 1:
+            alone = alone.with_changes(trailing_whitespace=line.trailing_whitespace)
+        out.append(Item([anchor], alone))
+    return out
+
+
+def without(item: Item, gone: Collection[int]) -> list[cst.BaseStatement]:
+    """The line without some of its small statements (by index), or nothing."""
+    if not isinstance(item.new, cst.SimpleStatementLine):
+        return []
+    kept = [small for i, small in enumerate(item.new.body) if i not in gone]
+    if not kept:
+        return []
+    kept[-1] = kept[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return [item.new.with_changes(body=kept)]
+
+
+class _Step(cst.CSTTransformer):
+    """Gives the blocks of parsed code the file's own step of indentation."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.BaseSuite:
+        return updated_node.with_changes(indent=self._unit)
+
+
+def statements(code: str, unit: str) -> list[cst.BaseStatement]:
+    """Parsed statements, to stand in any block: LibCST gives the block's indentation from the place."""
+    module = cst.parse_module(code if code.endswith("\n") else code + "\n").visit(_Step(unit))
+    body: list[cst.BaseStatement] = list(module.body)
+    if module.header and body:
+        body[0] = with_lead(body[0], [*module.header, *lead_of(body[0])])
+    return body
+
+
+def lead_of(statement: cst.BaseStatement) -> Blank:
+    """The blank and comment lines above a statement."""
+    lead: Blank = statement.leading_lines  # type: ignore[attr-defined]
+    return lead
+
+
+def with_lead(statement: cst.BaseStatement, lead: Blank) -> cst.BaseStatement:
+    return statement.with_changes(leading_lines=lead)
+
+
+def with_comment(statement: cst.BaseStatement, lines: Sequence[str]) -> cst.BaseStatement:
+    new = [cst.EmptyLine(indent=True, comment=cst.Comment(hashed(line))) for line in lines]
+    return with_lead(statement, [*lead_of(statement), *new])
+
+
+def detached(lead: Blank) -> list[cst.EmptyLine]:
+    """The lines above a statement without the comments that touch it."""
+    kept = list(lead)
+    while kept and kept[-1].comment is not None:
+        kept.pop()
+    return kept
+
+
+class _Continued(cst.CSTTransformer):
+    """Moves lines that a backslash continues with their statement: their white space is text, not structure."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def leave_SimpleWhitespace(
+        self, original_node: cst.SimpleWhitespace, updated_node: cst.SimpleWhitespace
+    ) -> cst.BaseParenthesizableWhitespace:
+        value = updated_node.value
+        if "\\" not in value:
+            return updated_node
+        head, *rest = value.splitlines(keepends=True)
+        return updated_node.with_changes(value=head + "".join(self._unit + line for line in rest))
+
+
+def under_guard(held: Sequence[cst.BaseStatement], test: str, unit: str) -> cst.If:
+    """`if test:` over statements; comments above the first stay above the guard."""
+    moved = [_shifted(one, unit) for one in held]
+    body = [with_lead(moved[0], []), *moved[1:]]
+    return cst.If(test=cst.parse_expression(test), body=cst.IndentedBlock(body, indent=unit), leading_lines=lead_of(held[0]))
+
+
+def _shifted(statement: cst.BaseStatement, unit: str) -> cst.BaseStatement:
+    moved = statement.visit(_Continued(unit))
+    assert isinstance(moved, cst.BaseStatement)
+    return moved
+
+
+def unwrapped(statement: cst.BaseStatement) -> tuple[list[cst.BaseStatement], Blank]:
+    """(the body of an `if` in its place, the comment lines that end its block); comments above the `if` stay above."""
+    if not isinstance(statement, cst.If) or statement.orelse is not None:
+        raise ValueError("only an if without else can be unwrapped")
+    if isinstance(statement.body, cst.SimpleStatementSuite):
+        suite = statement.body
+        line = cst.SimpleStatementLine(suite.body, trailing_whitespace=suite.trailing_whitespace)
+        return [with_lead(line, statement.leading_lines)], ()
+    assert isinstance(statement.body, cst.IndentedBlock)
+    behind = statement.body.header.comment
+    beside = [cst.EmptyLine(comment=behind)] if behind is not None else []
+    first, *rest = statement.body.body
+    first = with_lead(first, [*statement.leading_lines, *beside, *lead_of(first)])
+    return [first, *rest], statement.body.footer
+
+
+def without_import(small: cst.BaseSmallStatement, names: Collection[str]) -> cst.BaseSmallStatement | None:
+    """An import statement without some bound names, None where nothing is left. Raises ValueError for a name it has not."""
+    if not isinstance(small, cst.Import | cst.ImportFrom) or isinstance(small.names, cst.ImportStar):
+        raise ValueError("only an import that names what it brings can lose a name")
+    missing = set(names) - {bound_by(n) for n in small.names}
+    if missing:
+        raise ValueError(f"the import does not bind {', '.join(sorted(missing))}")
+    kept = [n for n in small.names if bound_by(n) not in names]
+    if not kept:
+        return None
+    if kept[-1] is not small.names[-1]:  # the last one's comma, or the lack of one, goes to its neighbour
+        kept[-1] = kept[-1].with_changes(comma=small.names[-1].comma)
+    return small.with_changes(names=kept)
+
+
+def bound_by(alias: cst.ImportAlias) -> str:
+    if alias.asname is not None:
+        return code_of(alias.asname.name)
+    return code_of(alias.name).partition(".")[0]
+
+
+def comments_to_first(
+    above: list[cst.BaseStatement], new: list[cst.BaseStatement]
+) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
+    """Blank lines and comments above a statement stay above what is put in front of it."""
+    first = with_lead(above[0], [*lead_of(new[0]), *lead_of(above[0])])
+    return [first, *above[1:]], [with_lead(new[0], []), *new[1:]]
