@@ -10,6 +10,7 @@ from __future__ import annotations
 from ddpfix.git.branches import check_branch
 from ddpfix.git.commits import Committed, Step, commit_steps
 from ddpfix.git.in_place import undo_in_place, write_in_place
+from ddpfix.git.journal import BranchRun, InPlaceRun, runs
 from ddpfix.git.refusal import GitRefusal
 from ddpfix.git.runner import journal_folder
 from ddpfix.git.snapshots import Blob, Snapshot, find_root, read_blobs, relative_path, snapshot
@@ -17,8 +18,10 @@ from ddpfix.git.switching import Undone, check_switch, switch_to, undo
 
 __all__ = [
     "Blob",
+    "BranchRun",
     "Committed",
     "GitRefusal",
+    "InPlaceRun",
     "Snapshot",
     "Step",
     "Undone",
@@ -29,6 +32,7 @@ __all__ = [
     "journal_folder",
     "read_blobs",
     "relative_path",
+    "runs",
     "snapshot",
     "switch_to",
     "undo",
