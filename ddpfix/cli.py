@@ -30,12 +30,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Paths = Annotated[list[Path] | None, typer.Argument(help="Files or folders; the current folder if none is given.", show_default=False)]
-Select = Annotated[list[str] | None, typer.Option("--select", help="Only these codes (or prefixes), names or topics.", show_default=False)]
-Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Leave these codes, names or topics out.", show_default=False)]
-Extend = Annotated[list[str] | None, typer.Option("--extend-select", help="These codes, names or topics too.", show_default=False)]
+Words = list[str] | None
+Paths = Annotated[list[Path] | None, typer.Argument(help="Files or folders; the current folder if none is given.")]
+Select = Annotated[Words, typer.Option("--select", help="Only these codes (or prefixes), names or topics.")]
+Ignore = Annotated[Words, typer.Option("--ignore", help="Leave these codes, names or topics out.")]
+Extend = Annotated[Words, typer.Option("--extend-select", help="These codes, names or topics too.")]
 Unsafe = Annotated[bool, typer.Option("--unsafe-fixes/--no-unsafe-fixes", help="Fixes that rest on an assumption, too.")]
-Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="Paths (globs) to leave alone.", show_default=False)]
+Exclude = Annotated[Words, typer.Option("--exclude", help="Paths (globs) to leave alone.")]
 
 
 class Trouble(Exception):
@@ -98,12 +99,13 @@ def check(
     exclude: Exclude = None,
     output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
     with_edits: Annotated[bool, typer.Option("--with-edits", help="Put the line replacements into the JSON.")] = False,
-    fail_on: Annotated[str, typer.Option("--fail-on", help="Exit 1 from this level on: display, unsafe or safe.", show_default=False)] = "",
+    fail_on: Annotated[str, typer.Option("--fail-on", help="Exit 1 from this level on: display, unsafe, safe.")] = "",
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Work everything out again.")] = False,
 ) -> None:
     """Say what is wrong. Never writes. Exit 0: nothing to fix; 1: findings; 2: trouble."""
     from ddpfix import engine
-    from ddpfix.outputs import json, paths as shown_paths, text
+    from ddpfix.outputs import json, text
+    from ddpfix.outputs.paths import shown_from
     from ddpfix.settings import FAIL_ON
 
     if output_format not in ("text", "json"):
@@ -114,7 +116,7 @@ def check(
     level = fail_on
     for tree, settings, codemods in asked(paths, select, ignore, extend_select, unsafe_fixes, exclude):
         report = engine.check(tree, settings, codemods, use_cache=not no_cache, progress=progress())
-        reports.append((report, shown_paths.shown_from(tree.root, Path.cwd())))
+        reports.append((report, shown_from(tree.root, Path.cwd())))
         level = fail_on or settings.fail_on
     clear_progress()
     if output_format == "json":
@@ -372,7 +374,8 @@ def tell(error: Exception) -> int:
         note(f"ddpfix: {parts[0]}: {parts[1]}. {parts[2]}")
     else:
         name = type(error).__name__
-        note(f"ddpfix: {name}: {' '.join(str(error).split())}. This is a defect of ddpfix: --debug shows where; please report it.")
+        text = " ".join(str(error).split())
+        note(f"ddpfix: {name}: {text}. This is a defect of ddpfix: `ddpfix --debug …` shows where; please report it.")
     return TROUBLE
 
 

@@ -39,7 +39,8 @@ def page(codemod: DdpCodemod) -> str:
         if text := sections.get(heading):
             out += [f"## {heading}", "", text, ""]
     silence = (
-        f"`# ddpfix: ignore[{codemod.code}] why` on the line or above it, `# ddpfix: ignore-file[{codemod.code}] why` for a file, "
+        f"`# ddpfix: ignore[{codemod.code}] why` on the line or above it, "
+        f"`# ddpfix: ignore-file[{codemod.code}] why` for a file, "
         f'`ignore = ["{codemod.code}"]` under `[tool.ddpfix]` for a project.'
     )
     out += ["## How to silence it", "", silence]

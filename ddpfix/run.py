@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.codemod import DdpCodemod
-from codemods.findings import Finding
 from codemods.fix_source import Accept, safe, with_unsafe
 from ddpfix import __version__, engine, summary
 from ddpfix.discovery import Tree, find_root
@@ -76,6 +75,7 @@ def apply(
 ) -> Applied:
     """Fix a repository and deliver as `options` say. Raises GitRefusal or FormatFailed; nothing is written then."""
     del progress
+    refuse_bare(tree.root)
     if tree.is_git and not options.in_place:
         return _commit(tree, settings, codemods, options, command)
     return _in_place(tree, settings, codemods, options, command)
@@ -92,7 +92,7 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
     git.check_branch(state, options.branch)
     fixed = engine.fix(tree, settings, codemods, accept)
     if not fixed.after:
-        return Applied(fixed, None, summary.closing_screen(fixed, _context(command, codemods, None, ())))
+        return Applied(fixed, None, summary.closing_screen(fixed, _context(command)))
     touched = sorted(fixed.after)
     if options.switch:
         refuse_uncommitted(state, touched)
@@ -105,8 +105,18 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
         made = [Step(s.codemod, formatted(tree.root, options.format_command, s.files)) for s in made]
     by_code = {s.codemod.code: tuple(f for f in fixed.fixed if f.code == s.codemod.code) for s in made}
     commits = [git.Step(summary.commit_message(s.codemod, by_code[s.codemod.code]), s.files) for s in made]
-    notes = _notes(state, touched)
-    context = _context(command, codemods, state, notes, branch=options.branch)
+    context = replace(
+        _context(command),
+        base=state.base,
+        branch=options.branch,
+        home=(state.head_ref or "").removeprefix("refs/heads/") or None,
+        launches=summary.launches(tree.files, engine.disk_reader(tree.root)),
+        notes=_notes(state, touched),
+        not_run=summary.NOT_RUN if not (options.run_hooks or options.format_command) else summary.NOT_RUN[:2],
+        ran=_ran(options),
+        switched=options.switch,
+        summary_commit=options.summary,
+    )
     if options.summary:
         text = summary.render(fixed, context).encode()
         commits.append(git.Step(summary.SUMMARY_COMMIT, {SUMMARY: text}))
@@ -115,8 +125,16 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
     )
     if options.switch and committed.commits:
         git.switch_to(tree.root, options.branch, run_id=committed.run_id)
-    context = replace(context, commits=committed.commits, identity_note=committed.identity_note, switched=options.switch)
+    context = replace(context, commits=committed.commits, identity_note=committed.identity_note)
     return Applied(fixed, committed, summary.closing_screen(fixed, context))
+
+
+def refuse_bare(root: Path) -> None:
+    """Raises GitRefusal for the folder of a bare repository: it has no files to work on."""
+    from ddpfix.git import GitRefusal
+
+    if not (root / ".git").exists() and (root / "HEAD").is_file() and (root / "objects").is_dir():
+        raise GitRefusal(f"{root.name} is a bare repository", "it has no files to work on", "use a clone of it")
 
 
 def refuse_uncommitted(state: Snapshot, touched: Sequence[str], *, tracked_only: bool = False) -> None:
@@ -125,7 +143,7 @@ def refuse_uncommitted(state: Snapshot, touched: Sequence[str], *, tracked_only:
 
     changed = [p for p in touched if p in state.dirty]
     new = [] if tracked_only else [p for p in touched if p not in state.committed and p not in state.dirty]
-    ways = "Commit or stash them; or use --no-switch (fix what is committed, on the branch only) or --include-dirty (fix in place)."
+    ways = "Commit or stash them; or use --no-switch (fix what is committed, on the branch) or --include-dirty (fix in place)."
     if changed:
         raise git.GitRefusal("uncommitted changes in files that would be fixed", ", ".join(changed[:8]), ways)
     if new:
@@ -147,13 +165,36 @@ def committed_reader(state: Snapshot, root: Path, paths: Sequence[str]) -> Read:
 def _notes(state: Snapshot, touched: Sequence[str]) -> tuple[str, ...]:
     """What the reader of the summary should know of the repository's state."""
     out = []
-    if dirty := sorted(p for p in state.dirty if p.endswith((".py", ".toml", ".txt", ".cfg", ".yml", ".yaml")) and p not in touched):
+    kinds = (".py", ".toml", ".txt", ".cfg", ".yml", ".yaml")
+    if dirty := sorted(p for p in state.dirty if p.endswith(kinds) and p not in touched):
         out.append(f"uncommitted changes were read as facts, and are in no commit: {', '.join(dirty[:5])}")
     if links := [p for p in state.symlinks if p.endswith(".py")]:
         out.append(f"left alone, symbolic links: {', '.join(links[:5])}")
     if state.submodules:
         out.append(f"left alone, submodules: {', '.join(state.submodules[:5])}")
     return tuple(out)
+
+
+def steps(
+    tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], accept: Accept, fixed: Fixed, read: Read
+) -> list[Step]:
+    """The change cut into one step a codemod, in the order of their codes; the last step ends at `fixed.after`.
+
+    Each step is what the codemods up to it make of the original, so every commit stands on its own: imports that two of
+    them share come in with the first.
+    """
+    used = {f.code for f in fixed.fixed}
+    acting = [c for c in codemods if c.code in used]
+    touched = tuple(sorted(fixed.after))
+    narrow = replace(tree, chosen=touched)
+    out: list[Step] = []
+    for i, codemod in enumerate(acting):
+        if i == len(acting) - 1:
+            out.append(Step(codemod, fixed.after))
+            continue
+        now = engine.fix(narrow, settings, acting[: i + 1], accept, read=read)
+        out.append(Step(codemod, {**{p: fixed.before[p] for p in touched}, **now.after}))
+    return out
 
 
 # In place
@@ -163,7 +204,7 @@ def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], op
     from ddpfix import git
 
     fixed = engine.fix(tree, settings, codemods, acceptance(options))
-    context = _context(command, codemods, None, ("the files were written in place; nothing was committed",))
+    context = _context(command)
     if not fixed.after:
         return Applied(fixed, None, summary.closing_screen(fixed, context))
     if tree.is_git and not options.include_dirty:
@@ -200,10 +241,11 @@ def state_folder(root: Path) -> Path:
 def undo(path: Path) -> str:
     """Take back the last apply of the repository that holds `path`; what was done, in a few lines. Raises GitRefusal."""
     from ddpfix import git
+    from ddpfix.git.journal import InPlaceRun, runs
 
     root = find_root(path)
-    journal = git.runs(state_folder(root))
-    if journal and isinstance(journal[-1], git.InPlaceRun):
+    journal = runs(state_folder(root))
+    if journal and isinstance(journal[-1], InPlaceRun):
         done = git.undo_in_place(root, state_folder(root))
         return f"{len(done.files)} files are as they were.\n"
     if not (root / ".git").exists():
@@ -226,39 +268,19 @@ def acceptance(options: Options) -> Accept:
     return with_unsafe if options.unsafe else safe
 
 
-def _context(
-    command: str, codemods: Sequence[DdpCodemod], state: Snapshot | None, notes: tuple[str, ...], branch: str | None = None
-) -> summary.Context:
+def _context(command: str) -> summary.Context:
     import platform
+    from importlib.metadata import version
 
-    versions = {"ddpfix": __version__, "Python": platform.python_version()}
-    return summary.Context(
-        command=command, versions=versions, base=state.base if state else None, branch=branch, commits=(), notes=notes
-    )
+    versions = {"ddpfix": __version__, "libcst": version("libcst"), "Python": platform.python_version()}
+    return summary.Context(command=command, versions=versions)
 
 
-def steps(
-    tree: Tree,
-    settings: Settings,
-    codemods: Sequence[DdpCodemod],
-    accept: Accept,
-    fixed: Fixed,
-    read: Callable[[str], bytes | None],
-) -> list[Step]:
-    """The change cut into one step a codemod, in the order of their codes; the last step ends at `fixed.after`.
-
-    Each step is what the codemods up to it make of the original, so every commit stands on its own: imports that two of
-    them share come in with the first.
-    """
-    used = {f.code for f in fixed.fixed}
-    acting = [c for c in codemods if c.code in used]
-    touched = tuple(sorted(fixed.after))
-    narrow = replace(tree, chosen=touched)
-    out: list[Step] = []
-    for i, codemod in enumerate(acting):
-        if i == len(acting) - 1:
-            out.append(Step(codemod, fixed.after))
-            continue
-        now = engine.fix(narrow, settings, acting[: i + 1], accept, read=read)
-        out.append(Step(codemod, {**{p: fixed.before[p] for p in touched}, **now.after}))
-    return out
+def _ran(options: Options) -> tuple[str, ...]:
+    """What of the repository's own was run."""
+    out = []
+    if options.format_command:
+        out.append(f"`{options.format_command}` on copies of the changed files, before each commit.")
+    if options.run_hooks:
+        out.append("The repository's commit hooks, for each commit.")
+    return tuple(out)

@@ -56,7 +56,8 @@ def test_paths_are_shown_from_where_the_user_stands(tmp_path: Path) -> None:
 
 def test_one_file_alone_is_read_with_its_project(tmp_path: Path) -> None:
     base = b"import lightning.pytorch as pl\n\n\nclass Base(pl.LightningModule):\n    pass\n"
-    derived = MODULE.replace(b"import lightning.pytorch as pl\n", b"from .base import Base\n").replace(b"pl.LightningModule", b"Base")
+    derived = MODULE.replace(b"import lightning.pytorch as pl\n", b"from .base import Base\n")
+    derived = derived.replace(b"pl.LightningModule", b"Base")
     repo = make(tmp_path, {"pkg/__init__.py": b"", "pkg/base.py": base, "pkg/model.py": derived})
     done = ddpfix(repo, "check", "pkg/model.py")
     assert text(done.stdout).count("DDP101 [fix]") == 1

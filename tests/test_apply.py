@@ -1,0 +1,283 @@
+"""`ddpfix apply` and `ddpfix undo` on real repositories, from outside."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.gitrepos import blob, everything, make, own_settings, put, sh, start_merge, visible
+from tests.programs import FIXED, MODULE, PLAIN, ddpfix
+
+BRANCH = "ddpfix/fixes"
+FILES = {"src/model.py": MODULE, "other.py": PLAIN}
+
+
+@pytest.fixture(autouse=True)
+def _own_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own_settings(monkeypatch, tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def text(data: bytes) -> str:
+    return data.decode()
+
+
+def subjects(repo: Path) -> list[str]:
+    return sh(repo, "log", "--format=%s", f"main..{BRANCH}").splitlines()
+
+
+def test_apply_commits_a_codemod_a_commit_then_the_summary_and_switches(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    done = ddpfix(repo, "apply", ".")
+    assert done.returncode == 0, done.stderr
+    assert sh(repo, "branch", "--show-current") == BRANCH
+    made = subjects(repo)
+    assert len(made) == 3
+    assert "(DDP103)" in made[1]
+    assert "(DDP101)" in made[2]
+    assert (repo / "src/model.py").read_bytes() == FIXED
+    assert (repo / "DDPFIX_SUMMARY.md").is_file()
+    assert sh(repo, "status", "--porcelain") == ""
+    screen = text(done.stdout)
+    for words in (BRANCH, "git log -p", "git merge", "ddpfix undo"):
+        assert words in screen
+    assert len(screen.splitlines()) <= 40
+
+
+def test_each_commit_stands_on_its_own(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    ddpfix(repo, "apply", "--no-switch", ".")
+    first = blob(repo, f"{BRANCH}~2:src/model.py")
+    assert first == MODULE.replace(b"prog_bar=True)", b"prog_bar=True, sync_dist=True)")
+    assert blob(repo, f"{BRANCH}~1:src/model.py") == FIXED
+    body = sh(repo, "log", "-1", "--format=%B", f"{BRANCH}~2")
+    assert "src/model.py" in body
+    assert "ddpfix-run: " in body
+
+
+def test_what_diff_shows_is_what_apply_commits(tmp_path: Path) -> None:
+    repo = make(tmp_path, {**FILES, "crlf.py": MODULE.replace(b"\n", b"\r\n"), "cut.py": MODULE.rstrip(b"\n")})
+    patch = ddpfix(repo, "diff", ".").stdout
+    assert ddpfix(repo, "apply", "--no-switch", "--no-summary-commit", ".").returncode == 0
+    subprocess.run(["git", "apply", "--index", "-"], cwd=repo, input=patch, check=True)
+    assert sh(repo, "write-tree") == sh(repo, "rev-parse", f"{BRANCH}^{{tree}}")
+
+
+def test_no_switch_leaves_everything_byte_for_byte(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    put(repo, {"other.py": b"print('mine')\n", "untracked.txt": b"mine"})
+    sh(repo, "add", "other.py")
+    put(repo, {"other.py": b"print('mine, and more')\n"})
+    before = everything(repo)
+    done = ddpfix(repo, "apply", "--no-switch", ".")
+    assert done.returncode == 0
+    assert everything(repo) == before
+    assert blob(repo, f"{BRANCH}:src/model.py") == FIXED
+    assert blob(repo, f"{BRANCH}:other.py") == PLAIN
+
+
+def test_uncommitted_work_elsewhere_comes_along(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    put(repo, {"other.py": b"print('mine')\n", "new.py": b"x = 1\n"})
+    assert ddpfix(repo, "apply", ".").returncode == 0
+    assert (repo / "other.py").read_bytes() == b"print('mine')\n"
+    assert sh(repo, "status", "--porcelain").splitlines() == [" M other.py", "?? new.py"]
+
+
+def test_uncommitted_changes_in_a_file_to_fix_refuse_before_anything_is_written(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    put(repo, {"src/model.py": MODULE + b"\n\nmine = 1\n"})
+    before = visible(repo)
+    done = ddpfix(repo, "apply", ".")
+    assert done.returncode == 2
+    assert "src/model.py" in text(done.stderr)
+    assert "--no-switch" in text(done.stderr)
+    assert "--include-dirty" in text(done.stderr)
+    assert visible(repo) == before
+
+
+def test_no_switch_fixes_what_is_committed_of_a_dirty_file(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    put(repo, {"src/model.py": MODULE + b"\n\nmine = 1\n"})
+    assert ddpfix(repo, "apply", "--no-switch", ".").returncode == 0
+    assert blob(repo, f"{BRANCH}:src/model.py") == FIXED
+    assert (repo / "src/model.py").read_bytes() == MODULE + b"\n\nmine = 1\n"
+
+
+def test_include_dirty_fixes_in_place_and_commits_nothing(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    put(repo, {"src/model.py": MODULE + b"\n\nmine = 1\n"})
+    assert ddpfix(repo, "apply", "--include-dirty", ".").returncode == 0
+    assert (repo / "src/model.py").read_bytes() == FIXED + b"\n\nmine = 1\n"
+    assert sh(repo, "branch", "--list", "ddpfix/*") == ""
+    assert ddpfix(repo, "undo").returncode == 0
+    assert (repo / "src/model.py").read_bytes() == MODULE + b"\n\nmine = 1\n"
+
+
+def test_an_untracked_file_to_fix_is_named(tmp_path: Path) -> None:
+    repo = make(tmp_path, {"other.py": PLAIN})
+    put(repo, {"model.py": MODULE})
+    done = ddpfix(repo, "apply", ".")
+    assert done.returncode == 2
+    assert "model.py" in text(done.stderr)
+    assert (repo / "model.py").read_bytes() == MODULE
+
+
+def test_undo_takes_the_branch_back(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    before = visible(repo)
+    ddpfix(repo, "apply", ".")
+    done = ddpfix(repo, "undo")
+    assert done.returncode == 0
+    assert visible(repo) == before
+    again = ddpfix(repo, "undo")
+    assert again.returncode == 2
+    assert "nothing to undo" in text(again.stderr).lower()
+
+
+def test_undo_refuses_where_somebody_has_committed_since(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    ddpfix(repo, "apply", ".")
+    put(repo, {"other.py": b"more = 1\n"})
+    sh(repo, "commit", "-qam", "more")
+    done = ddpfix(repo, "undo")
+    assert done.returncode == 2
+    assert sh(repo, "log", "-1", "--format=%s") == "more"
+
+
+def test_a_second_apply_replaces_our_own_branch_and_finds_nothing_on_it(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    ddpfix(repo, "apply", "--no-switch", ".")
+    first = sh(repo, "rev-parse", BRANCH)
+    assert ddpfix(repo, "apply", "--no-switch", ".").returncode == 0
+    assert sh(repo, "rev-parse", BRANCH) == first
+    sh(repo, "switch", "-q", BRANCH)
+    done = ddpfix(repo, "diff", ".")
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_a_branch_of_that_name_made_by_somebody_else_is_refused(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    sh(repo, "branch", BRANCH)
+    before = visible(repo)
+    done = ddpfix(repo, "apply", ".")
+    assert done.returncode == 2
+    assert "--branch" in text(done.stderr)
+    assert visible(repo) == before
+    assert ddpfix(repo, "apply", "--branch", "mine/fixes", ".").returncode == 0
+    assert sh(repo, "branch", "--show-current") == "mine/fixes"
+
+
+def test_apply_takes_the_selection_and_the_subfolder_that_check_takes(tmp_path: Path) -> None:
+    repo = make(tmp_path, {"a/model.py": MODULE, "b/model.py": MODULE})
+    assert ddpfix(repo, "apply", "--select", "DDP103", "--no-summary-commit", "a").returncode == 0
+    assert sh(repo, "diff", "--name-only", "main") == "a/model.py"
+    assert b"sync_dist=True)" not in (repo / "a/model.py").read_bytes()
+
+
+def test_nothing_to_fix_makes_no_branch_and_says_so(tmp_path: Path) -> None:
+    repo = make(tmp_path, {"other.py": PLAIN})
+    done = ddpfix(repo, "apply", ".")
+    assert done.returncode == 0
+    assert "Nothing distributed here" in text(done.stdout)
+    assert "1 Python file" in text(done.stdout)
+    assert sh(repo, "branch", "--list") == "* main"
+
+
+def test_a_merge_in_progress_is_refused(tmp_path: Path) -> None:
+    repo = make(tmp_path, {**FILES, "README.md": b"hi\n"})
+    start_merge(repo)
+    done = ddpfix(repo, "apply", ".")
+    assert done.returncode == 2
+    assert "merge" in text(done.stderr)
+
+
+def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
+    repo = tmp_path / "new"
+    repo.mkdir()
+    sh(repo, "init", "-q")
+    put(repo, FILES)
+    done = ddpfix(repo, "apply", ".")
+    assert done.returncode == 2
+    assert "commit" in text(done.stderr)
+
+
+def test_a_bare_repository_is_refused(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    sh(tmp_path, "clone", "-q", "--bare", str(repo), str(tmp_path / "bare.git"))
+    done = ddpfix(tmp_path / "bare.git", "apply", ".")
+    assert done.returncode == 2
+    assert "bare" in text(done.stderr)
+
+
+def test_outside_git_files_are_written_in_place_and_undo_brings_them_back(tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    put(folder, {"model.py": MODULE, "setup.py": b""})
+    assert ddpfix(folder, "apply", ".").returncode == 0
+    assert (folder / "model.py").read_bytes() == FIXED
+    assert ddpfix(folder, "undo", ".").returncode == 0
+    assert (folder / "model.py").read_bytes() == MODULE
+    assert sorted(p.name for p in folder.iterdir()) == ["model.py", "setup.py"]
+
+
+def test_in_place_inside_git(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    assert ddpfix(repo, "apply", "--in-place", ".").returncode == 0
+    assert sh(repo, "status", "--porcelain") == " M src/model.py"
+    assert (repo / "src/model.py").read_bytes() == FIXED
+
+
+def test_links_and_submodules_are_left_alone(tmp_path: Path) -> None:
+    inner = make(tmp_path, FILES, name="inner")
+    repo = make(tmp_path, {"model.py": MODULE})
+    (repo / "link.py").symlink_to("model.py")
+    sh(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "sub")
+    sh(repo, "add", "-A")
+    sh(repo, "commit", "-qm", "link and submodule")
+    done = ddpfix(repo, "apply", ".")
+    assert done.returncode == 0, done.stderr
+    assert sh(repo, "diff", "--name-only", "main").splitlines() == ["DDPFIX_SUMMARY.md", "model.py"]
+    assert (repo / "sub/src/model.py").read_bytes() == MODULE
+    summary = (repo / "DDPFIX_SUMMARY.md").read_text()
+    assert "link.py" in summary
+    assert "sub" in summary
+
+
+def test_the_repositorys_own_formatter_has_its_say(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    script = tmp_path / "fmt.py"
+    script.write_text("import sys\nfor name in sys.argv[1:]:\n    open(name, 'a').write('# done\\n')\n")
+    done = ddpfix(repo, "apply", "--format-command", f"{sys.executable} {script}", ".")
+    assert done.returncode == 0, done.stderr
+    assert (repo / "src/model.py").read_bytes() == FIXED + b"# done\n"
+    assert (repo / "other.py").read_bytes() == PLAIN
+
+
+def test_a_formatter_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    before = visible(repo)
+    done = ddpfix(repo, "apply", "--format-command", "false", ".")
+    assert done.returncode == 2
+    assert "false" in text(done.stderr)
+    assert visible(repo) == before
+
+
+def test_line_ends_of_the_work_tree_do_not_reach_the_commit(tmp_path: Path) -> None:
+    repo = make(tmp_path, {**FILES, ".gitattributes": b"*.py text eol=crlf\n"})
+    (repo / "src/model.py").unlink()
+    sh(repo, "checkout", "--", "src/model.py")
+    assert (repo / "src/model.py").read_bytes() == MODULE.replace(b"\n", b"\r\n")
+    assert ddpfix(repo, "apply", ".").returncode == 0
+    assert blob(repo, f"{BRANCH}:src/model.py") == FIXED
+    assert sh(repo, "status", "--porcelain") == ""
+
+
+def test_two_repositories_at_once_are_refused(tmp_path: Path) -> None:
+    one, two = make(tmp_path, FILES, name="one"), make(tmp_path, FILES, name="two")
+    done = ddpfix(tmp_path, "apply", str(one), str(two))
+    assert done.returncode == 2
+    assert "one repository at a time" in text(done.stderr)
