@@ -105,10 +105,15 @@ class Project:
         while folder:
             folder = dirname(folder)
             roots.append(folder)
+        best: Resolved | None = None
         for root in [*roots, "src"]:
-            if found := self._below(root, parts, allow_base=False):
-                return found
-        return None
+            found = self._below(root, parts, allow_base=False)
+            # a file that bears its package's name (`planner/model/planner.py`) must not hide the package
+            if found is not None and (best is None or len(found.rest) < len(best.rest)):
+                best = found
+            if best is not None and len(best.rest) < 2:
+                break
+        return best
 
     def _below(self, base: str, parts: tuple[str, ...], *, allow_base: bool) -> Resolved | None:
         for used in range(len(parts), -1 if allow_base else 0, -1):
