@@ -164,7 +164,9 @@ def test_a_file_that_cannot_be_read_may_refer_to_it() -> None:
 # Words
 
 
-@pytest.mark.parametrize("name", ["job.yaml", "run.sh", "README.md", "cfg.json", "notes.ipynb", "setup.cfg", "Makefile"])
+@pytest.mark.parametrize(
+    "name", ["job.yaml", "run.sh", "README.md", "cfg.json", "notes.ipynb", "setup.cfg", "Makefile"]
+)
 def test_a_text_file_names_it(name: str) -> None:
     files = Project.of({"train.py": b"", name: b"first\nuse: score\n"})
     assert [str(m) for m in in_text_files(files, "score")] == [f"{name}:2"]
@@ -204,7 +206,10 @@ def orphans(text: str, first: str = "f", **files: str) -> tuple[list[str], list[
 
 
 def test_helpers_go_down_the_chain() -> None:
-    assert orphans("def a():\n    return 1\n\ndef b():\n    return a()\n\ndef f():\n    return b()\n") == (["a", "b"], [])
+    assert orphans("def a():\n    return 1\n\ndef b():\n    return a()\n\ndef f():\n    return b()\n") == (
+        ["a", "b"],
+        [],
+    )
 
 
 def test_a_recursive_helper_goes() -> None:
@@ -235,7 +240,8 @@ def test_an_import_in_a_branch_stays_and_is_named() -> None:
 
 
 def test_a_project_module_that_does_things_at_import_stays() -> None:
-    goes, left = orphans("from reg import helper\n\ndef f():\n    return helper()\n", reg_dot_py="install()\ndef helper():\n    pass\n")
+    source = "from reg import helper\n\ndef f():\n    return helper()\n"
+    goes, left = orphans(source, reg_dot_py="install()\ndef helper():\n    pass\n")
     assert not goes and "other code relies on" in left[0]
 
 
@@ -270,10 +276,13 @@ def test_a_helper_named_in_a_text_file_stays_and_is_named() -> None:
 
 
 def test_constants_and_loaded_metrics_go_with_their_imports() -> None:
-    source = "import evaluate\n\nNAMES = ['x', 'y']\nmetric = evaluate.load('wer')\n\ndef f():\n    return metric, NAMES\n"
+    source = (
+        "import evaluate\n\nNAMES = ['x', 'y']\nmetric = evaluate.load('wer')\n\ndef f():\n    return metric, NAMES\n"
+    )
     assert orphans(source) == (["NAMES", "evaluate", "metric"], [])
 
 
 def test_values_of_an_enclosing_function_go_too() -> None:
-    source = "import evaluate\n\ndef main():\n    metric = evaluate.load('wer')\n\n    def f():\n        return metric\n\n    run()\n"
+    inner = "    metric = evaluate.load('wer')\n\n    def f():\n        return metric\n\n    run()\n"
+    source = "import evaluate\n\ndef main():\n" + inner
     assert orphans(source) == (["evaluate", "metric"], [])

@@ -112,7 +112,7 @@ def _orphan(plan: Removal, name: _Name) -> str:
     module, word = name.module, name.word
     bound = [b for b in bindings(module, word, name.scope) if not plan.is_gone(module, b)]
     reads = [n for n in names_of(module, word, name.scope) if isinstance(n.ctx, ast.Load)]
-    itself = {b for b in bound if isinstance(b, (ast.FunctionDef, ast.AsyncFunctionDef))}  # it may be recursive
+    itself: set[ast.AST] = {b for b in bound if isinstance(b, (ast.FunctionDef, ast.AsyncFunctionDef))}  # it may be recursive
     if not all(plan.is_gone(module, n) or inside(module, n, itself) for n in reads):
         return ""
     if not bound or _is_dropped(plan, module, bound, word):
@@ -131,7 +131,9 @@ def _orphan(plan: Removal, name: _Name) -> str:
 
 def _is_dropped(plan: Removal, module: SourceModule, bound: list[ast.AST], word: str) -> bool:
     spans = [module.span(b) for b in bound]
-    return any(isinstance(e, DropImport) and e.name == word and e.path == module.path and e.span in spans for e in plan.edits)
+    return any(
+        isinstance(e, DropImport) and e.name == word and e.path == module.path and e.span in spans for e in plan.edits
+    )
 
 
 def _drop_import(plan: Removal, module: SourceModule, node: ast.Import | ast.ImportFrom, word: str) -> str:
@@ -199,10 +201,14 @@ def _only_defines(module: SourceModule) -> bool:
             if statement.decorator_list or (isinstance(statement, ast.ClassDef) and statement.keywords):
                 return False
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-            names = [a.name for a in statement.names] if isinstance(statement, ast.Import) else [statement.module or "."]
+            names = (
+                [a.name for a in statement.names] if isinstance(statement, ast.Import) else [statement.module or "."]
+            )
             if isinstance(statement, ast.ImportFrom) and statement.level:
                 return False
-            if not all(n.partition(".")[0] in _QUIET | (sys.stdlib_module_names - _LOUD) | {"__future__"} for n in names):
+            if not all(
+                n.partition(".")[0] in _QUIET | (sys.stdlib_module_names - _LOUD) | {"__future__"} for n in names
+            ):
                 return False
         elif not _is_plain_value(statement):
             return False
@@ -244,7 +250,11 @@ def _is_value_of_its_own(module: SourceModule, node: ast.stmt) -> bool:
         return False
     value = node.value
     if isinstance(value, ast.Call):
-        inner = [a for a in (*value.args, *(k.value for k in value.keywords)) if any(isinstance(n, ast.Call) for n in walk(a))]
+        inner = [
+            a
+            for a in (*value.args, *(k.value for k in value.keywords))
+            if any(isinstance(n, ast.Call) for n in walk(a))
+        ]
         return qualified(module, value.func) in METRIC_LOADERS and not inner
     return _is_plain_value(node)
 

@@ -235,10 +235,13 @@ def in_comments(module: SourceModule, word: str, *, skip: frozenset[ast.AST] = f
         return []
     hidden = [(first_line_with_comments(module, n), n.end_lineno or 0) for n in skip if isinstance(n, ast.stmt)]
     found = []
-    for token in tokenize.generate_tokens(io.StringIO(module.text, newline="").readline):
-        if token.type == tokenize.COMMENT and _whole_word(word).search(token.string):
-            if not any(top <= token.start[0] <= end for top, end in hidden):
-                found.append(Mention("comment", module.path, token.start[0]))
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(module.text, newline="").readline):
+            if token.type == tokenize.COMMENT and _whole_word(word).search(token.string):
+                if not any(top <= token.start[0] <= end for top, end in hidden):
+                    found.append(Mention("comment", module.path, token.start[0]))
+    except tokenize.TokenError:  # the tree was read, so only an odd ending is left
+        pass
     return found
 
 

@@ -82,9 +82,17 @@ def constant(node: ast.expr | None) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-def trainer_calls(project: Project, module: SourceModule) -> list[TrainerCall]:
-    """Calls in the file of a class that is, or is named as, a Hugging Face Trainer."""
-    found = (as_trainer(project, module, call) for call in module.nodes(ast.Call))
+def is_off(value: ast.expr) -> bool:
+    """True for a literal that switches an evaluation off: `"no"`, `IntervalStrategy.NO`, None, False."""
+    if isinstance(value, ast.Attribute):
+        return value.attr == "NO"
+    return isinstance(value, ast.Constant) and value.value in ("no", None, False)
+
+
+def trainer_calls(project: Project, module: SourceModule, *, with_argument: str = "") -> list[TrainerCall]:
+    """Calls in the file of a class that is a Hugging Face Trainer, all or those given one keyword argument."""
+    calls = (c for c in module.nodes(ast.Call) if not with_argument or keyword(c, with_argument) is not None)
+    found = (as_trainer(project, module, call) for call in calls)
     return [trainer for trainer in found if trainer]
 
 
@@ -104,7 +112,9 @@ def as_trainer(project: Project, module: SourceModule, call: ast.Call) -> Traine
 
 def unknown_bases(facts: ClassFacts) -> tuple[str, ...]:
     """Bases besides the Trainer itself that might override anything."""
-    other = [n for n in facts.external if external_role(n) is not Role.HF_TRAINER and family(n) not in HARMLESS_FAMILIES]
+    other = [
+        n for n in facts.external if external_role(n) is not Role.HF_TRAINER and family(n) not in HARMLESS_FAMILIES
+    ]
     return (*facts.unresolved, *other)
 
 
@@ -114,7 +124,11 @@ def unknown_bases(facts: ClassFacts) -> tuple[str, ...]:
 def trace_arguments(trainer: TrainerCall) -> Arguments:
     module = trainer.module
     value = trainer.argument("args")
-    if value is None and len(trainer.call.args) > 1 and not any(isinstance(a, ast.Starred) for a in trainer.call.args[:2]):
+    if (
+        value is None
+        and len(trainer.call.args) > 1
+        and not any(isinstance(a, ast.Starred) for a in trainer.call.args[:2])
+    ):
         value = trainer.call.args[1]
     if value is None:
         if any(k.arg is None for k in trainer.call.keywords):
@@ -128,7 +142,11 @@ def trace_arguments(trainer: TrainerCall) -> Arguments:
     bound = bindings(module, value.id, scope)
     if any(_is_parser_call(b) for b in bound):
         return Arguments(None, f"{value.id} is filled from the command line", filled=True)
-    if len(bound) != 1 or not isinstance(bound[0], (ast.Assign, ast.AnnAssign)) or not isinstance(bound[0].value, ast.Call):
+    if (
+        len(bound) != 1
+        or not isinstance(bound[0], (ast.Assign, ast.AnnAssign))
+        or not isinstance(bound[0].value, ast.Call)
+    ):
         return Arguments(None, f"{value.id} is not made once, by a literal call, where it can be followed")
     literal = _as_literal(trainer, bound[0].value)
     if literal.call is not None and (why := _changed_on_the_way(trainer, value.id, scope)):
@@ -199,7 +217,7 @@ def _is_stored(attribute: ast.Attribute) -> bool:
 
 
 def other_uses(trainer: TrainerCall) -> str | None:
-    """"" where the Trainer is only trained and saved; what else is done with it; None where it cannot be followed."""
+    """ "" where the Trainer is only trained and saved; what else is done with it; None where it cannot be followed."""
     module, up = trainer.module, trainer.module.parent(trainer.call)
     if isinstance(up, ast.Attribute):
         return "" if up.attr in QUIET_USES else f".{up.attr} (line {up.lineno})"
@@ -225,6 +243,8 @@ def returns_only_loss(function: FunctionNode) -> bool:
     returns = [n for n in walk(function) if isinstance(n, ast.Return)]
     shapes = [r.value for r in returns]
     return bool(shapes) and all(
-        isinstance(v, ast.Tuple) and len(v.elts) == 3 and all(isinstance(e, ast.Constant) and e.value is None for e in v.elts[1:])
+        isinstance(v, ast.Tuple)
+        and len(v.elts) == 3
+        and all(isinstance(e, ast.Constant) and e.value is None for e in v.elts[1:])
         for v in shapes
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from codemods.analysis.dead_metrics import Dead, attribute_uses, returned_keys, why_dead
+from codemods.analysis.dead_metrics import Dead, why_dead
+from codemods.analysis.metric_obstacles import attribute_uses, returned_keys
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.orphans import Removal, removal
 from codemods.analysis.rank_guards import ranks_at
@@ -30,7 +31,9 @@ NAME = "compute_metrics"
 LOGITS = "preprocess_logits_for_metrics"  # runs on predictions, for compute_metrics alone
 # Training arguments that only feed the function.
 FEEDS = ("include_for_metrics", "include_inputs_for_metrics", "batch_eval_metrics")
-_WRITERS = frozenset({"json.dump", "pickle.dump", "wandb.log", "torch.save", "numpy.save", "numpy.savetxt", "yaml.dump"})
+_WRITERS = frozenset(
+    {"json.dump", "pickle.dump", "wandb.log", "torch.save", "numpy.save", "numpy.savetxt", "yaml.dump"}
+)
 _WRITING_METHODS = frozenset({"to_csv", "to_json", "write_text", "savefig"})
 _HF = frozenset({"transformers", "trl", "peft", "sentence_transformers", "setfit"})
 
@@ -97,7 +100,7 @@ class DeadComputeMetrics(DdpCodemod):
     - `metric_for_best_model` names one of its metrics, or is no literal: the numbers are wanted, the setting is the error
     - a callback, a script or a configuration file reads one of its keys (`eval_accuracy`)
     - `prediction_step`, `evaluate` or `predict` is overridden, or `evaluation_loop` without handing `prediction_loss_only` on
-    - code reads or sets the attribute `compute_metrics`
+    - code reads or sets the attribute `compute_metrics`, or the Trainer subclass handles it or the training arguments itself
     - generation is on in a `Seq2SeqTrainer`
     - the training arguments come from a command line, `**kwargs`, or are changed on the way
     - a base of the Trainer subclass is not in the project, or the Trainer is not one of transformers
@@ -116,7 +119,7 @@ class DeadComputeMetrics(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         groups: dict[object, list[tuple[TrainerCall, Dead]]] = {}
         told: set[ast.AST] = set()
-        for trainer in trainer_calls(project, module):
+        for trainer in trainer_calls(project, module, with_argument=NAME):
             value = trainer.argument(NAME)
             if value is None or (isinstance(value, ast.Constant) and value.value is None):
                 continue
@@ -136,7 +139,9 @@ class DeadComputeMetrics(DdpCodemod):
         for function in functions_named(module, NAME):
             yield from self._unreferenced(module, project, function)
 
-    def _never_called(self, module: SourceModule, project: Project, group: Sequence[tuple[TrainerCall, Dead]]) -> Finding:
+    def _never_called(
+        self, module: SourceModule, project: Project, group: Sequence[tuple[TrainerCall, Dead]]
+    ) -> Finding:
         keywords = [k for trainer, _ in group for k in _dead_keywords(trainer)]
         edits: list[Edit] = [DropKeyword(module.path, module.span(call), k.arg or "") for call, k in keywords]
         plan = removal(project, [(module, k) for _, k in keywords])
@@ -157,7 +162,9 @@ class DeadComputeMetrics(DdpCodemod):
             edits=[*edits, *plan.edits],
             evidence=[e for _, d in group for e in d.evidence] + _kept_override(first),
             reason="; ".join(dict.fromkeys(open_points)),
-            group=f"{self.code}:{module.path}:{first.call.lineno}" if any(e.path != module.path for e in plan.edits) else "",
+            group=f"{self.code}:{module.path}:{first.call.lineno}"
+            if any(e.path != module.path for e in plan.edits)
+            else "",
         )
 
     def _unreferenced(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
@@ -167,7 +174,9 @@ class DeadComputeMetrics(DdpCodemod):
         plan = removal(project, [(module, function)])
         mentions = in_comments(module, NAME, skip=plan.nodes) + in_text_files(project, NAME)
         if mentions:
-            yield self.finding(module, function, message, reason=f"{mentions[0]} names it, so somebody may mean to use it")
+            yield self.finding(
+                module, function, message, reason=f"{mentions[0]} names it, so somebody may mean to use it"
+            )
             return
         open_points = list(plan.left)
         if not _is_script(project, module):
@@ -182,7 +191,11 @@ class DeadComputeMetrics(DdpCodemod):
         )
 
     def _written_by_every_rank(self, module: SourceModule, function: FunctionNode) -> Iterator[Finding]:
-        calls = [n for n in walk_scope(function) if isinstance(n, ast.Call) and (_writes(module, n) or dotted(n.func) == "print")]
+        calls = [
+            n
+            for n in walk_scope(function)
+            if isinstance(n, ast.Call) and (_writes(module, n) or dotted(n.func) == "print")
+        ]
         bare = [call for call in calls if not ranks_at(module, call).some]
         if not bare:
             return
@@ -258,13 +271,19 @@ def _kept_override(trainer: TrainerCall) -> list[Evidence]:
     if (override := trainer.method("evaluation_loop")) is None:
         return []
     site, method = override
-    return [Evidence("static", f"{site.name}.evaluation_loop calls super and stays as it is", site.module.path, method.lineno)]
+    return [
+        Evidence(
+            "static", f"{site.name}.evaluation_loop calls super and stays as it is", site.module.path, method.lineno
+        )
+    ]
 
 
 def _also(plan: Removal, but: str) -> str:
     """What goes with it, for the message."""
     names = [n for n in plan.names if n != but] + [e.name for e in plan.edits if isinstance(e, DropImport)]
-    return f"; {', '.join(dict.fromkeys(names))} {'serves' if len(names) == 1 else 'serve'} nothing else" if names else ""
+    return (
+        f"; {', '.join(dict.fromkeys(names))} {'serves' if len(names) == 1 else 'serve'} nothing else" if names else ""
+    )
 
 
 def _with_far_function(

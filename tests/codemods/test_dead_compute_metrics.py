@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -24,10 +23,13 @@ def compute_metrics(prediction):
 
 
 """
+GIVEN = "compute_metrics=compute_metrics"
 CLEAN = "from transformers import Trainer, TrainingArguments\n\n\n"
 
 
-def script(arguments: str = "prediction_loss_only=True", trainer: str = "compute_metrics=compute_metrics", then: str = "") -> str:
+def script(
+    arguments: str = "prediction_loss_only=True", trainer: str = "compute_metrics=compute_metrics", then: str = ""
+) -> str:
     """A training script: the training arguments, the Trainer's, and what is done with it besides train()."""
     return HEAD + body(arguments, trainer, then)
 
@@ -39,6 +41,11 @@ def body(arguments: str, trainer: str, then: str = "") -> str:
         f'def main(model):\n    args = TrainingArguments(output_dir="out", {arguments})\n'
         f"    trainer = Trainer({given})\n    trainer.train()\n{more}"
     )
+
+
+def with_class(middle: str, name: str, arguments: str = "prediction_loss_only=True", given: str = GIVEN) -> str:
+    """A script whose Trainer is the class `name` of `middle`; without the function where it is not given."""
+    return (HEAD if given else CLEAN) + middle + body(arguments, given).replace(" Trainer(", f" {name}(")
 
 
 def check_argument_and_function_go(arguments: str, *, then: str = "", trainer: str = "") -> None:
@@ -72,7 +79,9 @@ def test_loss_only_with_predict() -> None:
 
 
 def test_loss_only_with_the_loss_as_best_metric() -> None:
-    check_argument_and_function_go('prediction_loss_only=True, metric_for_best_model="eval_loss", load_best_model_at_end=True')
+    check_argument_and_function_go(
+        'prediction_loss_only=True, metric_for_best_model="eval_loss", load_best_model_at_end=True'
+    )
 
 
 def test_a_trainer_that_leaves_the_function_is_no_obstacle_with_loss_only() -> None:
@@ -104,8 +113,7 @@ class MyTrainer(Trainer):
 
 def test_an_evaluation_loop_that_calls_super_stays_as_it_is() -> None:
     middle = OVERRIDE.lstrip("\n")
-    before = HEAD + middle + body("prediction_loss_only=True", "compute_metrics=compute_metrics").replace(" Trainer(", " MyTrainer(")
-    after = CLEAN + middle + body("prediction_loss_only=True", "").replace(" Trainer(", " MyTrainer(")
+    before, after = with_class(middle, "MyTrainer"), with_class(middle, "MyTrainer", given="")
     found = check_transformed(DeadComputeMetrics, before, after)
     assert any("evaluation_loop calls super" in e.text for e in found[0].evidence)
 
@@ -114,7 +122,9 @@ def test_a_trainer_class_from_another_file() -> None:
     files = {"mine.py": "from transformers import Trainer\n" + OVERRIDE}
     imports = "from transformers import TrainingArguments\n\nfrom mine import MyTrainer\n\n\n"
     function = HEAD.partition("Arguments\n\n\n")[2].replace("np.mean", "numpy.mean")
-    before = "import numpy\n" + imports + function + body("prediction_loss_only=True", "compute_metrics=compute_metrics")
+    before = (
+        "import numpy\n" + imports + function + body("prediction_loss_only=True", "compute_metrics=compute_metrics")
+    )
     after = imports + body("prediction_loss_only=True", "")
     replaced = [text.replace(" Trainer(", " MyTrainer(") for text in (before, after)]
     check_transformed(DeadComputeMetrics, replaced[0], replaced[1], files=files)
@@ -131,7 +141,7 @@ class LossTrainer(Trainer):
 
 
 def test_a_prediction_step_that_returns_only_the_loss() -> None:
-    before = HEAD + STEP + body('eval_strategy="epoch"', "compute_metrics=compute_metrics").replace(" Trainer(", " LossTrainer(")
+    before = with_class(STEP, "LossTrainer", 'eval_strategy="epoch"')
     after = CLEAN + STEP + body('eval_strategy="epoch"', "").replace(" Trainer(", " LossTrainer(")
     check_transformed(DeadComputeMetrics, before, after)
 
@@ -156,7 +166,9 @@ def test_an_eval_set_without_a_strategy_may_be_an_omission() -> None:
 
 
 def test_an_unknown_callback_may_ask_for_evaluations() -> None:
-    before = "from zoo import Probe\n" + script("num_train_epochs=3", "callbacks=[Probe()], compute_metrics=compute_metrics")
+    before = "from zoo import Probe\n" + script(
+        "num_train_epochs=3", "callbacks=[Probe()], compute_metrics=compute_metrics"
+    )
     after = "from zoo import Probe\n" + CLEAN + body("num_train_epochs=3", "callbacks=[Probe()]")
     found = check_transformed(DeadComputeMetrics, before, after, unsafe=True)
     assert "Probe does not ask for evaluations" in found[0].reason
@@ -300,7 +312,9 @@ def test_a_function_that_a_test_imports_stays() -> None:
 
 
 def test_a_function_in_another_file_goes_with_its_import() -> None:
-    files = {"scores.py": "import math\nimport numpy as np\n\n\ndef accuracy(p):\n    return {'acc': np.mean(p)}\n\n\ndef other(p):\n    return math.pi\n"}
+    other = "\n\n\ndef other(p):\n    return math.pi\n"
+    accuracy = "\n\n\ndef accuracy(p):\n    return {'acc': np.mean(p)}"
+    files = {"scores.py": "import math\nimport numpy as np" + accuracy + other}
     imports = "from scores import accuracy\n"
     before = imports + script(trainer="compute_metrics=accuracy").replace(HEAD, CLEAN)
     check_transformed(
@@ -308,7 +322,7 @@ def test_a_function_in_another_file_goes_with_its_import() -> None:
         before,
         CLEAN + body("prediction_loss_only=True", ""),
         files=files,
-        changed={"scores.py": "import math\n\n\ndef other(p):\n    return math.pi\n"},
+        changed={"scores.py": "import math" + other},
     )
 
 
@@ -331,7 +345,9 @@ def test_a_second_live_trainer_keeps_the_function() -> None:
     dead = "Trainer(args=TrainingArguments('o', prediction_loss_only=True){}).train()\n"
     live = "Trainer(args=TrainingArguments('o', eval_strategy='epoch'), compute_metrics=compute_metrics).train()\n"
     check_transformed(
-        DeadComputeMetrics, HEAD + dead.format(", compute_metrics=compute_metrics") + live, HEAD + dead.format("") + live
+        DeadComputeMetrics,
+        HEAD + dead.format(", compute_metrics=compute_metrics") + live,
+        HEAD + dead.format("") + live,
     )
 
 
@@ -370,17 +386,23 @@ def test_inputs_gathered_for_it_are_left_over() -> None:
 
 @pytest.mark.parametrize("key", ["acc", "eval_acc"])
 def test_metric_for_best_model_wants_it(key: str) -> None:
-    check_told(DeadComputeMetrics, script(f'prediction_loss_only=True, metric_for_best_model="{key}"'), reason="metric_for_best_model=")
+    source = script(f'prediction_loss_only=True, metric_for_best_model="{key}"')
+    check_told(DeadComputeMetrics, source, reason="metric_for_best_model=")
 
 
 def test_metric_for_best_model_from_elsewhere() -> None:
-    check_told(DeadComputeMetrics, script("prediction_loss_only=True, metric_for_best_model=best"), reason="is no literal")
+    check_told(
+        DeadComputeMetrics, script("prediction_loss_only=True, metric_for_best_model=best"), reason="is no literal"
+    )
 
 
 def test_early_stopping_on_its_metric() -> None:
-    arguments = 'prediction_loss_only=True, eval_strategy="epoch", metric_for_best_model="acc", load_best_model_at_end=True'
+    arguments = (
+        'prediction_loss_only=True, eval_strategy="epoch", metric_for_best_model="acc", load_best_model_at_end=True'
+    )
     source = script(arguments, "compute_metrics=compute_metrics, callbacks=[EarlyStoppingCallback()]")
-    check_told(DeadComputeMetrics, source.replace("import Trainer", "import EarlyStoppingCallback, Trainer"), reason="metric_for_best_model=")
+    source = source.replace("import Trainer", "import EarlyStoppingCallback, Trainer")
+    check_told(DeadComputeMetrics, source, reason="metric_for_best_model=")
 
 
 def test_a_callback_reads_its_key() -> None:
@@ -389,11 +411,13 @@ class Log(TrainerCallback):
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         print(metrics["eval_acc"])
 """
-    check_told(DeadComputeMetrics, script() + callback, reason="wants 'eval_acc'")
+    check_told(DeadComputeMetrics, script() + callback, reason="names 'eval_acc'")
 
 
 def test_a_callback_in_another_file_reads_a_key_that_is_not_built_in() -> None:
-    files = {"cb.py": "from transformers import TrainerCallback\n\ndef f(metrics):\n    return metrics.get('eval_wer')\n"}
+    files = {
+        "cb.py": "from transformers import TrainerCallback\n\ndef f(metrics):\n    return metrics.get('eval_wer')\n"
+    }
     source = script().replace('return {"acc": ', "return dict(acc=").replace("label_ids))}", "label_ids)))")
     check_told(DeadComputeMetrics, source, files=files, reason="cb.py:4 reads 'eval_wer'")
 
@@ -407,29 +431,71 @@ def test_a_sweep_configuration_wants_its_key() -> None:
     check_told(DeadComputeMetrics, script(), files={"sweep.yaml": "metric:\n  name: eval/acc\n"}, reason="sweep.yaml:2")
 
 
+def test_a_longer_word_or_a_setting_is_not_its_key() -> None:
+    files = {
+        "cb.py": "import transformers\n\ndef f(metrics, config):\n    return metrics['eval_accumulated'], config['eval_split']\n",
+        "conf.yaml": "eval_accumulation_steps: 2\n",
+    }
+    check_transformed(DeadComputeMetrics, script(), CLEAN + body("prediction_loss_only=True", ""), files=files)
+
+
+def subclass(init: str) -> str:
+    """A script whose Trainer has an `__init__` of its own."""
+    return with_class(f"class T(Trainer):\n    {init}\n\n\n", "T")
+
+
+def test_a_subclass_that_keeps_the_function_under_another_name() -> None:
+    init = "def __init__(self, compute_metrics=None, **kw):\n        super().__init__(**kw)\n        self.score = compute_metrics"
+    check_told(DeadComputeMetrics, subclass(init), reason="T handles compute_metrics itself")
+
+
+def test_a_subclass_that_makes_its_own_arguments() -> None:
+    init = "def __init__(self, model, args, **kw):\n        super().__init__(model, args=replace(args), **{})"
+    check_told(DeadComputeMetrics, subclass(init), reason="hand the training arguments on")
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        "def __init__(self, *a, weight=None, **kw):\n        super().__init__(*a, **kw)\n        self.weight = weight",
+        "def __init__(self, model, args, **kw):\n        super().__init__(model, args, **kw)",
+    ],
+)
+def test_a_subclass_that_hands_everything_on(init: str) -> None:
+    middle = f"class T(Trainer):\n    {init}\n\n\n"
+    after = with_class(middle, "T", given="")
+    check_transformed(DeadComputeMetrics, subclass(init), after)
+
+
+def test_callbacks_among_the_star_arguments() -> None:
+    before = script("num_train_epochs=3", "compute_metrics=compute_metrics, **more")
+    found = check_transformed(DeadComputeMetrics, before, CLEAN + body("num_train_epochs=3", "**more"), unsafe=True)
+    assert "no callback among the ** arguments" in found[0].reason
+
+
 def test_an_overridden_prediction_step() -> None:
     step = STEP.replace("(loss, None, None)", "(loss, logits, labels)")
-    source = HEAD + step + body("prediction_loss_only=True", "compute_metrics=compute_metrics").replace(" Trainer(", " LossTrainer(")
+    source = with_class(step, "LossTrainer")
     check_told(DeadComputeMetrics, source, reason="overrides prediction_step")
 
 
 @pytest.mark.parametrize("name", ["evaluate", "predict"])
 def test_an_overridden_loop(name: str) -> None:
     middle = f"class T(Trainer):\n    def {name}(self, *args, **kwargs):\n        return {{}}\n\n\n"
-    source = HEAD + middle + body("prediction_loss_only=True", "compute_metrics=compute_metrics").replace(" Trainer(", " T(")
+    source = with_class(middle, "T")
     check_told(DeadComputeMetrics, source, reason=f"T overrides {name}")
 
 
 @pytest.mark.parametrize("given", ["prediction_loss_only=False", "prediction_loss_only=not prediction_loss_only"])
 def test_an_evaluation_loop_that_says_otherwise(given: str) -> None:
     middle = OVERRIDE.replace("prediction_loss_only=prediction_loss_only", given)
-    source = HEAD + middle + body("prediction_loss_only=True", "compute_metrics=compute_metrics").replace(" Trainer(", " MyTrainer(")
+    source = with_class(middle, "MyTrainer")
     check_told(DeadComputeMetrics, source, reason="evaluation_loop without handing prediction_loss_only on")
 
 
 def test_an_evaluation_loop_without_super() -> None:
     middle = "class T(Trainer):\n    def evaluation_loop(self, *args, **kwargs):\n        return run(self)\n\n\n"
-    source = HEAD + middle + body("prediction_loss_only=True", "compute_metrics=compute_metrics").replace(" Trainer(", " T(")
+    source = with_class(middle, "T")
     check_told(DeadComputeMetrics, source, reason="evaluation_loop")
 
 
@@ -446,27 +512,34 @@ def test_generation_in_a_seq2seq_trainer() -> None:
 
 def test_an_unresolved_base() -> None:
     middle = "class T(Mixin, Trainer):\n    pass\n\n\n"
-    source = HEAD + middle + body("prediction_loss_only=True", "compute_metrics=compute_metrics").replace(" Trainer(", " T(")
+    source = with_class(middle, "T")
     check_told(DeadComputeMetrics, source, reason="base Mixin")
 
 
 def test_a_trainer_of_another_package() -> None:
-    source = script().replace("from transformers import Trainer, TrainingArguments", "from transformers import TrainingArguments\nfrom trl import DPOTrainer as Trainer")
+    source = "from trl import DPOTrainer as Trainer\n" + script().replace("import Trainer, ", "import ")
     check_told(DeadComputeMetrics, source, reason="DPOTrainer of trl")
 
 
-@pytest.mark.parametrize("change", ["args.prediction_loss_only = False", "args.set_evaluate(loss_only=False)", "adjust(args)"])
+@pytest.mark.parametrize(
+    "change", ["args.prediction_loss_only = False", "args.set_evaluate(loss_only=False)", "adjust(args)"]
+)
 def test_arguments_that_are_changed_on_the_way_prove_nothing(change: str) -> None:
-    source = script('prediction_loss_only=True, eval_strategy="epoch"').replace("    trainer = ", f"    {change}\n    trainer = ")
+    source = script('prediction_loss_only=True, eval_strategy="epoch"').replace(
+        "    trainer = ", f"    {change}\n    trainer = "
+    )
     check_nothing(DeadComputeMetrics, source)
 
 
 def test_arguments_that_are_changed_behind_the_trainer() -> None:
-    check_told(DeadComputeMetrics, script(then="trainer.args.prediction_loss_only = False"), reason="sets prediction_loss_only")
+    check_told(
+        DeadComputeMetrics, script(then="trainer.args.prediction_loss_only = False"), reason="sets prediction_loss_only"
+    )
 
 
 def test_a_loop_that_is_called_with_another_argument() -> None:
-    check_told(DeadComputeMetrics, script(then="trainer.evaluation_loop(d, 'x', prediction_loss_only=False)"), reason="passes prediction_loss_only=False")
+    source = script(then="trainer.evaluation_loop(d, 'x', prediction_loss_only=False)")
+    check_told(DeadComputeMetrics, source, reason="passes prediction_loss_only=False")
 
 
 def test_arguments_from_the_command_line_that_nobody_gives_a_strategy() -> None:
@@ -488,16 +561,21 @@ def test_an_argument_made_by_a_call() -> None:
 
 
 def test_a_partial_is_no_plain_name() -> None:
-    check_told(DeadComputeMetrics, script(trainer="compute_metrics=partial(compute_metrics, k=1)"), reason="is no plain name")
+    check_told(
+        DeadComputeMetrics, script(trainer="compute_metrics=partial(compute_metrics, k=1)"), reason="is no plain name"
+    )
 
 
 def test_a_name_with_two_definitions() -> None:
-    check_told(DeadComputeMetrics, script().replace("def main", "compute_metrics = wrap(compute_metrics)\n\n\ndef main"), reason="one definition")
+    source = script().replace("def main", "compute_metrics = wrap(compute_metrics)\n\n\ndef main")
+    check_told(DeadComputeMetrics, source, reason="one definition")
 
 
 def test_a_callback_that_asks_for_evaluations() -> None:
     files = {"cb.py": "def f(control):\n    control.should_evaluate = True\n"}
-    check_told(DeadComputeMetrics, script("num_train_epochs=3"), files=files, reason="cb.py sets control.should_evaluate")
+    check_told(
+        DeadComputeMetrics, script("num_train_epochs=3"), files=files, reason="cb.py sets control.should_evaluate"
+    )
 
 
 # Alive: nothing to say
@@ -526,7 +604,8 @@ def test_a_live_function(arguments: str, then: str) -> None:
 
 
 def test_a_live_function_behind_a_condition() -> None:
-    source = script("num_train_epochs=3", "compute_metrics=compute_metrics if args.do_eval and not on_tpu() else None", "trainer.evaluate()")
+    given = "compute_metrics=compute_metrics if args.do_eval and not on_tpu() else None"
+    source = script("num_train_epochs=3", given, "trainer.evaluate()")
     check_nothing(DeadComputeMetrics, source)
 
 
@@ -581,18 +660,25 @@ def test_a_function_that_somebody_may_refer_to(files: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "addition",
-    ["__all__ = ['compute_metrics']\n", "kwargs = {'compute_metrics': compute_metrics}\n", "f = partial(compute_metrics, k=1)\n"],
+    [
+        "__all__ = ['compute_metrics']\n",
+        "kwargs = {'compute_metrics': compute_metrics}\n",
+        "f = partial(compute_metrics, k=1)\n",
+    ],
 )
 def test_a_function_that_its_own_file_refers_to(addition: str) -> None:
     check_nothing(DeadComputeMetrics, HEAD + body('eval_strategy="epoch"', "") + addition)
 
 
 def test_a_decorated_function_may_be_registered() -> None:
-    check_nothing(DeadComputeMetrics, (HEAD + body('eval_strategy="epoch"', "")).replace("def compute", "@register\ndef compute"))
+    check_nothing(
+        DeadComputeMetrics, (HEAD + body('eval_strategy="epoch"', "")).replace("def compute", "@register\ndef compute")
+    )
 
 
 def test_a_method_is_called_by_its_class() -> None:
-    check_nothing(DeadComputeMetrics, "from transformers import Trainer\n\nclass T(Trainer):\n    def compute_metrics(self, p):\n        return {}\n")
+    method = "class T(Trainer):\n    def compute_metrics(self, p):\n        return {}\n"
+    check_nothing(DeadComputeMetrics, "from transformers import Trainer\n\n" + method)
 
 
 def test_a_function_of_another_framework() -> None:
@@ -610,7 +696,14 @@ def test_an_unreferenced_function_that_is_named_is_told(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["print(p)", "open('scores.txt', 'a').write('x')", "json.dump(p, handle)", "frame.to_csv('x.csv')", "wandb.log({})"]
+    "statement",
+    [
+        "print(p)",
+        "open('scores.txt', 'a').write('x')",
+        "json.dump(p, handle)",
+        "frame.to_csv('x.csv')",
+        "wandb.log({})",
+    ],
 )
 def test_every_rank_writes(statement: str) -> None:
     source = script('eval_strategy="epoch"').replace("    return {", f"    {statement}\n    return {{")
@@ -633,10 +726,19 @@ def test_the_example_project_is_fixed_safely() -> None:
     root = Path(__file__).parents[2] / "fixtures" / "examples" / "hf-speech" / "before"
     files = {p.relative_to(root).as_posix(): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
     project = Project.of(files)
-    result = fix_project(project, lambda _p, paths: {p: [DeadComputeMetrics()] for p in paths}, project.python_files, safe)
+    result = fix_project(
+        project, lambda _p, paths: {p: [DeadComputeMetrics()] for p in paths}, project.python_files, safe
+    )
     assert set(result.changed) == {"finetune.py"} and not result.left and not result.withdrawn
     text = result.changed["finetune.py"].decode()
-    for gone in ("compute_metrics", "collapse", "numpy", "EvalPrediction", "character_error_rate", "Character error rate"):
+    for gone in (
+        "compute_metrics",
+        "collapse",
+        "numpy",
+        "EvalPrediction",
+        "character_error_rate",
+        "Character error rate",
+    ):
         assert gone not in text
     assert "metric_for_best_model='eval_loss'" in text and "HistoryCallback" in text
 
@@ -645,7 +747,3 @@ def test_findings_are_plain_data() -> None:
     found = findings_of(DeadComputeMetrics, script())
     assert json.dumps([f.message for f in found]) and found[0].symbol == "main"
     assert "so acc is never reported; np serves nothing else" in found[0].message
-
-
-def test_a_run_over_the_whole_text_is_dedented() -> None:
-    assert textwrap.dedent(script()) == script()
