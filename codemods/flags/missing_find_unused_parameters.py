@@ -1,0 +1,256 @@
+"""DDP002: find_unused_parameters off although a module is left out in some steps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.flow_values import Cause, Decision
+from codemods.analysis.frameworks import Pin, lightning_pin
+from codemods.analysis.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.trained_model import Trained, trained_by
+from codemods.analysis.unused_flag import Framework, Setting, State, Wrapper, switched, wrappers
+from codemods.codemod import DdpCodemod
+from codemods.data.find_unused_parameters import (
+    LIGHTNING_ERROR,
+    LIGHTNING_OFF_FROM,
+    LIGHTNING_ON_FROM,
+    LIGHTNING_TRUE_NAME_FROM,
+    OFF_NAMES,
+    TORCH_ERROR,
+)
+from codemods.findings import Applicability, Evidence, Finding, lowest
+from codemods.project import Project
+from codemods.source import SourceModule
+
+# What decides whether a module takes part, and how far that may be trusted.
+_LEVELS = {
+    Cause.RANDOM: Applicability.SAFE,
+    Cause.INDEX: Applicability.UNSAFE,
+    Cause.DATA: Applicability.UNSAFE,
+    Cause.SCHEDULE: Applicability.UNSAFE,
+    Cause.RANK: Applicability.UNSAFE,
+}
+
+
+class MissingFindUnusedParameters(DdpCodemod):
+    """`find_unused_parameters` is off although a module is left out in some steps.
+
+    ## What it does
+    Follows the model from `forward` or `training_step` to the loss. Where a module with parameters is skipped in some steps
+    and the flag is off, by what is written or by the default of the pinned version, it is switched on, in the spelling of
+    that version. In a conditional expression only the DDP arm changes.
+
+    ## Why it matters
+    A parameter without a gradient leaves DDP waiting for it: the first such step trains on gradients that were not averaged,
+    and the next forward raises "Expected to have finished reduction in the prior iteration" (Lightning 2: "parameters that
+    were not used in producing the loss"), or hangs where the ranks skip different modules.
+
+    ## Example
+    ```python
+    import random
+
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(8, 8)
+            self.text = nn.Linear(4, 8)
+
+        def forward(self, x, tokens):
+            h = self.body(x)
+            if random.random() > 0.1:
+                h = h + self.text(tokens)
+            return h
+
+
+    def main(device):
+        model = DDP(Net().to(device), device_ids=[device])
+        return model
+    ```
+
+    ## Use instead
+    ```python
+    import random
+
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(8, 8)
+            self.text = nn.Linear(4, 8)
+
+        def forward(self, x, tokens):
+            h = self.body(x)
+            if random.random() > 0.1:
+                h = h + self.text(tokens)
+            return h
+
+
+    def main(device):
+        model = DDP(Net().to(device), device_ids=[device], find_unused_parameters=True)
+        return model
+    ```
+
+    ## Safety
+    Safe where a random number drawn in the model's own code decides whether a registered module takes part, the class and
+    the wrapper are both plain, and the default of the framework's version is known. With one process nothing changes: the
+    flag acts in DDP only. Unsafe where an index, the data, the step or the rank decides, or where the version of Lightning
+    is not pinned: a model that needs the flag would fail without it in its second step, but the branch may never be taken.
+
+    ## Refuses
+    - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
+    - `static_graph=True` beside it: told, the graph is not static
+    - reentrant activation checkpointing in the model: told, it fails with the flag on
+    - an output of a class of its own: DDP does not look into it for tensors; unsafe
+    - a Lightning version that is not pinned to one side of 2.0: unsafe, with the version it assumes
+    - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it
+    - a module that is left out by a setting: nothing is said
+    - a module that never takes part: told, freezing it is better
+    - a left-out module that is made outside the project, it may be frozen: unsafe
+    - a strategy name that cannot be turned round in Lightning 1: told
+    - layer drop written as a multiplication by a mask, `torch.where`: nothing is said, the graph stays whole
+
+    ## References
+    Lightning-AI/pytorch-lightning#16611 (the default became False in 2.0); two-process runs on torch 2.13, Lightning 1.6.5,
+    1.9.5 and 2.6.6.
+    """
+
+    code = "DDP002"
+    TRIGGERS = (
+        (b"DistributedDataParallel", b"Trainer", b"Fabric", b"DDPStrategy", b"DDPPlugin", b"ddp_find_unused_parameters"),
+        (b"DistributedDataParallel(", b"DDP(", b"ddp", b"DDPStrategy", b"DDPPlugin", b"DistributedDataParallelKwargs"),
+    )
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        seen: set[int] = set()
+        for wrapper in wrappers(project, module):
+            settings = [s for s in wrapper.settings if s.state in (State.OFF, State.DEFAULT) and s.module is module]
+            settings = [s for s in settings if _effect(project, wrapper, s) is not State.ON and id(s.node) not in seen]
+            seen |= {id(s.node) for s in settings}
+            if settings:
+                trained = trained_by(project, wrapper)
+                for setting in settings:
+                    yield from self._judge(project, wrapper, setting, trained, alone=len(settings) == 1)
+
+    def _judge(
+        self, project: Project, wrapper: Wrapper, setting: Setting, trained: Trained, *, alone: bool
+    ) -> Iterator[Finding]:
+        for usage in trained.usages:
+            if usage.verdict is Verdict.SOMETIMES:
+                decision = next((d for d in usage.skipped if d.cause in _LEVELS), None)
+                if decision is not None:
+                    yield self._skipping(project, wrapper, setting, usage, decision, trained, alone=alone)
+                return
+            if usage.verdict is Verdict.NEVER and not trained.unknown and wrapper.static_graph is not True:
+                yield self._never(setting, usage)
+                return
+
+    def _skipping(
+        self, project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, decision: Decision, trained: Trained,
+        *, alone: bool,
+    ) -> Finding:  # fmt: skip
+        level, reason = _level(project, wrapper, setting, usage, decision, trained, alone=alone)
+        to = OFF_NAMES.get(str(ast.literal_eval(setting.node)), "") if setting.strategy else "True"
+        edit = switched(setting, to) if to and level is not Applicability.DISPLAY else None
+        if edit is None and level is not Applicability.DISPLAY:
+            level, reason = Applicability.DISPLAY, "there is no plain place to write the flag here"
+        lightning = wrapper.framework is Framework.LIGHTNING
+        error = LIGHTNING_ERROR if lightning else TORCH_ERROR
+        names = modules_of(decision)
+        message = (
+            f"{names} of {usage.name} takes no part in steps that `{decision.text}` decides "
+            f"({decision.path}:{decision.line}): with the flag off DDP stops there (“{error}”)"
+        )
+        evidence = [Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line)]
+        evidence += [*trained.evidence, *usage.evidence[:8], *_version(project, wrapper)]
+        return self.finding(
+            setting.module,
+            _anchor(setting),
+            message,
+            level=level,
+            edits=[edit] if edit is not None else [],
+            evidence=evidence,
+            reason=reason,
+        )
+
+    def _never(self, setting: Setting, usage: Usage) -> Finding:
+        names = ", ".join(usage.never[:4]) + (" …" if len(usage.never) > 4 else "")
+        return self.finding(
+            setting.module,
+            _anchor(setting),
+            f"{names} of {usage.name} never reaches the loss: with the flag off DDP stops in the second step",
+            evidence=usage.evidence,
+            reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; the flag would only hide it",
+        )
+
+
+def _anchor(setting: Setting) -> ast.AST:
+    up = setting.module.parent(setting.node)
+    return up if isinstance(up, ast.keyword) and setting.call is not None else setting.node
+
+
+def _effect(project: Project, wrapper: Wrapper, setting: Setting) -> State:
+    """On, off or unknown: what the setting comes to in the versions that the project allows."""
+    if setting.state is State.OFF:
+        return State.OFF
+    if wrapper.framework is Framework.HF:
+        return State.ON
+    if wrapper.framework is not Framework.LIGHTNING:
+        return State.OFF
+    pin = lightning_pin(project, near=wrapper.module.path)
+    if pin is None:
+        return State.UNKNOWN
+    if pin.surely_at_least(LIGHTNING_OFF_FROM):
+        return State.OFF
+    return State.ON if pin.surely_at_least(LIGHTNING_ON_FROM) and pin.surely_below(LIGHTNING_OFF_FROM) else State.UNKNOWN
+
+
+def _level(
+    project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, decision: Decision, trained: Trained, *, alone: bool
+) -> tuple[Applicability, str]:
+    """How far the fix may be trusted, and the first thing that lowers it."""
+    if wrapper.static_graph is True:
+        return Applicability.DISPLAY, "static_graph=True stands beside it, and this graph is not static: take that out first"
+    if usage.checkpointing:
+        text = f"reentrant checkpointing ({usage.checkpointing}) fails with the flag on: use_reentrant=False first"
+        return Applicability.DISPLAY, text
+    pin = lightning_pin(project, near=wrapper.module.path) if wrapper.framework is Framework.LIGHTNING else None
+    if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):
+        return Applicability.DISPLAY, "write DDPStrategy(find_unused_parameters=True): Lightning 1 knows no name for it"
+    doubts: list[tuple[Applicability, str]] = [(_LEVELS[decision.cause], _decided_by(decision))]
+    if trained.unknown:
+        doubts.append((Applicability.UNSAFE, f"assumes that the wrapper takes no other model ({trained.unknown})"))
+    if not alone or len(trained.usages) > 1:
+        doubts.append((Applicability.UNSAFE, "several wrappers or models fit, and each needs its own answer"))
+    if usage.wrapped:
+        doubts.append((Applicability.UNSAFE, f"forward returns a {usage.wrapped}, which DDP may not look into for tensors"))
+    if decision.names <= usage.opaque:
+        doubts.append((Applicability.UNSAFE, "the module is made outside the project and may be frozen"))
+    if wrapper.framework is Framework.LIGHTNING and setting.state is State.DEFAULT and not _surely_two(pin):
+        doubts.append((Applicability.UNSAFE, "assumes Lightning 2.0 or newer, which the project does not pin"))
+    level = lowest(*(d[0] for d in doubts))
+    return level, next((text for at, text in doubts if at is level), "") if level is not Applicability.SAFE else ""
+
+
+def _surely_two(pin: Pin | None) -> bool:
+    return pin is not None and pin.surely_at_least(LIGHTNING_TRUE_NAME_FROM)
+
+
+def _decided_by(decision: Decision) -> str:
+    return f"assumes that {decision.cause.value} leaves the module out in some training step"
+
+
+def _version(project: Project, wrapper: Wrapper) -> list[Evidence]:
+    pin = lightning_pin(project, near=wrapper.module.path) if wrapper.framework is Framework.LIGHTNING else None
+    if pin is None or not _surely_two(pin):
+        return []
+    return [Evidence("version", f"{pin.text}: the flag is off by default", pin.path, pin.line)]

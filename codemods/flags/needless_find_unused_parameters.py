@@ -1,0 +1,303 @@
+"""DDP001: find_unused_parameters on although every parameter takes part."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+
+from codemods.analysis.flow_values import Cause
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.grad_switches import grad_switch
+from codemods.analysis.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.trained_model import Trained, trained_by
+from codemods.analysis.unused_flag import (
+    Framework,
+    Setting,
+    State,
+    Wrapper,
+    comment_at,
+    comment_column,
+    loose_settings,
+    switched,
+    wrappers,
+)
+from codemods.codemod import DdpCodemod
+from codemods.data.find_unused_parameters import LAYER_DROP_FAMILIES, LIGHTNING_ERROR, LIGHTNING_OFF_FROM, ON_NAMES, TORCH_ERROR
+from codemods.findings import Applicability, Evidence, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+COLUMNS = 100
+ROWS = 30
+
+
+class NeedlessFindUnusedParameters(DdpCodemod):
+    """`find_unused_parameters` is on although every parameter reaches the loss in every step.
+
+    ## What it does
+    Finds the flag switched on (`DistributedDataParallel`, `DDPStrategy`, `DDPPlugin`, `DistributedDataParallelKwargs`,
+    `ddp_find_unused_parameters`, `'ddp_find_unused_parameters_true'`; as a keyword, a name, in a dict, in a conditional
+    expression) and follows the model it is for from `forward` or `training_step` to the loss. Where every parameter gets
+    there on every path the flag is switched off, with a comment that says why, how to see it if that changes, and how to
+    roll back.
+
+    ## Why it matters
+    With the flag on DDP walks the whole autograd graph in every step, clones the model's outputs, reduces a map of used
+    parameters, and never rebuilds its buckets in the order in which gradients arrive. Measured on the CPU: 4 to 10 % of a
+    step, 27 % with a large output.
+
+    ## Example
+    ```python
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(8, 8)
+            self.head = nn.Linear(8, 2)
+
+        def forward(self, x):
+            return self.head(torch.relu(self.body(x)))
+
+
+    def train(loader, device):
+        model = Net().to(device)
+        model = DDP(model, device_ids=[device], find_unused_parameters=True)
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(8, 8)
+            self.head = nn.Linear(8, 2)
+
+        def forward(self, x):
+            return self.head(torch.relu(self.body(x)))
+
+
+    def train(loader, device):
+        model = Net().to(device)
+        # Off: every parameter of Net reaches the loss in every step (module.py).
+        # If that changes, a run stops with "Expected to have finished reduction in the prior
+        # iteration"; TORCH_DISTRIBUTED_DEBUG=INFO then names the parameters. To roll back, write True.
+        model = DDP(model, device_ids=[device], find_unused_parameters=False)
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+    ```
+
+    ## Safety
+    Safe where the whole way from each parameter to the loss stands in the project and no test, index, random number or
+    unknown function lies on it; or where `static_graph=True` stands beside the flag, which then does nothing: torch asks
+    for `find_unused_parameters and not static_graph`. Unsafe where the proof takes something for granted, which the
+    finding names: a loop that runs at least once, a freeze elsewhere in the project. `False` is written rather than nothing
+    because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
+
+    ## Refuses
+    - says nothing where a module is left out in some steps: there the flag is needed
+    - a model class that is not part of the project (hub models, third-party bases): told
+    - a parameter that never reaches the loss: told, with what to freeze or delete
+    - a function on the way whose effect on gradients is not known: told
+    - reentrant activation checkpointing: told
+    - a model that takes part only by a setting: told
+    - several outputs of which it is not seen which enter the loss: told
+    - a Trainer that makes the loss in its own way: told
+    - a value that comes from a command line or a configuration: nothing is said
+    - a flag in a dict that no wrapper of the file takes: told
+    - a name that is read in several places: nothing is said
+
+    ## References
+    torch 2.13 `nn/parallel/distributed.py` and `reducer.cpp`; the warning "did not find any unused parameters" is no proof
+    (pytorch/pytorch#97030, huggingface/transformers#9802): it is decided in the first iteration, and an unused output
+    counts as used. Two-process runs on torch 2.13, Lightning 1.9.5 and 2.6.6.
+    """
+
+    code = "DDP001"
+    TRIGGERS = ((b"find_unused_parameters",),)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        taken: dict[int, tuple[Setting, list[Wrapper]]] = {}
+        for wrapper in wrappers(project, module):
+            for setting in wrapper.settings:
+                if setting.state is State.ON and setting.module is module:
+                    taken.setdefault(id(setting.node), (setting, []))[1].append(wrapper)
+        for setting, takers in taken.values():
+            yield from self._judge(project, setting, takers)
+        tests = any(part.startswith("test") for part in module.path.split("/"))
+        for setting in () if tests else loose_settings(project, module):
+            yield from self._loose(setting)
+
+    def _judge(self, project: Project, setting: Setting, takers: list[Wrapper]) -> Iterator[Finding]:
+        trained = [trained_by(project, wrapper) for wrapper in takers]
+        usages = [usage for one in trained for usage in one.usages]
+        if _has_static_graph(setting):
+            yield self._off(project, setting, takers[0].framework, trained, static=True)
+            return
+        if any(_varies(usage) for usage in usages):
+            return
+        unknown = next((one.unknown for one in trained if one.unknown), "")
+        if usages and not unknown and all(usage.verdict is Verdict.ALL for usage in usages):
+            yield self._off(project, setting, takers[0].framework, trained, static=False)
+        elif usages and not unknown and all(usage.verdict in (Verdict.ALL, Verdict.NEVER) for usage in usages):
+            yield self._never(setting, usages)
+        else:
+            yield self._told(setting, usages, unknown, takers[0])
+
+    def _off(
+        self, project: Project, setting: Setting, framework: Framework, trained: list[Trained], *, static: bool
+    ) -> Finding:
+        usages = [usage for one in trained for usage in one.usages]
+        level, reason = _level(project, framework, usages, static=static)
+        to = ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False"
+        edit = switched(setting, to)
+        names = ", ".join(dict.fromkeys(usage.name for usage in usages))
+        why = (
+            "static_graph=True beside it already finds unused parameters, so the flag does nothing"
+            if static
+            else f"every parameter of {names} reaches the loss without it"
+        )
+        message = f"{setting.text} makes DDP search the graph in every step, and {why}"
+        comment = _comment(project, setting, framework, usages, static=static)
+        evidence = [e for one in trained for e in one.evidence] + [e for usage in usages for e in usage.evidence]
+        if static:
+            evidence.insert(0, _static_evidence(setting))
+        edits = [edit, comment_at(setting, comment)] if edit is not None else []
+        return self.finding(
+            setting.module,
+            _anchor(setting),
+            message,
+            level=level,
+            edits=edits,
+            evidence=dict.fromkeys(evidence[:ROWS]),
+            reason=reason,
+        )
+
+    def _never(self, setting: Setting, usages: list[Usage]) -> Finding:
+        usage = next(u for u in usages if u.verdict is Verdict.NEVER)
+        names = ", ".join(usage.never[:4]) + (" …" if len(usage.never) > 4 else "")
+        return self.finding(
+            setting.module,
+            _anchor(setting),
+            f"{setting.text} is needed only because {names} of {usage.name} never reaches the loss",
+            evidence=usage.evidence,
+            reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; then the flag can go",
+        )
+
+    def _told(self, setting: Setting, usages: list[Usage], unknown: str, wrapper: Wrapper) -> Finding:
+        reasons = [unknown] if unknown else []
+        reasons += [
+            f"{modules_of(d)} of {usage.name} takes part by `{d.text}` ({d.path}:{d.line})"
+            for usage in usages for d in usage.skipped if d.cause.varies
+        ]  # fmt: skip
+        reasons += [reason for usage in usages for reason in usage.reasons]
+        text = "; ".join(dict.fromkeys(reasons[:3])) or "the model is not followed to a class"
+        if wrapper.framework is Framework.HF and (dropping := _layer_drop_family(wrapper.module)):
+            text += f"; models of the family {dropping} drop layers at random by default, and need the flag then"
+        return self.finding(
+            setting.module,
+            _anchor(setting),
+            f"{setting.text} makes DDP search the graph in every step; the source does not show whether the model needs it",
+            evidence=[e for usage in usages for e in usage.evidence][:ROWS],
+            reason=text,
+        )
+
+    def _loose(self, setting: Setting) -> Iterator[Finding]:
+        yield self.finding(
+            setting.module,
+            _anchor(setting),
+            f"{setting.text} switches the search for unused parameters on for whatever model is trained with it",
+            reason="what takes this value is not seen in this file, so the model behind it is not known",
+        )
+
+
+def _varies(usage: Usage) -> bool:
+    """True where something that differs from step to step leaves a module out: the flag is needed."""
+    causes = {decision.cause for decision in usage.skipped if decision.cause.varies}
+    return usage.verdict is Verdict.SOMETIMES and bool(causes - {Cause.ARGUMENT, Cause.OTHER})
+
+
+def _anchor(setting: Setting) -> ast.AST:
+    up = setting.module.parent(setting.node)
+    return up if isinstance(up, ast.keyword) and setting.call is not None else setting.node
+
+
+def _has_static_graph(setting: Setting) -> bool:
+    names = ("static_graph", "ddp_static_graph")
+    call = setting.call
+    keywords = call.keywords if call is not None else []
+    return any(k.arg in names and isinstance(k.value, ast.Constant) and k.value.value is True for k in keywords)
+
+
+def _static_evidence(setting: Setting) -> Evidence:
+    assert setting.call is not None
+    text = "static_graph=True: torch searches only where `find_unused_parameters and not static_graph`"
+    return Evidence("static", text, setting.module.path, setting.call.lineno)
+
+
+def _level(project: Project, framework: Framework, usages: list[Usage], *, static: bool) -> tuple[Applicability, str]:
+    """How sure the proof is, and what it takes for granted."""
+    if static:
+        if framework in (Framework.LIGHTNING, Framework.FABRIC):
+            return Applicability.UNSAFE, "assumes automatic optimization: before 2.6 Lightning read the flag in manual mode"
+        return Applicability.SAFE, ""
+    assumptions = [a for usage in usages for a in usage.assumptions]
+    if place := grad_switch(project, usages[0].site.module):
+        assumptions.append(f"{place} does not freeze or release parameters of this model during training")
+    if framework is Framework.TORCH and not project.files_containing(b".backward("):
+        assumptions.append("the output of forward enters the loss")
+    if assumptions:
+        return Applicability.UNSAFE, "assumes that " + "; ".join(dict.fromkeys(assumptions))
+    return Applicability.SAFE, ""
+
+
+def _layer_drop_family(module: SourceModule) -> str:
+    """A family of transformers models named in the file that drops layers at random by default, "" if none is."""
+    text = module.text.lower()
+    found = (re.search(rf"\b{family}(for|model|config|[-_/\"'.]|\b)", text) for family in LAYER_DROP_FAMILIES)
+    return next((match.group().strip("-_/\"'.") for match in found if match), "")
+
+
+# The comment
+
+
+def _comment(
+    project: Project, setting: Setting, framework: Framework, usages: list[Usage], *, static: bool
+) -> tuple[str, ...]:
+    """Why it is off, how to see it if that changes, how to roll back; wrapped for its column."""
+    width = max(COLUMNS - comment_column(setting) - 2, 40)
+    if static:
+        why = "Off: with static_graph=True torch finds unused parameters by itself and ignores this flag."
+    else:
+        where = "reaches the loss of training_step" if _is_lightning(framework) else "reaches the loss in every step"
+        why = f"Off: every parameter of {usages[0].name} {where} ({usages[0].site.module.path})."
+    back = setting.text if setting.strategy else "True"
+    error, names = _how_to_see(project, setting, framework)
+    sentences = (why, f'If that changes, a step stops with "{error}";', f"{names}. To roll back: {back}.")
+    return tuple(line for sentence in sentences for line in textwrap.wrap(sentence, width, break_long_words=False))
+
+
+def _is_lightning(framework: Framework) -> bool:
+    return framework in (Framework.LIGHTNING, Framework.FABRIC)
+
+
+def _how_to_see(project: Project, setting: Setting, framework: Framework) -> tuple[str, str]:
+    """(how the error begins, how to find the parameters): Lightning 2 replaces torch's text and loses their names."""
+    pin = lightning_pin(project, near=setting.module.path) if framework is Framework.LIGHTNING else None
+    if framework is Framework.LIGHTNING and not (pin is not None and pin.surely_below(LIGHTNING_OFF_FROM)):
+        return LIGHTNING_ERROR, "p.grad is None in on_after_backward shows which"
+    return TORCH_ERROR, "TORCH_DISTRIBUTED_DEBUG=INFO then names the parameters"
