@@ -1,0 +1,166 @@
+"""How a collective comes out from under a rank guard: the edits, and how far they may be trusted."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.early_returns import renest
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.guard_place import Place, Repair, refused, statements_text
+from codemods.analysis.guard_split import Parts, parts_of, used_names
+from codemods.analysis.guarded_collectives import Guarded
+from codemods.analysis.hoisted_reads import hoist_reads
+from codemods.analysis.rank_guards import split_of
+from codemods.analysis.uniform import exits_above, is_uniform
+from codemods.findings import (
+    Applicability,
+    Edit,
+    InsertAfter,
+    InsertBefore,
+    RemoveStatement,
+    ReplaceExpression,
+    Unwrap,
+    lowest,
+)
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
+_WHOLE_RUNS = frozenset({"fit", "validate", "test", "predict", "train", "evaluate"})
+
+
+def repair(project: Project, module: SourceModule, sites: list[Guarded]) -> Repair:
+    """The repair of the collectives under one guard."""
+    place = Place(project, module, sites, sites[0].function)
+    guard = place.site.guard
+    if why := _never(place):
+        return Repair(reason=why)
+    if guard.kind == "exit":
+        made = renest(place)
+    elif all(s.collective.is_read for s in sites):
+        made = hoist_reads(place)
+    else:
+        made = _split_body(place)
+    if not made.edits:
+        return made
+    level, reason = _trusted(place)
+    return Repair(made.edits, lowest(made.level, level), made.reason or reason)
+
+
+def _never(place: Place) -> str:
+    """Why no repair is even tried, "" where one is."""
+    site, guard = place.site, place.site.guard
+    if site.reached is not None:
+        called = place.module.text_of(site.node.func) if isinstance(site.node, ast.Call) else site.text
+        return f"{called} does other work besides: without the guard that would run on every rank too"
+    if any(s.collective.name in _WHOLE_RUNS and s.collective.framework in ("lightning", "transformers") for s in place.sites):
+        return "whether every rank should run it, or one process without the others, has to be decided"
+    if any(s.collective.name == "DistributedDataParallel" for s in place.sites):
+        return "what the other ranks train with has to be decided"
+    if guard.kind == "decorator":
+        return "the decorator keeps the other ranks from the whole function: guard its file output inside instead"
+    if any(len(s.guards) > 1 for s in place.sites):
+        return "more than one rank test stands round it"
+    if guard.kind == "else" or not isinstance(guard.node, ast.If):
+        return "only a plain `if` by rank is taken apart"
+    if not place.module.is_whole(guard.node):
+        return "the guard is an elif, or shares its line"
+    if guard.kind == "if" and guard.node.orelse:
+        return "the test has an else"
+    return ""
+
+
+# Is the guard reached by all?
+
+
+def _trusted(place: Place) -> tuple[Applicability, str]:
+    """The level that the way to the guard and the collectives themselves allow, with the assumption where it is lower."""
+    level, reason = _way(place)
+    for site in place.sites:
+        if site.collective.writes_its_part:
+            return UNSAFE, "assumes that every process is meant to save its part; under plain DDP the guard does not hang"
+        since = site.collective.since
+        if since is not None:
+            pin = lightning_pin(place.project, near=place.module.path)
+            if pin is None or not pin.surely_at_least(since):
+                version = ".".join(map(str, since))
+                return UNSAFE, f"assumes Lightning {version} or newer, where it ends in a barrier; the project does not pin it"
+    return level, reason
+
+
+def _way(place: Place) -> tuple[Applicability, str]:
+    guard = place.site.guard.node
+    below: ast.AST = guard
+    for up in place.module.ancestors(guard):
+        if up is place.function:
+            break
+        if isinstance(up, (ast.If, ast.While)) and not _same_everywhere(up.test, place.function):
+            return UNSAFE, f"assumes that line {up.lineno} comes out the same on every rank"
+        if isinstance(up, ast.ExceptHandler):
+            return UNSAFE, "assumes that every rank gets the exception"
+        below = up
+    del below
+    if place.function is not None:
+        for condition in exits_above(place.module, guard, place.function):
+            if not condition.uniform and condition.line != guard.lineno:  # type: ignore[attr-defined]
+                return UNSAFE, f"assumes that {condition.text} in line {condition.line} is taken by all ranks or none"
+    return SAFE, ""
+
+
+def _same_everywhere(test: ast.expr, function: FunctionNode | None) -> bool:
+    if isinstance(test, ast.Constant):
+        return True
+    words = {"is_initialized", "is_available", "distributed", "world_size", "epoch", "step", "global_step", "iteration", "it"}
+    if used_names(test) | {n.attr for n in walk(test) if isinstance(n, ast.Attribute)} <= words | {"dist", "args", "torch"}:
+        return True
+    return function is not None and is_uniform(test, function)
+
+
+# The body
+
+
+def _split_body(place: Place) -> Repair:
+    guard = place.site.guard.node
+    assert isinstance(guard, ast.If)
+    parts = parts_of(guard.body, [s.node for s in place.sites])
+    if parts is None:
+        return Repair(reason="it stands in the middle of the guarded block: what belongs before and after it has to be decided")
+    if why := refused(place, guard, parts):
+        return Repair(reason=why)
+    edits: list[Edit] = []
+    if not parts.rest:
+        edits = _without_guard(place, guard)
+    elif place.site.guard.alone:
+        edits = _moved_out(place.module, guard, parts)
+    if not edits:
+        return Repair(reason="the test has more than the rank in it: the collective belongs under the rest of it")
+    return Repair(tuple(edits), SAFE)
+
+
+def _without_guard(place: Place, guard: ast.If) -> list[Edit]:
+    """The guard taken off, or its rank operand out of the test."""
+    module = place.module
+    if place.site.guard.alone:
+        return [Unwrap(module.path, module.span(guard))]
+    test = guard.test
+    if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
+        return []
+    kept = [v for v in test.values if split_of(module, v, place.project) is None]
+    if len(kept) != len(test.values) - 1 or not all(_same_everywhere(v, place.function) for v in kept):
+        return []
+    text = " and ".join(_operand(module, v) for v in kept)
+    return [ReplaceExpression(module.path, module.span(test), text)]
+
+
+def _operand(module: SourceModule, value: ast.expr) -> str:
+    text = module.text_of(value)
+    return f"({text})" if isinstance(value, (ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.Lambda)) else text
+
+
+def _moved_out(module: SourceModule, guard: ast.If, parts: Parts) -> list[Edit]:
+    edits: list[Edit] = [RemoveStatement(module.path, module.span(s)) for s in [*parts.head, *parts.tail]]
+    if parts.head:
+        edits.append(InsertBefore(module.path, module.span(guard), statements_text(module, parts.head)))
+    if parts.tail:
+        edits.append(InsertAfter(module.path, module.span(guard), statements_text(module, parts.tail)))
+    return edits

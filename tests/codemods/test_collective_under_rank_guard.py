@@ -1,0 +1,473 @@
+"""DDP301: a collective under a rank guard."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.findings import Applicability
+from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+RULE = CollectiveUnderRankGuard
+DIST = "import torch\nimport torch.distributed as dist\n\n"
+PINNED = {"requirements.txt": "lightning>=2.1\n"}
+
+
+def lightning(body: str, *, base: str = "Callback", head: str = "import lightning.pytorch as pl") -> str:
+    lines = "\n".join(f"    {line}" if line else "" for line in body.strip("\n").split("\n"))
+    return f"{head}\n\n\nclass C(pl.{base}):\n{lines}\n"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after)
+
+
+# Nothing else under the guard
+
+
+def test_a_barrier_alone() -> None:
+    check_transformed(
+        RULE,
+        f"{DIST}def f(rank):\n    work()\n    if rank == 0:\n        # wait\n        dist.barrier()  # all\n    go()\n",
+        f"{DIST}def f(rank):\n    work()\n    # wait\n    dist.barrier()  # all\n    go()\n",
+    )
+
+
+def test_a_barrier_on_the_line_of_the_guard() -> None:
+    check_transformed(
+        RULE, f"{DIST}def f(rank):\n    if rank == 0: dist.barrier()\n", f"{DIST}def f(rank):\n    dist.barrier()\n"
+    )
+
+
+def test_a_log_that_every_rank_can_make() -> None:
+    check_transformed(
+        RULE,
+        lightning(
+            """
+def validation_step(self, batch, batch_idx):
+    loss = self.loss(batch)
+    if self.trainer.is_global_zero:
+        self.log(
+            "val/loss",
+            loss,
+            sync_dist=True,  # all
+        )
+""",
+            base="LightningModule",
+        ),
+        lightning(
+            """
+def validation_step(self, batch, batch_idx):
+    loss = self.loss(batch)
+    self.log(
+        "val/loss",
+        loss,
+        sync_dist=True,  # all
+    )
+""",
+            base="LightningModule",
+        ),
+    )
+
+
+def test_a_checkpoint_under_a_guard_where_it_is_a_collective() -> None:
+    before = "def on_fit_end(self, trainer, m):\n    if trainer.is_global_zero:\n        trainer.save_checkpoint('last.ckpt')\n"
+    after = "def on_fit_end(self, trainer, m):\n    trainer.save_checkpoint('last.ckpt')\n"
+    check_transformed(RULE, lightning(before), lightning(after), files=PINNED)
+
+
+def test_a_checkpoint_without_a_pinned_version() -> None:
+    before = "def on_fit_end(self, trainer, m):\n    if trainer.is_global_zero:\n        trainer.save_checkpoint('last.ckpt')\n"
+    after = "def on_fit_end(self, trainer, m):\n    trainer.save_checkpoint('last.ckpt')\n"
+    fixed = check_transformed(RULE, lightning(before), lightning(after), unsafe=True)
+    assert "2.1.0 or newer" in fixed[0].reason
+
+
+def test_a_checkpoint_of_an_old_lightning_is_no_collective() -> None:
+    source = (
+        "def on_fit_end(self, trainer, m):\n    if trainer.is_global_zero:\n"
+        "        trainer.save_checkpoint('last.ckpt')\n"
+    )
+    check_nothing(RULE, lightning(source), files={"requirements.txt": "lightning<2.1\n"})
+
+
+def test_the_rank_is_taken_out_of_a_longer_test() -> None:
+    check_transformed(
+        RULE,
+        f"{DIST}def f(args):\n"
+        "    if args.rank == 0 and args.distributed and (args.step or args.epoch):\n        dist.barrier()\n",
+        f"{DIST}def f(args):\n    if args.distributed and (args.step or args.epoch):\n        dist.barrier()\n",
+    )
+
+
+def test_save_state_is_meant_for_all_processes() -> None:
+    source = (
+        "import accelerate\ndef f(accelerator, p):\n    if accelerator.is_main_process:\n"
+        "        accelerator.save_state(p)\n"
+    )
+    after = "import accelerate\ndef f(accelerator, p):\n    accelerator.save_state(p)\n"
+    fixed = check_transformed(RULE, source, after, unsafe=True)
+    assert "random state" in fixed[0].message and "does not hang" in fixed[0].reason
+
+
+# At the head or the end of the block
+
+
+def test_a_barrier_at_the_end_with_its_comment() -> None:
+    check_transformed(
+        RULE,
+        """
+        import torch.distributed as dist
+
+        def f(model, path):
+          if dist.get_rank() == 0:
+            write(model)
+            # the others
+            # read it
+            dist.barrier()
+          # behind
+          read(path)
+        """,
+        """
+        import torch.distributed as dist
+
+        def f(model, path):
+          if dist.get_rank() == 0:
+            write(model)
+          # the others
+          # read it
+          dist.barrier()
+          # behind
+          read(path)
+        """,
+    )
+
+
+def test_tabs_and_several_lines() -> None:
+    check_transformed(
+        RULE,
+        "from accelerate import Accelerator\n\ndef f(accelerator, x):\n\tif accelerator.is_main_process:\n"
+        "\t\tx = accelerator.gather(\n\t\t\tx,  # all\n\t\t)\n\t\tprint(x)\n",
+        "from accelerate import Accelerator\n\ndef f(accelerator, x):\n\tx = accelerator.gather(\n\t\tx,  # all\n\t)\n"
+        "\tif accelerator.is_main_process:\n\t\tprint(x)\n",
+    )
+
+
+def test_head_and_end() -> None:
+    check_transformed(
+        RULE,
+        f"{DIST}def f(t):\n    if dist.get_rank() == 0:\n        dist.all_reduce(t)\n"
+        "        print(t)\n        dist.barrier()\n",
+        f"{DIST}def f(t):\n    dist.all_reduce(t)\n    if dist.get_rank() == 0:\n"
+        "        print(t)\n    dist.barrier()\n",
+    )
+
+
+def test_aliases_and_fabric() -> None:
+    check_transformed(
+        RULE,
+        "from lightning.fabric import Fabric as F\ndef f(fabric, s):\n"
+        "    if fabric.is_global_zero:\n        log()\n        fabric.save('a', s)\n",
+        "from lightning.fabric import Fabric as F\ndef f(fabric, s):\n"
+        "    if fabric.is_global_zero:\n        log()\n    fabric.save('a', s)\n",
+    )
+
+
+def test_a_condition_round_the_guard_that_may_differ() -> None:
+    fixed = check_transformed(
+        RULE,
+        f"{DIST}def f(acc, best):\n    if acc > best:\n        if dist.get_rank() == 0:\n"
+        "            save()\n            dist.barrier()\n",
+        f"{DIST}def f(acc, best):\n    if acc > best:\n        if dist.get_rank() == 0:\n"
+        "            save()\n        dist.barrier()\n",
+        unsafe=True,
+    )
+    assert "the same on every rank" in fixed[0].reason
+
+
+# Reads of Trainer properties
+
+
+def test_a_read_that_is_a_statement_moves() -> None:
+    check_transformed(
+        RULE,
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    if trainer.is_global_zero:
+        # now
+        logs = trainer.callback_metrics
+        self.send(logs)
+    trainer.strategy.barrier()
+"""),
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    # now
+    logs = trainer.callback_metrics
+    if trainer.is_global_zero:
+        self.send(logs)
+    trainer.strategy.barrier()
+"""),
+    )
+
+
+def test_a_read_in_an_expression_gets_a_name() -> None:
+    check_transformed(
+        RULE,
+        lightning("""
+def on_train_start(self):
+    if self.global_rank == 0:
+        write(self.trainer.log_dir, "a")
+        write(self.trainer.log_dir, "b")
+""", base="LightningModule"),
+        lightning("""
+def on_train_start(self):
+    log_dir = self.trainer.log_dir
+    if self.global_rank == 0:
+        write(log_dir, "a")
+        write(log_dir, "b")
+""", base="LightningModule"),
+    )  # fmt: skip
+
+
+def test_a_callback_whose_base_is_in_another_file() -> None:
+    source = "from base import Base\nclass C(Base):\n    def on_fit_start(self, trainer, m):\n        {}\n"
+    before = "if trainer.is_global_zero:\n            print(trainer.log_dir)"
+    after = "log_dir = trainer.log_dir\n        if trainer.is_global_zero:\n            print(log_dir)"
+    base = {"base.py": "import pytorch_lightning as pl\nclass Base(pl.Callback):\n    pass\n"}
+    check_transformed(RULE, source.format(before), source.format(after), files=base)
+
+
+def test_a_read_under_more_conditions_is_not_safe() -> None:
+    fixed = check_transformed(
+        RULE,
+        lightning(
+            "def on_train_end(self, trainer, m):\n"
+            "    if trainer.is_global_zero and self.on:\n        print(trainer.log_dir)"
+        ),
+        lightning(
+            "def on_train_end(self, trainer, m):\n    log_dir = trainer.log_dir\n"
+            "    if trainer.is_global_zero and self.on:\n        print(log_dir)"
+        ),
+        unsafe=True,
+    )
+    assert "each time" in fixed[0].reason
+
+
+def test_a_read_behind_the_evaluation_before_a_barrier() -> None:
+    source = (
+        "def on_validation_epoch_end(self, trainer, m):\n    if trainer.is_global_zero:\n"
+        "        write(trainer.callback_metrics)\n"
+    )
+    found = findings_of(RULE, lightning(f"{source}    trainer.strategy.barrier()\n"))
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+    check_nothing(RULE, lightning(source))
+
+
+# Early returns
+
+
+def test_an_early_return_becomes_a_guard() -> None:
+    check_transformed(
+        RULE,
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    epoch = trainer.current_epoch
+    # one process plots
+    if not trainer.is_global_zero:
+        return
+    # all of it
+    self.plot(epoch)
+
+    self.save(epoch)
+    trainer.strategy.barrier()
+"""),
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    epoch = trainer.current_epoch
+    # all of it
+    # one process plots
+    if trainer.is_global_zero:
+        self.plot(epoch)
+
+        self.save(epoch)
+    trainer.strategy.barrier()
+"""),
+    )
+
+
+def test_an_early_return_by_comparison() -> None:
+    check_transformed(
+        RULE,
+        f"{DIST}def f(rank):\n    if rank != 0:\n        return\n    work()\n    dist.barrier()\n",
+        f"{DIST}def f(rank):\n    if rank == 0:\n        work()\n    dist.barrier()\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("    if rank != 0:\n        return 1\n    work()\n    dist.barrier()\n", "gives a value"),
+        ("    if rank != 0:\n        return\n    if x:\n        return\n    work()\n    dist.barrier()\n", "left once more"),
+        ("    for i in x:\n        if rank != 0:\n            continue\n        dist.barrier()\n", "if-block"),
+        ("    if rank != 0:\n        return\n    t = make()\n    dist.all_reduce(t)\n", "made inside the guard"),
+        ("    if rank != 0:\n        return\n    a()\n    dist.barrier()\n    b()\n    dist.barrier()\n", "if-block"),
+    ],
+)
+def test_early_returns_that_are_told(body: str, reason: str) -> None:
+    check_told(RULE, f"{DIST}def f(rank, x):\n{body}", reason=reason)
+
+
+# Told
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("if rank == 0:\n    a()\n    dist.barrier()\n    b()\n", "in the middle"),
+        ("if rank == 0:\n    a()\n    if x:\n        dist.barrier()\n", "in the middle"),
+        ("if rank == 0:\n    a()\n    dist.barrier()\n    # end\n", "comment ends"),
+        ("if rank == 0:\n    t = make()\n    dist.all_reduce(t)\n", "`t`, which is made inside"),
+        ("if rank == 0:\n    self.t = make()\n    dist.all_reduce(self.t)\n", "`self.t`, which is set inside"),
+        ("if rank == 0:\n    if x:\n        return\n    a()\n    dist.barrier()\n", "can be left before"),
+        ("if rank == 0:\n    out = dist.all_reduce(x)\n    a()\nuse(out)\n", "used outside the guard"),
+        ("if rank == 1 or x:\n    y = 1\nif y:\n    t = 2\nif rank == 0:\n    dist.all_reduce(t)\n", ""),
+        ("if x:\n    pass\nelif rank == 0:\n    dist.barrier()\n", "elif"),
+        ("if rank == 0:\n    dist.barrier()\nelse:\n    print(1)\n", "has an else"),
+        ("if rank == 0:\n    pass\nelse:\n    dist.barrier()\n", "plain `if`"),
+        ("if rank == 0:\n    if args.local_rank == 0:\n        dist.barrier()\n", "more than one rank test"),
+        ("y = dist.all_reduce(x) if rank == 0 else None\n", "plain `if`"),
+        ("if rank == 0 and x > 1:\n    a()\n    dist.barrier()\n", "more than the rank"),
+        ("if rank == 0 and x > 1:\n    dist.barrier()\n", "more than the rank"),
+        ("if rank == 0:\n    x = torch.nn.parallel.DistributedDataParallel(x)\n", "train with"),
+    ],
+)
+def test_guards_that_are_told(body: str, reason: str) -> None:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    if not reason:
+        source = f"{DIST}def f(rank, args, x, self):\n{lines}"
+        check_transformed(RULE, source, _unwrapped(source))
+        return
+    check_told(RULE, f"{DIST}def f(rank, args, x, self):\n{lines}", reason=reason)
+
+
+def _unwrapped(source: str) -> str:
+    return source.replace("    if rank == 0:\n        dist.all_reduce(t)\n", "    dist.all_reduce(t)\n")
+
+
+def test_a_name_that_other_ranks_may_not_have() -> None:
+    source = (
+        f"{DIST}def f(rank):\n    if rank == 0:\n        t = make()\n    if rank == 0:\n"
+        "        dist.all_reduce(t)\n"
+    )
+    check_told(RULE, source, reason="may not have `t`")
+
+
+def test_a_function_of_another_file_that_reaches_one() -> None:
+    found = check_told(
+        RULE,
+        "from tools import save\ndef f(rank, trainer):\n    if trainer.is_global_zero:\n        save(1)\n",
+        reason="does other work besides",
+        files={"tools.py": f"{DIST}def save(x):\n    write(x)\n    finish()\ndef finish():\n    dist.barrier()\n"},
+    )
+    assert "save() -> finish() -> torch.distributed.barrier" in found.message
+    assert [e.path for e in found.evidence] == ["module.py", "module.py", "tools.py", "tools.py"]
+
+
+def test_calls_that_save_state_are_told_once_a_function() -> None:
+    source = """
+    from tools import save
+
+    def train(accelerator):
+        for step in range(9):
+            if accelerator.is_main_process:
+                save(accelerator)
+        if accelerator.is_main_process:
+            save(accelerator)
+    """
+    tools = "def save(accelerator):\n    accelerator.save_state('a')\n    upload()\n"
+    found = findings_of(RULE, source, {"tools.py": tools})
+    assert len(found) == 1 and "so do lines 9" in found[0].message
+
+
+def test_a_whole_evaluation_is_a_decision() -> None:
+    head = "from transformers import Trainer\ndef f(trainer, args):\n"
+    check_told(RULE, f"{head}    if trainer.is_world_process_zero():\n        trainer.evaluate()\n", reason="has to be decided")
+
+
+def test_a_decorated_function() -> None:
+    source = lightning("@rank_zero_only\ndef on_train_epoch_end(self, trainer, m):\n    write(trainer.callback_metrics)")
+    check_told(RULE, source, reason="the decorator keeps")
+
+
+def test_a_function_that_is_called_under_a_guard_itself() -> None:
+    source = (
+        f"{DIST}def f(rank):\n    if rank == 0:\n        dist.barrier()\ndef main(rank):\n"
+        "    if rank == 0:\n        f(rank)\n"
+    )
+    check_told(RULE, source, reason="called on some ranks only")
+
+
+def test_a_read_in_a_function_that_is_no_hook() -> None:
+    source = lightning("def helper(self, trainer):\n    if trainer.is_global_zero:\n        print(trainer.log_dir)")
+    check_told(RULE, source, reason="is no hook")
+
+
+def test_a_read_without_a_free_name() -> None:
+    body = "    log_dir = 1\n    if trainer.is_global_zero:\n        f(trainer.log_dir, log_dir)"
+    source = lightning(f"def on_fit_end(self, trainer, m):\n{body}")
+    check_told(RULE, source, reason="no free name")
+
+
+# Nothing to say
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if rank != 0:\n    dist.barrier()\ndownload()\nif rank == 0:\n    dist.barrier()\n",
+        "if rank == 0:\n    dist.gather(x, out)\nelse:\n    dist.gather(x)\n",
+        "if rank == 0:\n    dist.broadcast(x, 0)\nelse:\n    receive(x)\n",
+        "if rank != 0:\n    dist.barrier()\n    return\nwrite()\ndist.barrier()\n",
+        "if rank == 0:\n    dist.barrier(group=x)\n",
+        "if rank == src:\n    dist.barrier()\n",
+        "if dist.is_initialized():\n    dist.barrier()\n",
+        "if rank != -1:\n    dist.barrier()\n",
+        "if args.local_rank != -1:\n    dist.init_process_group('nccl')\n",
+        "if rank == 0:\n    dist.init_process_group('nccl')\n",
+        "if rank == 0:\n    torch.save(x.state_dict(), 'p')\ndist.barrier()\n",
+        "if rank == 0:\n    x.save_pretrained('p')\n    accelerator.save(x, 'p')\n    y = torch.gather(x, 0, i)\n",
+        "if rank == 0:\n    dist.send(x, 1)\n",
+        "with accelerator.main_process_first():\n    dist.barrier()\n",
+        "if not x:\n    return\ndist.barrier()\n",
+    ],
+)
+def test_right_as_it_is(body: str) -> None:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    check_nothing(RULE, f"{DIST}def f(rank, args, x):\n{lines}")
+
+
+def test_a_way_in_and_a_way_out() -> None:
+    source = """
+    import torch.distributed as dist
+
+    class First:
+        def __enter__(self):
+            if dist.get_rank() != 0:
+                dist.barrier()
+
+        def __exit__(self, *a):
+            if dist.get_rank() == 0:
+                dist.barrier()
+    """
+    check_nothing(RULE, source)
+
+
+def test_low_rank_is_no_process() -> None:
+    check_nothing(RULE, f"{DIST}def build(rank, alpha):\n    if rank == 0:\n        dist.barrier()\n")
+
+
+def test_a_forbidden_decorator_is_another_rules_matter() -> None:
+    source = "@rank_zero_only\ndef validation_step(self, b, i):\n    self.log('a', b, sync_dist=True)"
+    check_nothing(RULE, lightning(source, base="LightningModule"))
