@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from codemods.layout import code_of, hashed
+from codemods.layout import closing_after, code_of, hashed
 
 Blank = Sequence[cst.EmptyLine]
 Suite = cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite
@@ -198,9 +198,18 @@ def without_import(small: cst.BaseSmallStatement, names: Collection[str]) -> cst
     kept = [n for n in small.names if bound_by(n) not in names]
     if not kept:
         return None
-    if kept[-1] is not small.names[-1]:  # the last one's comma, or the lack of one, goes to its neighbour
-        kept[-1] = kept[-1].with_changes(comma=small.names[-1].comma)
-    return small.with_changes(names=kept)
+    gone, last = small.names[-1], kept[-1]
+    if last is gone or not isinstance(last.comma, cst.Comma):
+        return small.with_changes(names=kept)
+    joint = last.comma.whitespace_after  # the last one's comma, or the lack of one, goes to its neighbour
+    if isinstance(gone.comma, cst.Comma):
+        comma = gone.comma.with_changes(whitespace_after=closing_after(joint, gone.comma.whitespace_after))
+        return small.with_changes(names=[*kept[:-1], last.with_changes(comma=comma)])
+    kept[-1] = last.with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    if not isinstance(small, cst.ImportFrom) or small.rpar is None:
+        return small.with_changes(names=kept)
+    rpar = small.rpar.with_changes(whitespace_before=closing_after(joint, small.rpar.whitespace_before))
+    return small.with_changes(names=kept, rpar=rpar)
 
 
 def bound_by(alias: cst.ImportAlias) -> str:

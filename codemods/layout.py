@@ -121,13 +121,13 @@ def _closed_as(before: cst.Arg, gone: cst.Arg) -> cst.Arg:
     assert isinstance(before.comma, cst.Comma)
     joint = before.comma.whitespace_after
     if isinstance(gone.comma, cst.Comma):
-        closing = _closing_after(joint, gone.comma.whitespace_after)
+        closing = closing_after(joint, gone.comma.whitespace_after)
         return before.with_changes(comma=gone.comma.with_changes(whitespace_after=closing))
-    closing = _closing_after(joint, gone.whitespace_after_arg)
+    closing = closing_after(joint, gone.whitespace_after_arg)
     return before.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=closing)
 
 
-def _closing_after(
+def closing_after(
     joint: cst.BaseParenthesizableWhitespace, closing: cst.BaseParenthesizableWhitespace
 ) -> cst.BaseParenthesizableWhitespace:
     """The closing space with the comments of the argument which is now the last."""

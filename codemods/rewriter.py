@@ -6,7 +6,6 @@ found, and an output that does not compile where the input did are errors, never
 
 from __future__ import annotations
 
-import ast
 import warnings
 from collections.abc import Iterable, Sequence
 
@@ -116,30 +115,33 @@ class _Rewriting:
 
     def __init__(self, module: SourceModule, run: Run, unit: str) -> None:
         self.module, self.run, self.unit = module, run, unit
-        self.newline = newline_of(module.lines, run.top)
 
     def text(self, all_edits: Sequence[Edit]) -> str:
         """The new lines. `all_edits`: those of the whole file, which say whether a block loses its last statement."""
-        lines = self.module.lines[self.run.top - 1 : self.run.bottom]
-        blank = next(i for i, line in enumerate(lines) if not is_blank(line))
-        body = "".join(lines[blank:])
-        ends = body.endswith(("\n", "\r"))
-        indent = indent_of(body)
-        header = f"if 1:{self.newline}" if indent else ""
-        tree = self._read(header + body + ("" if ends else self.newline))
-        wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
-        shift = self.run.top - 1 + blank - (1 if header else 0)
+        text = "".join(self.module.lines[self.run.top - 1 : self.run.bottom])
+        newline = newline_of(self.module.lines, self.run.top)
+        ends = text.endswith(("\n", "\r"))
+        if not ends:  # the last line of a file
+            text += newline
+        lone = "\n" not in text  # LibCST does not give back lines that end in a lone \r
+        if lone:
+            text, newline = text.replace("\r", "\n"), "\n"
+        indent = indent_of(text)
+        code = self._written(text, f"if 1:{newline}" if indent else "")
+        if not code and indent and self._empties_block(all_edits):
+            code = f"{indent}pass{newline}"
+        if not ends:
+            code = code.removesuffix("\n").removesuffix("\r")
+        return code.replace("\n", "\r") if lone else code
+
+    def _written(self, text: str, header: str) -> str:
+        wrapper = MetadataWrapper(self._read(header + text), unsafe_skip_copy=True)
+        shift = self.run.top - 1 - (1 if header else 0)
         taken_from = wrapper.module.body[0] if header else None
         writer = _Writer(self.run.edits, wrapper.resolve(PositionProvider), shift, self.unit, taken_from)
         new = wrapper.module.visit(writer)
         writer.all_made(self.module.path)
-        code = new.code[len(header) :]
-        if not _statements_of(new, header):
-            code = self._left_in_block(all_edits, indent)
-            return code if ends else code.rstrip("\r\n")
-        if not ends:
-            code = code.removesuffix(self.newline)
-        return "".join(lines[:blank]) + code
+        return new.code[len(header) :] if _statements_of(new, header) else ""
 
     def _read(self, text: str) -> cst.Module:
         tree = cst.parse_module(text)
@@ -151,16 +153,14 @@ class _Rewriting:
             tree = tree.with_changes(header=[], body=[blocks.with_lead(first, lead), *rest])
         return tree
 
-    def _left_in_block(self, all_edits: Sequence[Edit], indent: str) -> str:
-        """`pass` in the place of a block's first statement where the removed ones were all that the block held."""
+    def _empties_block(self, all_edits: Sequence[Edit]) -> bool:
+        """True where the removed statements, here and in other runs, are all of a block, and its first stood here."""
         gone = {e.span for e in all_edits if isinstance(e, (RemoveStatement, DropImport))}
         here = {e.span for e in self.run.edits}
-        for statement in _all_statements(self.module):
-            if indent and self.module.span(statement) in here:
-                block = self.module.block_of(statement)
-                if statement is block[0] and all(self.module.span(s) in gone for s in block):
-                    return f"{indent}pass{self.newline}"
-        return ""
+        for _, block in self.module.blocks():
+            if self.module.span(block[0]) in here and all(self.module.span(s) in gone for s in block):
+                return True
+        return False
 
 
 def _statements_of(tree: cst.Module, header: str) -> Sequence[cst.BaseStatement | cst.BaseSmallStatement]:
@@ -169,12 +169,6 @@ def _statements_of(tree: cst.Module, header: str) -> Sequence[cst.BaseStatement 
     head = tree.body[0]
     assert isinstance(head, cst.If)
     return head.body.body
-
-
-def _all_statements(module: SourceModule) -> Iterable[ast.stmt]:
-    yield from module.tree.body
-    for _, block in module.blocks():
-        yield from block
 
 
 class _Writer(cst.CSTTransformer):
