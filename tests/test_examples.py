@@ -1,0 +1,89 @@
+"""The example projects: what ddpfix makes of them, that it makes it once, alone and with any other codemod, and that they import."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codemods.codemod import DdpCodemod
+from codemods.fix_source import fix_project, safe, with_unsafe
+from codemods.project import Project
+from ddpfix.catalog import all_codemods
+from ddpfix.discovery import walk_files
+from ddpfix.engine import gated
+
+EXAMPLES = Path(__file__).parent.parent / "fixtures" / "examples"
+NAMES = sorted(p.parent.name for p in EXAMPLES.glob("*/before"))
+DEFAULT = tuple(c for c in all_codemods() if not c.opt_in)
+PAIRS = list(itertools.combinations(DEFAULT, 2))
+
+
+def sources(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in walk_files(folder, "")}
+
+
+def fixed(files: dict[str, bytes], codemods: tuple[DdpCodemod, ...], accept=safe) -> dict[str, bytes]:
+    project = Project.of(files)
+    python = [p for p in files if p.endswith(".py")]
+    result = fix_project(project, lambda now, paths: gated(now, paths, codemods)[0], python, accept)
+    assert not result.withdrawn, [(f.code, f.path, why) for f, why in result.withdrawn]
+    return {**files, **result.changed}
+
+
+def test_there_is_an_example_for_each_of_the_five_repairs() -> None:
+    assert NAMES == ["hf-finetune", "hf-speech", "lightning-classifier", "lightning-diffusion", "raw-ddp-vision"]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "hf-finetune"])
+def test_after_is_what_the_safe_fixes_make_of_before(name: str) -> None:
+    got = fixed(sources(EXAMPLES / name / "before"), DEFAULT)
+    assert got == sources(EXAMPLES / name / "after")
+    assert got != sources(EXAMPLES / name / "before")
+
+
+def test_a_job_that_only_wants_tuning_is_left_alone_by_default() -> None:
+    before = sources(EXAMPLES / "hf-finetune" / "before")
+    assert fixed(before, DEFAULT) == before
+
+
+@pytest.mark.parametrize("accept", [safe, with_unsafe], ids=["safe", "unsafe"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_run_finds_nothing_to_fix(name: str, accept) -> None:
+    once = fixed(sources(EXAMPLES / name / "before"), DEFAULT, accept)
+    assert fixed(once, DEFAULT, accept) == once
+
+
+@pytest.mark.parametrize(("one", "two"), PAIRS, ids=[f"{a.code}-{b.code}" for a, b in PAIRS])
+def test_any_two_codemods_together_come_to_rest(one: DdpCodemod, two: DdpCodemod) -> None:
+    for name in NAMES:
+        once = fixed(sources(EXAMPLES / name / "before"), (one, two), with_unsafe)
+        assert fixed(once, (one, two), with_unsafe) == once, name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_of_an_example_parses(name: str) -> None:
+    for path in (EXAMPLES / name).rglob("*.py"):
+        ast.parse(path.read_bytes())
+
+
+NEEDS = [m for m in ("torch", "lightning", "pytorch_lightning", "torchmetrics", "transformers", "accelerate")]
+MISSING = [m for m in NEEDS if importlib.util.find_spec(m) is None]
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_module_of_an_example_imports(name: str, side: str) -> None:
+    root = EXAMPLES / name / side
+    modules = [p.relative_to(root).with_suffix("").as_posix().replace("/", ".") for p in sorted(root.rglob("*.py"))]
+    names = [m.removesuffix(".__init__") for m in modules]
+    program = "import importlib\nfor name in " + repr(names) + ": importlib.import_module(name)\n"
+    done = subprocess.run([sys.executable, "-B", "-c", program], cwd=root, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
