@@ -50,7 +50,7 @@ class Place:
 def refused(place: Place, guard: ast.If, parts: Parts) -> str:
     if place.function is not None and (call := guarded_call(place.project, place.module, place.function)):
         return f"{place.function.name} is itself called on some ranks only ({call})"
-    if parts.tail and parts.rest and isinstance(guard, ast.If) and ends_in_comment(place.module, guard):
+    if parts.tail and parts.rest and ends_in_comment(place.module, guard):
         return "a comment ends the guarded block: where it belongs has to be decided"
     if parts.tail and leaves(parts.rest):
         return "the guarded block can be left before the collective: rank 0 would still miss it"

@@ -7,11 +7,11 @@ import ast
 from codemods.analysis.early_returns import renest
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guard_place import Place, Repair, refused, statements_text
-from codemods.analysis.guard_split import Parts, parts_of, used_names
+from codemods.analysis.guard_split import Parts, parts_of
 from codemods.analysis.guarded_collectives import Guarded
 from codemods.analysis.hoisted_reads import hoist_reads
 from codemods.analysis.rank_guards import split_of
-from codemods.analysis.uniform import exits_above, is_uniform
+from codemods.analysis.same_way import is_same, parting_ways
 from codemods.findings import (
     Applicability,
     Edit,
@@ -23,7 +23,7 @@ from codemods.findings import (
     lowest,
 )
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import SourceModule
 
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
 _WHOLE_RUNS = frozenset({"fit", "validate", "test", "predict", "train", "evaluate"})
@@ -90,30 +90,11 @@ def _trusted(place: Place) -> tuple[Applicability, str]:
 
 def _way(place: Place) -> tuple[Applicability, str]:
     guard = place.site.guard.node
-    below: ast.AST = guard
-    for up in place.module.ancestors(guard):
-        if up is place.function:
-            break
-        if isinstance(up, (ast.If, ast.While)) and not _same_everywhere(up.test, place.function):
-            return UNSAFE, f"assumes that line {up.lineno} comes out the same on every rank"
-        if isinstance(up, ast.ExceptHandler):
-            return UNSAFE, "assumes that every rank gets the exception"
-        below = up
-    del below
-    if place.function is not None:
-        for condition in exits_above(place.module, guard, place.function):
-            if not condition.uniform and condition.line != guard.lineno:  # type: ignore[attr-defined]
-                return UNSAFE, f"assumes that {condition.text} in line {condition.line} is taken by all ranks or none"
+    assert isinstance(guard, ast.stmt)
+    for line, assumed in parting_ways(place.module, guard, place.function):
+        if line != guard.lineno:
+            return UNSAFE, f"assumes that {assumed} (line {line})"
     return SAFE, ""
-
-
-def _same_everywhere(test: ast.expr, function: FunctionNode | None) -> bool:
-    if isinstance(test, ast.Constant):
-        return True
-    words = {"is_initialized", "is_available", "distributed", "world_size", "epoch", "step", "global_step", "iteration", "it"}
-    if used_names(test) | {n.attr for n in walk(test) if isinstance(n, ast.Attribute)} <= words | {"dist", "args", "torch"}:
-        return True
-    return function is not None and is_uniform(test, function)
 
 
 # The body
@@ -146,7 +127,7 @@ def _without_guard(place: Place, guard: ast.If) -> list[Edit]:
     if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
         return []
     kept = [v for v in test.values if split_of(module, v, place.project) is None]
-    if len(kept) != len(test.values) - 1 or not all(_same_everywhere(v, place.function) for v in kept):
+    if len(kept) != len(test.values) - 1 or not all(is_same(v) for v in kept):
         return []
     text = " and ".join(_operand(module, v) for v in kept)
     return [ReplaceExpression(module.path, module.span(test), text)]

@@ -1,0 +1,84 @@
+"""Does every rank take the same way to a statement? Tests round it, and exits above it, made of configuration and counters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.names import dotted, last
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+
+_HOLDERS = frozenset({"args", "cfg", "config", "opt", "opts", "hparams", "training_args", "conf", "flags", "FLAGS"})
+_COUNTERS = frozenset(
+    {"epoch", "step", "global_step", "iteration", "iter_num", "it", "i", "batch_idx", "current_epoch", "max_epochs", "max_steps",
+     "num_epochs", "total_steps", "completed_steps", "n_iter", "world_size", "num_processes", "distributed", "is_distributed",
+     "ddp", "sanity_checking", "initialized_distributed", "use_ddp", "start_epoch", "save_every", "log_every"}
+)  # fmt: skip
+_ROOTS = frozenset({"self", "trainer", "dist", "torch", "accelerator", "fabric", "int", "float", "str"})
+_CALLS = frozenset(
+    {"is_initialized", "is_available", "get_world_size", "isinstance", "hasattr", "getattr", "len", "bool", "max", "min"}
+)
+
+
+def is_same(test: ast.expr) -> bool:
+    """True where a test is made of configuration, counters and constants only; what comes from data may differ."""
+    heads: set[int] = set()
+    for node in walk(test):
+        if isinstance(node, ast.Call):
+            heads.add(id(node.func))
+            if last(dotted(node.func)) not in _CALLS:
+                return False
+        elif isinstance(node, ast.Attribute):
+            name = dotted(node)
+            parts = name.split(".")
+            if id(node) not in heads and not (node.attr in _COUNTERS | _HOLDERS | _ROOTS or set(parts[:-1]) & _HOLDERS):
+                return False
+        elif isinstance(node, ast.Name) and id(node) not in heads:
+            if node.id not in _COUNTERS | _HOLDERS | _ROOTS and not node.id.isupper():
+                return False
+    return True
+
+
+def parting_ways(module: SourceModule, node: ast.stmt, function: FunctionNode | None) -> Iterator[tuple[int, str]]:
+    """(line, what it is) of everything that may keep some ranks from `node`, the rank tests themselves aside."""
+    for up in module.ancestors(node):
+        if up is function:
+            break
+        if isinstance(up, (ast.If, ast.While)) and not is_same(up.test):
+            yield up.lineno, f"`{_short(module, up.test)}` comes out the same on every rank"
+        elif isinstance(up, ast.ExceptHandler):
+            yield up.lineno, "every rank gets the exception"
+    if function is None:
+        return
+    for leaving in walk_scope(function):
+        if not isinstance(leaving, (ast.Return, ast.Continue, ast.Break)) or leaving.lineno >= node.lineno:
+            continue
+        if isinstance(leaving, (ast.Continue, ast.Break)) and not _same_loop(module, leaving, node):
+            continue
+        tests = [up for up in module.ancestors(leaving) if isinstance(up, ast.If) and _holds(module, function, up)]
+        if not all(is_same(t.test) for t in tests) and not _apart(module, leaving, node):
+            word = type(leaving).__name__.lower()
+            yield leaving.lineno, f"the {word} under `{_short(module, tests[0].test)}` is taken by all or none"
+
+
+def _short(module: SourceModule, node: ast.AST) -> str:
+    text = " ".join(module.text_of(node).split())
+    return text if len(text) <= 50 else text[:47] + "..."
+
+
+def _same_loop(module: SourceModule, leaving: ast.AST, node: ast.AST) -> bool:
+    loop = next((up for up in module.ancestors(leaving) if isinstance(up, (ast.For, ast.While, ast.AsyncFor))), None)
+    return loop is not None and _holds(module, loop, node)
+
+
+def _holds(module: SourceModule, outer: ast.AST, node: ast.AST) -> bool:
+    return any(up is outer for up in module.ancestors(node))
+
+
+def _apart(module: SourceModule, leaving: ast.AST, node: ast.AST) -> bool:
+    """True where the two stand in different branches of one `if`."""
+    for up in module.ancestors(leaving):
+        if isinstance(up, ast.If) and _holds(module, up, node):
+            inside = [any(s is n or _holds(module, s, n) for s in up.body) for n in (leaving, node)]
+            return inside[0] is not inside[1]
+    return False
