@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from posixpath import dirname
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.references import Mention, in_strings, in_text_files
@@ -145,20 +146,42 @@ def returned_keys(function: FunctionNode | None) -> tuple[str, ...]:
 def _key_reads(trainer: TrainerCall, keys: tuple[str, ...]) -> Iterator[str]:
     """Who reads a metric that only the function gives: by its exact key where that is known, else any that is not built in."""
     project = trainer.project
+    near = nearby(project, trainer.module)
     for key in keys:
         for word in (f"eval_{key}", f"test_{key}", f"eval/{key}"):
             if word.replace("/", "_") in _OWN_KEYS:
                 continue
-            for found in [*in_strings(project, word), *in_text_files(project, word)]:
+            strings = [m for m in in_strings(project, word) if m.path in near]
+            for found in strings + in_text_files(project, word):
                 yield f"{found} names {word!r}, which only this function gives"
-    for path in () if keys else project.files_containing(b"eval_"):
+    for path in () if keys else sorted(near.intersection(project.files_containing(b"eval_"))):
         module = project.module(path)
-        if module is None or not any(m.partition(".")[0] == "transformers" for m in module.imported_modules):
+        if module is None:
             continue
         for node in module.nodes(ast.Constant):
             if isinstance(node.value, str) and node.value.startswith("eval_") and node.value not in _OWN_KEYS:
                 if _is_read_metric(module, node):
                     yield f"{path}:{node.lineno} reads {node.value!r}"
+
+
+def nearby(project: Project, module: SourceModule) -> frozenset[str]:
+    """The Python files that a script works with: those beside it, and what it imports, directly or not."""
+
+    def build() -> frozenset[str]:
+        folder = dirname(module.path)
+        found = {path for path in project.python_files if dirname(path) == folder}
+        queue = [module]
+        seen = {module.path}
+        while queue:
+            importer = queue.pop()
+            for name in importer.imported_modules:
+                resolved = project.resolve(name, importer.path)
+                if resolved and resolved.path not in seen and (inner := project.module(resolved.path)):
+                    seen.add(resolved.path)
+                    queue.append(inner)
+        return frozenset(found | seen)
+
+    return project.memo(("nearby", module.path), build)
 
 
 def _is_read_metric(module: SourceModule, node: ast.Constant) -> bool:

@@ -427,6 +427,14 @@ def test_a_callback_that_reads_the_loss_is_no_obstacle() -> None:
     check_transformed(DeadComputeMetrics, script(), CLEAN + body("prediction_loss_only=True", ""), files=files)
 
 
+def test_a_reader_that_the_script_imports_counts_and_one_of_another_example_does_not() -> None:
+    reader = "def f(metrics):\n    return metrics['eval_acc']\n"
+    used = "from tools.report import f\n" + script()
+    check_told(DeadComputeMetrics, used, files={"tools/report.py": reader}, reason="tools/report.py:2")
+    after = CLEAN + body("prediction_loss_only=True", "")
+    check_transformed(DeadComputeMetrics, script(), after, files={"other/example.py": reader})
+
+
 def test_a_sweep_configuration_wants_its_key() -> None:
     check_told(DeadComputeMetrics, script(), files={"sweep.yaml": "metric:\n  name: eval/acc\n"}, reason="sweep.yaml:2")
 
