@@ -129,7 +129,8 @@ def test_an_expression_is_replaced_and_keeps_to_itself(source: str, old: str, co
 def test_what_replaces_an_expression_means_the_same_in_every_place() -> None:
     """The new tree is the old one with the node exchanged, whatever operator is round it."""
     places = ["-f()", "f() + 1", "1 - f()", "f() ** 2", "not f()", "f() < 1", "f() and a", "a or f()", "f().b", "f()[0]", "f()()",
-              "b if f() else c", "[i for i in f() if f()]", "lambda: f()", "{f(): f()}", "{**f()}", "g(*f(), **f())", "a[f():f()]",
+              "b if f() else c", "[i for i in f() if f()]", "lambda: f()", "{f(): f()}", "{**f()}", "g(*f(), **f())",
+              "a[f():f()]",
               "(yield f())", "(x := f())", "[f(), *f()]", "f() if a else f()", "await_[f(),]", "(f(), 1)"]  # fmt: skip
     codes = ["a", "a.b", "a + b", "a ** b", "-a", "not a", "a < b", "a and b", "a or b", "b if a else c", "lambda: a", "(a, b)"]
     for place in places:
