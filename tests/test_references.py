@@ -250,6 +250,11 @@ def test_an_import_named_in_a_string_annotation_stays() -> None:
     assert not goes and "annotation" in left[0]
 
 
+def test_a_word_in_the_default_of_an_annotated_field_is_no_annotation() -> None:
+    source = "import evaluate\n\ndef f():\n    return evaluate.x\n\nclass A:\n    b: int = field(help='evaluate it')\n"
+    assert orphans(source) == (["evaluate"], [])
+
+
 def test_a_value_made_by_an_unknown_call_stays_and_is_named() -> None:
     goes, left = orphans("table = load_table()\n\ndef f():\n    return table\n")
     assert not goes and "may have effects" in left[0]

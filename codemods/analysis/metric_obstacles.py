@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from posixpath import dirname
 
 from codemods.analysis.names import dotted, last
-from codemods.analysis.references import Mention, in_strings, in_text_files
+from codemods.analysis.references import Mention, in_strings, in_text_files, stem_of
 from codemods.analysis.trainer_calls import DECISIVE, TrainerCall, constant, is_off, keyword
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -100,8 +100,9 @@ def _hands_on(method: FunctionNode) -> bool:
 
 def _changed_elsewhere(trainer: TrainerCall) -> Iterator[str]:
     """Training arguments that decide are set on an object, or a loop is called with an argument of its own."""
+    within = reach(trainer.project, trainer.module)
     for word in sorted(DECISIVE - {"compute_metrics"}):
-        for path in trainer.project.files_containing(word.encode()):
+        for path in sorted(within.intersection(trainer.project.files_containing(word.encode()))):
             module = trainer.project.module(path)
             for node in module.nodes(ast.Attribute) if module else ():
                 if node.attr == word and not isinstance(node.ctx, ast.Load):
@@ -166,22 +167,50 @@ def _key_reads(trainer: TrainerCall, keys: tuple[str, ...]) -> Iterator[str]:
 
 def nearby(project: Project, module: SourceModule) -> frozenset[str]:
     """The Python files that a script works with: those beside it, and what it imports, directly or not."""
+    folder = dirname(module.path)
+    return imported_files(project, module) | {path for path in project.python_files if dirname(path) == folder}
+
+
+def reach(project: Project, module: SourceModule) -> frozenset[str]:
+    """The files an object made in this one can come to: what it imports, who imports it, and what those import."""
 
     def build() -> frozenset[str]:
-        folder = dirname(module.path)
-        found = {path for path in project.python_files if dirname(path) == folder}
+        found = set(imported_files(project, module))
+        queue = [module.path]
+        seen = {module.path}
+        while queue:
+            stem = stem_of(queue.pop())
+            for path in project.files_containing(stem.encode()):
+                importer = project.module(path) if path not in seen else None
+                if importer and any(last(name) == stem for name in _imported_names(importer)):
+                    seen.add(path)
+                    queue.append(path)
+                    found |= imported_files(project, importer)
+        return frozenset(found)
+
+    return project.memo(("reach", module.path), build)
+
+
+def _imported_names(module: SourceModule) -> set[str]:
+    return {i.dotted for found in module.imports.values() for i in found} | set(module.imported_modules)
+
+
+def imported_files(project: Project, module: SourceModule) -> frozenset[str]:
+    """The project files that are imported when this one is, itself included."""
+
+    def build() -> frozenset[str]:
         queue = [module]
         seen = {module.path}
         while queue:
             importer = queue.pop()
-            for name in importer.imported_modules:
+            for name in _imported_names(importer):
                 resolved = project.resolve(name, importer.path)
                 if resolved and resolved.path not in seen and (inner := project.module(resolved.path)):
                     seen.add(resolved.path)
                     queue.append(inner)
-        return frozenset(found | seen)
+        return frozenset(seen)
 
-    return project.memo(("nearby", module.path), build)
+    return project.memo(("imported files", module.path), build)
 
 
 def _is_read_metric(module: SourceModule, node: ast.Constant) -> bool:

@@ -161,13 +161,17 @@ def _is_written_out(module: SourceModule, word: str, skip: frozenset[ast.AST]) -
         if isinstance(node.value, str) and word in node.value and not inside(module, node, set(skip)):
             if "__all__" in module.text and node.value == word:
                 return True
-            if any(isinstance(up, (ast.arg, ast.AnnAssign)) or _returns(up, node) for up in module.ancestors(node)):
+            if any(_annotates(up, node) for up in module.ancestors(node)):
                 return True
     return False
 
 
-def _returns(function: ast.AST, node: ast.AST) -> bool:
-    wanted = function.returns if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+def _annotates(holder: ast.AST, node: ast.AST) -> bool:
+    wanted: ast.expr | None = None
+    if isinstance(holder, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        wanted = holder.returns
+    elif isinstance(holder, (ast.arg, ast.AnnAssign)):
+        wanted = holder.annotation
     return wanted is not None and any(n is node for n in walk(wanted))
 
 

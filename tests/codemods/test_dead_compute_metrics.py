@@ -545,6 +545,23 @@ def test_arguments_that_are_changed_behind_the_trainer() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("main", "files"),
+    [
+        ("from tools import adjust\n", {"tools.py": "def adjust(t):\n    t.args.prediction_loss_only = False\n"}),
+        ("", {"run.py": "from module import main\nmain(0).args.prediction_loss_only = False\n"}),
+        ("", {"run.py": "import module, act\nact.f(module.main(0))\n", "act.py": "def f(t):\n    t.args.do_eval = True\n"}),
+    ],
+)
+def test_arguments_that_are_changed_where_the_trainer_can_come_to(main: str, files: dict[str, str]) -> None:
+    check_told(DeadComputeMetrics, main + script(then="return trainer"), files=files, reason=" sets ")
+
+
+def test_another_script_that_changes_its_own_arguments_is_no_obstacle() -> None:
+    files = {"twin.py": "def f(args):\n    args.prediction_loss_only = False\n"}
+    check_transformed(DeadComputeMetrics, script(), CLEAN + body("prediction_loss_only=True", ""), files=files)
+
+
 def test_a_loop_that_is_called_with_another_argument() -> None:
     source = script(then="trainer.evaluation_loop(d, 'x', prediction_loss_only=False)")
     check_told(DeadComputeMetrics, source, reason="passes prediction_loss_only=False")
