@@ -140,8 +140,9 @@ def _counts(fixed: Fixed) -> list[str]:
         parts += [f"{plural(len(rest), 'finding')} that only `--unsafe-fixes` would fix"] if rest else []
         parts += [f"{plural(len(unmade(fixed)), 'fix', 'fixes')} that could not be made"] if unmade(fixed) else []
         out.append(f"Left alone, with the reasons below: {', '.join(parts)}.")
-    if fixed.report.failed:
-        out.append(f"{plural(len(fixed.report.failed), 'file')} could not be read, so nothing is known of them.")
+    if failed := fixed.report.failed:
+        them = "it" if len(failed) == 1 else "them"
+        out.append(f"{plural(len(failed), 'file')} could not be read, so nothing is known of {them}.")
     return out
 
 

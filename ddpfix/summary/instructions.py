@@ -39,7 +39,7 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
 
 def _devices(launch: Launch) -> str:
     """What the command itself does not say: plain `python` gets its processes from the script's settings."""
-    return "" if re.search(r"(?:nproc|num.processes|devices)\b", launch.two) else " (set two devices)"
+    return "" if re.search(r"--(?:nproc|num.processes|(?:trainer\.)?devices)", launch.two) else " (set two devices)"
 
 
 def _errors(key: str) -> str:

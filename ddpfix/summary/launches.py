@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from posixpath import basename
+from textwrap import shorten
 
 from ddpfix.summary.context import Launch
 
@@ -12,6 +13,7 @@ KINDS = (".sh", ".slurm", ".sbatch", ".yaml", ".yml", ".md", "Makefile")
 LARGEST = 64 * 1024
 DEEPEST = 3
 MOST = 4
+LONGEST = 600
 
 _STARTER = re.compile(
     r"(?<![\w./-])(?:torchrun\b"
@@ -69,7 +71,7 @@ def _commands(path: str, text: str) -> Iterator[tuple[int, str, str]]:
         if match := _STARTER.search(line):
             command = re.split(r"\s(?:#|2?>|\||&&|;)(?:\s|&|$)|`|\s*2>&1", line[match.start() :])[0].strip().rstrip("\\`;&")
             if " " in command.strip():
-                yield number, " ".join(command.split())[:240], match.group("script") or ""
+                yield number, shorten(command, LONGEST, placeholder=" ..."), match.group("script") or ""
 
 
 def _logical_lines(path: str, text: str) -> Iterator[tuple[int, str]]:

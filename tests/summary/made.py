@@ -1,0 +1,113 @@
+"""Fixed values made by really running codemods, and what every summary must be."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from codemods.codemod import DdpCodemod
+from codemods.fix_source import Accept, fix_project, safe, with_unsafe
+from codemods.project import Project
+from ddpfix import catalog, engine
+from ddpfix.discovery import Tree
+from ddpfix.results import Failure, Fixed, Report
+from ddpfix.settings import Settings
+from ddpfix.summary import Context, Launch, launches
+
+EXAMPLES = Path(__file__).parents[2] / "fixtures" / "examples"
+CLASSIFIER = EXAMPLES / "lightning-classifier" / "before"
+
+MODEL = """
+import lightning.pytorch as pl
+import torch.nn.functional as F
+
+
+class Model(pl.LightningModule):
+    def validation_step(self, batch, batch_idx):
+        x, y = batch
+        loss = F.cross_entropy(self(x), y)
+        self.log("val/loss", loss)
+"""
+
+
+def context(**changes: object) -> Context:
+    given: dict[str, object] = {
+        "command": "ddpfix apply .",
+        "versions": {"ddpfix": "0.1.0", "Python": "3.11.9"},
+        "base": "0123456789abcdef0123456789abcdef01234567",
+        "branch": "ddpfix/fixes",
+        "home": "main",
+        **changes,
+    }
+    return Context(**given)  # type: ignore[arg-type]
+
+
+def on_disk(folder: Path, accept: Accept = safe) -> Fixed:
+    """What fixing a folder comes to, as `ddpfix apply` sees it."""
+    files = tuple(sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()))
+    tree = Tree(folder, files, tuple(p for p in files if p.endswith(".py")))
+    return engine.fix(tree, Settings(), catalog.all_codemods(), accept)
+
+
+def found_launches(folder: Path) -> tuple[Launch, ...]:
+    files = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+    return launches(files, lambda path: (folder / path).read_bytes())
+
+
+def in_memory(
+    files: Mapping[str, str | bytes],
+    *,
+    unsafe: bool = False,
+    codemods: Sequence[DdpCodemod] | None = None,
+    failed: Sequence[Failure] = (),
+    root: str = "/somewhere/of/the/user",
+) -> Fixed:
+    """What fixing a few files comes to; texts are dedented."""
+    data = {p: textwrap.dedent(t).lstrip("\n").encode() if isinstance(t, str) else t for p, t in files.items()}
+    project = Project.of(data)
+    chosen = tuple(codemods if codemods is not None else catalog.all_codemods())
+    paths = [p for p in data if p.endswith(".py") and project.module(p)]
+    result = fix_project(project, lambda _p, ps: dict.fromkeys(ps, chosen), paths, with_unsafe if unsafe else safe)
+    report = Report(Path(root), (*result.fixed, *result.left), len(paths), len(paths), tuple(failed))
+    before = {p: data[p] for p in result.changed}
+    return Fixed(report, before, result.changed, result.fixed, result.left, result.withdrawn)
+
+
+def check_markdown(text: str) -> None:
+    """Assert what a forge needs: fences closed, tables with equal columns, no word that calls a person or closes an issue."""
+    opened = ""
+    columns = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        where = f"line {number}: {line[:160]!r}"
+        if opened:
+            opened = "" if line == opened else opened
+            continue
+        if ticks := re.match(r"(`{3,})\w*$", line):
+            opened = ticks.group(1)
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        assert not (cells and columns) or cells == columns, where
+        columns = cells
+        plain = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", line)
+        assert "`" not in plain.replace("\\`", ""), where
+        assert not re.search(r"(?<![\w\\(])[@#]\w", plain.lstrip("#")), where
+        assert not re.search(r"(?<!\\)<(?!br>)\w", plain), where
+        assert line == line.rstrip(), where
+    assert not opened, "a fence is open"
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+
+
+def section(text: str, heading: str) -> str:
+    """The part of a document under a heading that begins with `heading`, up to the next one of its level."""
+    level = heading.partition(" ")[0]
+    start = text.index(f"\n{heading}")
+    end = text.find(f"\n{level} ", start + 2)
+    return text[start : end if end >= 0 else len(text)]
+
+
+def fenced(text: str, language: str) -> list[str]:
+    """The contents of the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)

@@ -1,0 +1,111 @@
+"""The table behind a flag flip."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.project import Project
+from codemods.source import SourceModule
+from ddpfix import catalog
+from ddpfix.summary import render
+from ddpfix.summary.checks import question
+from tests.summary.made import check_markdown, context, in_memory, section
+
+WRAP = """
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def wrap(model):
+    return DDP(model, find_unused_parameters=True)
+"""
+
+
+class NeedlessFlag(DdpCodemod):
+    """The flag is on and nothing is unused.
+
+    ## What it does
+    Finds the flag and turns it off.
+
+    ## Why it matters
+    DDP walks the graph at every step.
+    """
+
+    code = "DDP990"
+    TRIGGERS = ((b"DDP",),)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        for call in module.calls_named("DDP"):
+            value = call.keywords[0].value
+            if isinstance(value, ast.Constant) and value.value is True:
+                evidence = [
+                    Evidence("static", "every parameter of Encoder reaches the loss", "model.py", 12),
+                    Evidence("static", "an if chooses by input shape only; both branches use the same modules", "model.py", 20),
+                    Evidence("log", "did not find any unused parameters in the forward pass", "logs/a|b.log", 3, strength="weak"),
+                    Evidence("version", "torch 2.1", "requirements.txt", 1),
+                ]
+                edit = SetKeyword(module.path, module.span(call), "find_unused_parameters", "False")
+                yield self.finding(module, call, "the flag is on", level=Applicability.SAFE, edits=[edit], evidence=evidence)
+
+
+NeedlessFlag.__module__ = "codemods.flags.needless_flag"
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "all_codemods", lambda: (NeedlessFlag(),))
+
+
+def rows(source: str = WRAP) -> dict[str, tuple[str, str]]:
+    text = render(in_memory({"train.py": source}, codemods=[NeedlessFlag()]), context())
+    check_markdown(text)
+    part = section(text, "## DDP990")
+    assert "**Checks behind `train.py:5`:**" in part
+    cells = [row.strip("| ").replace("\\|", "¦").split(" | ") for row in part.splitlines() if row.startswith("| ")]
+    return {c[0]: (c[1], c[2] if len(c) > 2 else "") for c in cells}
+
+
+def test_each_question_of_a_reviewer_has_a_row() -> None:
+    found = rows()
+    assert list(found)[2:] == [
+        "Does every parameter reach the loss?",
+        "Which branches skip modules, and what decides them?",
+        "Are there optional modules, and does training use them?",
+        "Is `static_graph` set?",
+        "What does a log of the training say?",
+        "Which versions does the project pin?",
+    ]
+    assert found["Does every parameter reach the loss?"] == ("every parameter of Encoder reaches the loss", "`model.py:12`")
+    assert found["Which branches skip modules, and what decides them?"][0].startswith("an if chooses by input shape")
+    assert found["What does a log of the training say?"] == (
+        "did not find any unused parameters in the forward pass (weak)",
+        "`logs/a¦b.log:3`",
+    )
+
+
+def test_a_question_without_evidence_says_so() -> None:
+    assert rows()["Are there optional modules, and does training use them?"][0] == "Nothing was recorded for this question."
+
+
+def test_static_graph_is_looked_up_in_the_changed_files() -> None:
+    assert rows()["Is `static_graph` set?"][0] == "`static_graph` does not occur in the changed files."
+    source = WRAP.replace("True)", "True, static_graph=True)")
+    assert rows(source)["Is `static_graph` set?"][0] == "Nothing was recorded for this question."
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("static_graph=True stands beside it", "static_graph"),
+        ("the head is optional: mask_head may be None", "optional"),
+        ("Encoder.forward skips the layer at random", "branches"),
+        ("all 12 submodules are called in forward", "parameter"),
+        ("the file imports lightning", "else"),
+    ],
+)
+def test_evidence_finds_its_question(text: str, asked: str) -> None:
+    assert asked in question(Evidence("static", text))

@@ -1,0 +1,67 @@
+"""What `git log` shows."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from ddpfix import catalog
+from ddpfix.summary import SUMMARY_COMMIT, commit_message
+from ddpfix.summary.commit_messages import subject
+from ddpfix.summary.facts import FACTS
+from tests.summary.made import CLASSIFIER, MODEL, in_memory, on_disk
+
+LOGGED = catalog.lookup("DDP101")
+
+
+def test_what_why_and_files() -> None:
+    fixed = on_disk(CLASSIFIER)
+    text = commit_message(LOGGED, [f for f in fixed.fixed if f.code == "DDP101"])
+    first, blank, *_ = text.splitlines()
+    assert (first, blank) == ("Reduce epoch metrics over the ranks (DDP101)", "")
+    assert "The codemod finds `self.log`" in text
+    assert "Since Lightning 1.7 an epoch value" in text
+    assert text.endswith("Files, with the lines as they were:\n  classifier/resnet.py (lines 52, 69)\n")
+
+
+def test_the_assumption_of_an_unsafe_fix_is_in_the_message() -> None:
+    step = MODEL.replace("validation_step", "training_step").replace("loss)\n", "loss, on_epoch=True)\n")
+    text = " ".join(commit_message(LOGGED, in_memory({"m.py": step}, unsafe=True).fixed).split())
+    assert "1 fix rests on an assumption: the value is also reduced at every training step" in text
+
+
+@pytest.mark.parametrize("codemod", catalog.all_codemods(), ids=lambda c: c.code)
+def test_every_codemod_has_a_message_of_proper_width(codemod: object) -> None:
+    lines = commit_message(codemod, ()).splitlines()  # type: ignore[arg-type]
+    assert len(lines[0]) <= 72
+    assert not lines[0].endswith(".")
+    assert lines[1] == ""
+    assert all(len(line) <= 72 or " " not in line.strip() for line in lines)
+    assert not any(line.startswith("#") for line in lines)
+
+
+@pytest.mark.parametrize("code", sorted(FACTS))
+def test_the_subjects_are_short_and_carry_the_code(code: str) -> None:
+    text = subject(code, "some-name")
+    assert len(text) <= 72
+    assert text.endswith(f" ({code})")
+    assert text[0].isupper()
+    assert "…" not in text
+
+
+def test_an_unknown_code_is_named_by_its_rule() -> None:
+    assert subject("ABC1", "my-rule") == "Fix my-rule (ABC1)"
+    assert len(subject("ABC1", "my-" + "long-" * 40 + "rule")) <= 72
+
+
+def test_nothing_in_a_message_is_a_trailer() -> None:
+    fixed = in_memory({"Makefile-like": "", "setup.py": MODEL, "train.py": MODEL})
+    for text in (commit_message(LOGGED, fixed.fixed), SUMMARY_COMMIT):
+        done = subprocess.run(["git", "interpret-trailers", "--parse"], input=text, capture_output=True, text=True, check=True)
+        assert done.stdout == ""
+
+
+def test_many_files_are_counted() -> None:
+    fixed = in_memory({f"m{n}.py": MODEL for n in range(60)})
+    assert commit_message(LOGGED, fixed.fixed).endswith("  and 20 more files\n")

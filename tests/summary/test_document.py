@@ -1,0 +1,289 @@
+"""What the reader of DDPFIX_SUMMARY.md sees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codemods.fix_source import safe, with_unsafe
+from ddpfix.results import Failure
+from ddpfix.summary import LIMIT, render
+from tests.summary.made import (
+    CLASSIFIER,
+    EXAMPLES,
+    MODEL,
+    check_markdown,
+    context,
+    fenced,
+    found_launches,
+    in_memory,
+    on_disk,
+    section,
+)
+
+HEAD = MODEL[1:].partition("        x, y")[0]
+MANY_TOLD = HEAD + "".join(
+    f"        if batch.has_{n}:\n            self.log('val/loss_{n}', self.loss_{n}(batch))\n" for n in range(200)
+)
+
+
+def model(steps: int) -> str:
+    lines = "".join(f"        self.log('val/loss_{n}', F.mse_loss(self(x), y))\n" for n in range(steps))
+    return f"{HEAD}        x, y = batch\n{lines}"
+
+
+# --- the first screen ---
+
+
+def test_the_first_screen_says_what_breaks_and_how_many_fixes_there_are() -> None:
+    text = render(on_disk(CLASSIFIER), context())
+    screen = text[: text.index("\n## ")]
+    assert len(screen.splitlines()) <= 30
+    fixed = on_disk(CLASSIFIER).fixed
+    assert screen.startswith(f"# ddpfix: {len(fixed)} fixes in ")
+    assert "| DDP101 `unsynced-metric` | An epoch-level metric is logged from each rank's own share of the data. |" in screen
+    assert "`ddpfix/fixes` on top of `0123456789ab`" in screen
+    assert "Nothing was run" in screen
+    assert "- Reduce epoch metrics over the ranks (DDP101)" in screen
+
+
+def test_the_first_screen_counts_what_was_left_and_what_could_not_be_read() -> None:
+    fixed = in_memory({"model.py": MODEL, "told.py": MANY_TOLD}, failed=[Failure("old.py", "line 1: it looks like Python 2")])
+    text = render(fixed, context())
+    screen = text[: text.index("\n## ")]
+    assert "Left alone, with the reasons below: 200 findings without a fix." in screen
+    assert "1 file could not be read, so nothing is known of it." in screen
+    assert "- `old.py`: line 1: it looks like Python 2" in text
+
+
+def test_commits_are_named_by_their_ids_where_they_are_known() -> None:
+    known = context(commits=(("a" * 40, "Reduce epoch metrics over the ranks (DDP101)"),))
+    assert f"- `{'a' * 10}` Reduce epoch metrics" in render(in_memory({"model.py": MODEL}), known)
+
+
+def test_nothing_changed_is_said_in_a_few_lines() -> None:
+    text = render(in_memory({"told.py": MANY_TOLD}), context())
+    assert text.startswith("# ddpfix: nothing was changed\n")
+    assert "How to test" not in text
+    assert "still does" not in text
+    check_markdown(text)
+
+
+# --- a codemod ---
+
+
+def test_each_codemod_tells_problem_cause_change_and_the_reason_it_may() -> None:
+    part = section(render(on_disk(CLASSIFIER), context()), "## DDP101")
+    begins = ("Problem.** An", "Root cause.** Since", "Change.** The codemod finds", "Why it may be changed.** Safe", "Checked")
+    for title in begins:
+        assert f"\n**{title}" in part
+    assert "`classifier/resnet.py:52`" in part
+    assert "`'val/loss'` is logged at epoch level" in part
+
+
+def test_file_by_file_with_lines_before_and_after() -> None:
+    fixed = in_memory({"model.py": MODEL})
+    part = section(render(fixed, context()), "### `model.py`")
+    assert "- Line 9 in `Model.validation_step`: `'val/loss'` is logged" in part
+    (diff,) = fenced(part, "diff")
+    assert diff.splitlines() == [
+        "@@ -7,4 +7,4 @@",
+        "         x, y = batch",
+        "         loss = F.cross_entropy(self(x), y)",
+        '-        self.log("val/loss", loss)',
+        '+        self.log("val/loss", loss, sync_dist=True)',
+        " ",
+    ]
+
+
+def test_the_excerpts_of_a_codemod_hold_its_own_changes() -> None:
+    text = render(on_disk(CLASSIFIER), context())
+    makedirs = "".join(fenced(section(text, "## DDP204"), "diff"))
+    assert "+    os.makedirs(checkpoint_dir, exist_ok=True)" in makedirs
+    assert "self.log" not in makedirs
+
+
+def test_findings_that_differ_in_names_only_share_a_line() -> None:
+    text = render(in_memory({"model.py": model(30)}), context())
+    (line,) = [row for row in text.splitlines() if row.startswith("- Lines 8-37 ")]
+    assert "in `Model.validation_step`, the first of them: `'val/loss_0'` is logged" in line
+
+
+def test_facts_are_told_once_with_all_their_places() -> None:
+    part = section(render(on_disk(CLASSIFIER), context()), "## DDP101")
+    (line,) = [row for row in part.splitlines() if "is computed from this rank's batch" in row]
+    assert line.endswith("(`classifier/resnet.py` 52, 69)")
+
+
+# --- levels ---
+
+
+def test_an_unsafe_fix_names_what_it_assumes() -> None:
+    step = MODEL.replace("validation_step", "training_step").replace("loss)\n", "loss, on_step=True, on_epoch=True)\n")
+    text = render(in_memory({"model.py": step}, unsafe=True), context())
+    assert "0 of level safe, 1 of level unsafe" in text
+    assert "1 fix rests on an assumption: see [below](#what-the-unsafe-fixes-assume)." in section(text, "## DDP101")
+    assert "- DDP101, `model.py` 9: the value is also reduced at every training step" in section(text, "## What the unsafe")
+    check_markdown(text)
+
+
+def test_an_unsafe_fix_that_was_not_made_is_offered() -> None:
+    files = {"model.py": MODEL + MODEL.replace("validation_step", "training_step").replace("loss)\n", "loss, on_epoch=True)\n")}
+    text = render(in_memory(files), context())
+    assert "1 finding that only `--unsafe-fixes` would fix" in text
+    part = section(text, "### DDP101 unsynced-metric: 1 finding that only `--unsafe-fixes` would fix")
+    assert "Left because the value is also reduced at every training step" in part
+    assert "What the unsafe fixes assume" not in text
+
+
+def test_two_hundred_told_findings_stay_readable() -> None:
+    text = render(in_memory({"model.py": MODEL, "told.py": MANY_TOLD}), context())
+    part = section(text, "## Left alone")
+    assert "### DDP101 unsynced-metric: 200 findings without a fix" in part
+    assert len(part.splitlines()) < 12
+    assert "200 places, `told.py` 8, 10, 12" in part
+    assert "a rank that skips it would leave the others waiting" in part
+    check_markdown(text)
+
+
+def test_told_findings_with_different_reasons_stay_apart() -> None:
+    own = MODEL.replace("def validation_step", "def log(self, *a, **k):\n        pass\n\n    def validation_step")
+    text = render(in_memory({"model.py": MODEL, "own.py": own, "told.py": MANY_TOLD}), context())
+    part = section(text, "## Left alone")
+    assert "- `own.py` 12: " in part
+    assert "Left because the class has its own log (`own.py:6`)" in part
+
+
+def test_a_fix_that_could_not_be_made_is_told() -> None:
+    fixed = in_memory({"model.py": MODEL})
+    made = fixed.fixed[0]
+    withdrawn = replace(fixed, fixed=(), after={}, before={}, left=(made,), withdrawn=((made, "the new text would not compile"),))
+    text = render(withdrawn, context())
+    assert "1 fix that could not be made" in text
+    assert "- `model.py:9` DDP101: the new text would not compile" in text
+    assert "without a fix" not in text
+
+
+# --- what comes next ---
+
+
+def test_how_to_test_uses_the_repository_s_own_command_with_two_processes() -> None:
+    folder = EXAMPLES / "raw-ddp-vision" / "before"
+    text = render(in_memory({"model.py": MODEL}), context(launches=found_launches(folder)))
+    part = section(text, "## How to test")
+    assert '# launch.sh:7\ntorchrun --standalone --nproc_per_node=2 train.py --config "$CONFIG" "${@:2}"' in fenced(part, "sh")[0]
+
+
+def test_without_a_launch_file_the_usual_command_is_given_and_that_is_said() -> None:
+    part = section(render(in_memory({"model.py": MODEL}), context()), "## How to test")
+    assert "No command that starts training was found" in part
+    assert "devices=2" in part
+
+
+def test_the_message_to_expect_is_given_for_each_codemod() -> None:
+    part = section(render(on_disk(CLASSIFIER), context()), "## How to test")
+    rows = {row.split("|")[1].strip(): row for row in part.splitlines() if row.startswith("| DDP")}
+    assert "`Watchdog caught collective operation timeout`" in rows["DDP101"]
+    assert "`FileExistsError`" in rows["DDP204"]
+    assert "nothing: the difference is in what is logged" in rows["DDP103"]
+
+
+def test_how_to_take_back_one_codemod_and_all() -> None:
+    part = section(render(on_disk(CLASSIFIER), context()), "## How to take it back")
+    one, everything, _, _ = fenced(part, "sh")
+    assert one == "git switch main\nddpfix apply . --ignore DDP101 --branch ddpfix/fixes-without-ddp101\n"
+    assert everything == "ddpfix undo\n"
+    assert "# ddpfix: ignore[DDP101] reason" in part
+
+
+def test_on_a_detached_head_the_commit_is_switched_to() -> None:
+    part = section(render(on_disk(CLASSIFIER), context(home=None)), "## How to take it back")
+    assert fenced(part, "sh")[0].startswith("git switch --detach 0123456789ab\n")
+
+
+def test_without_a_branch_only_undo_is_told() -> None:
+    text = render(in_memory({"model.py": MODEL}), context(branch=None, base=None))
+    assert fenced(section(text, "## How to take it back"), "sh") == ["ddpfix undo\n"]
+    assert "git merge" not in text
+    assert "committed" not in text
+
+
+def test_without_a_summary_commit_there_is_nothing_to_drop() -> None:
+    text = render(in_memory({"model.py": MODEL}), context(summary_commit=False))
+    assert "DDPFIX_SUMMARY.md" not in text
+    assert "~1" not in text
+
+
+def test_what_was_not_run_and_how_it_was_made() -> None:
+    notes = ("left alone, submodules: vendor",)
+    given = context(ran=("`ruff format` on the changed files",), notes=notes, identity_note="no user.name")
+    text = render(in_memory({"model.py": MODEL}), given)
+    part = section(text, "## Not run")
+    assert "nothing of the project was imported, trained, evaluated or tested" in part
+    assert "What did run:\n\n- `ruff format` on the changed files" in part
+    made = section(text, "## How this was made")
+    assert fenced(made, "sh") == ["ddpfix apply .\n"]
+    for row in ("| ddpfix | `0.1.0` |", "| Python | `3.11.9` |", "- left alone, submodules: vendor", "- no user.name"):
+        assert row in made
+
+
+# --- form ---
+
+
+@pytest.mark.parametrize("example", sorted(p.name for p in EXAMPLES.iterdir() if p.is_dir()))
+@pytest.mark.parametrize("accept", [safe, with_unsafe])
+def test_every_example_is_well_formed_short_enough_and_free_of_this_machine(example: str, accept: object) -> None:
+    folder = EXAMPLES / example / "before"
+    fixed = on_disk(folder, accept)  # type: ignore[arg-type]
+    text = render(fixed, context(launches=found_launches(folder)))
+    check_markdown(text)
+    assert len(text) <= LIMIT
+    assert str(folder.parent) not in text
+    assert not [c for c in text if ord(c) > 0x1F000], "a pictogram"
+
+
+def test_the_same_input_gives_the_same_text_wherever_it_lies() -> None:
+    files = {"model.py": model(5), "told.py": MANY_TOLD}
+    texts = {render(in_memory(files, root=root), context()) for root in ("/a", "/somewhere/else", "/a")}
+    assert len(texts) == 1
+
+
+def test_elapsed_time_does_not_show() -> None:
+    fixed = in_memory({"model.py": MODEL})
+    slow = replace(fixed, report=replace(fixed.report, elapsed=77.25, root=Path("/x")))
+    assert render(slow, context()) == render(fixed, context())
+
+
+# --- length ---
+
+
+def test_a_long_summary_is_cut_in_its_excerpts_and_names_every_file() -> None:
+    fixed = in_memory({f"pkg/model_{n}.py": model(12) for n in range(40)})
+    text = render(fixed, context())
+    assert 20_000 < len(text) <= LIMIT
+    check_markdown(text)
+    for n in range(40):
+        assert f"`pkg/model_{n}.py`" in text
+    assert "Excerpts were left out to keep this under its length" in text
+    assert "`git diff 0123456789ab ddpfix/fixes`" in text
+    for heading in ("## How to test", "## How to take it back", "## Not run", "## How this was made"):
+        assert f"\n{heading}\n" in text
+
+
+def test_a_thousand_files_are_still_counted() -> None:
+    fixed = in_memory({f"pkg/a_rather_long_name_of_a_folder/model_{n}.py": model(1) for n in range(1000)})
+    text = render(fixed, context())
+    assert len(text) <= LIMIT
+    assert text.startswith("# ddpfix: 1000 fixes in 1000 files\n")
+    assert "more files" in section(text, "## DDP101")
+    check_markdown(text)
+
+
+@pytest.mark.parametrize("limit", [1500, 3000, 6000, 9000, 12_000])
+def test_any_limit_is_kept_and_leaves_whole_markdown(limit: int) -> None:
+    fixed = in_memory({**{f"model_{n}.py": model(3) for n in range(5)}, "told.py": MANY_TOLD})
+    text = render(fixed, context(), limit=limit)
+    assert len(text) <= limit
+    check_markdown(text)
