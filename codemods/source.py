@@ -102,17 +102,33 @@ def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
             stack += reversed(child_nodes(top))
 
 
+def _normal(encoding: str) -> str:
+    """The name as Python's own tokenizer takes it: `utf-8-unix` and `Latin_1` are what Emacs and others write."""
+    plain = encoding[:12].lower().replace("_", "-")
+    if plain == "utf-8" or plain.startswith("utf-8-"):
+        return "utf-8"
+    if plain.startswith(("latin-1", "iso-8859-1", "iso-latin-1")) and plain.rpartition("1")[2][:1] in ("", "-"):
+        return "iso-8859-1"
+    return encoding
+
+
+def _declared(data: bytes) -> str:
+    """The encoding that a coding line names, "" without one."""
+    for line in re.split(rb"\r\n|\r|\n", data[:1024], maxsplit=2)[:2]:
+        if cookie := _COOKIE.match(line):
+            return _normal(cookie.group(1).decode("ascii"))
+        if line.strip(b" \t\f") and not line.lstrip(b" \t\f").startswith(b"#"):
+            break
+    return ""
+
+
 def decode(path: str, data: bytes) -> tuple[str, str, bytes]:
     """(text, encoding, byte order mark) of a source file, line endings kept. Raises Unreadable."""
     mark = BOM if data.startswith(BOM) else b""
-    encoding = "utf-8"
-    if b"coding" in data[:400]:
-        for line in data[len(mark) :].split(b"\n", 2)[:2]:
-            if cookie := _COOKIE.match(line):
-                encoding = cookie.group(1).decode("ascii")
-                break
-            if line.strip() and not line.lstrip().startswith(b"#"):
-                break
+    declared = _declared(data[len(mark) :]) if b"coding" in data[:1024] else ""
+    if mark and declared not in ("", "utf-8"):
+        raise Unreadable(path, f"its byte order mark says utf-8, its coding line {declared}")
+    encoding = declared or "utf-8"
     try:
         text = data[len(mark) :].decode(encoding)
         if text.encode(encoding) != data[len(mark) :]:
@@ -364,12 +380,12 @@ class SourceModule:
 
         found = []
         try:
-            for token in tokenize.generate_tokens(io.StringIO(self.text, newline="").readline):
+            for token in tokenize.generate_tokens(io.StringIO(self.text, newline=None).readline):
                 if token.type == tokenize.COMMENT and (match := _SUPPRESSION.search(token.string)):
                     kind, codes, reason = match.groups()
                     names = tuple(c.strip() for c in (codes or "").split(",") if c.strip())
                     span = Span(*token.start, *token.end)
                     found.append(Suppression(token.start[0], names, reason.strip(), kind == "ignore-file", span))
-        except tokenize.TokenError:  # the tree was read, so only an odd ending is left
+        except (tokenize.TokenError, SyntaxError):  # the tree was read, so only an odd ending is left
             pass
         return tuple(found)
