@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.source import SourceModule, walk
 
@@ -44,25 +45,6 @@ def _annotation(module: SourceModule, node: ast.AST, name: str) -> bool | None:
     a = function.args
     found = next((x for x in [*a.posonlyargs, *a.args, *a.kwonlyargs] if x.arg == name), None)
     return found is not None and found.annotation is not None and qualified(module, found.annotation) in PATH_CLASSES
-
-
-def assigned(module: SourceModule, node: ast.AST, name: str) -> list[ast.expr]:
-    """The values that `name` (or `self.name`) is given: in its function, in its class, else in the file."""
-    home = module.class_of(node) if name.startswith("self.") else module.function_of(node)
-    values = _values_in(module, name, home) if home else []
-    return values or ([] if name.startswith("self.") else _values_in(module, name, None))
-
-
-def _values_in(module: SourceModule, name: str, home: ast.AST | None) -> list[ast.expr]:
-    out: list[ast.expr] = []
-    bindings: list[ast.Assign | ast.AnnAssign] = [*module.nodes(ast.Assign), *module.nodes(ast.AnnAssign)]
-    for node in bindings:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if node.value is not None and any(dotted(t) == name for t in targets):
-            around = module.class_of(node) if isinstance(home, ast.ClassDef) else module.function_of(node)
-            if around is home:
-                out.append(node.value)
-    return out
 
 
 def origin_text(module: SourceModule, path: ast.expr, *, depth: int = 3) -> str:

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.paths import PATH_CLASSES, assigned, is_path, origin_text
+from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
 from codemods.analysis.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword

@@ -1,0 +1,54 @@
+"""A called name -> the project function it means: in the function round it, in the file, in another file."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.names import dotted, is_parameter
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+Found = tuple[SourceModule, FunctionNode]
+
+
+def find_function(project: Project, module: SourceModule, func: ast.expr, at: ast.AST) -> Found | None:
+    """The function of the project that calling `func` at `at` runs, or None where it is none, or not plainly one."""
+    name = dotted(func)
+    if not name or is_parameter(module, name.partition(".")[0], at):
+        return None
+    if "." not in name and (local := _visible(module, name, at)) is not None:
+        return module, local
+    root, _, rest = name.partition(".")
+    for found in module.imports.get(root, ()):
+        target = f"{found.dotted}.{rest}" if rest else found.dotted
+        if (there := _follow(project, target, module.path, 0)) is not None:
+            return there
+    return None
+
+
+def _visible(module: SourceModule, name: str, at: ast.AST) -> FunctionNode | None:
+    """A function of that name defined in a function round `at`, or at the top level of the file, the last one winning."""
+    around = [up for up in module.ancestors(at) if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    for home in (*around, None):
+        here = [f for f in module.functions if f.name == name and module.function_of(f) is home]
+        here = [f for f in here if not isinstance(module.parent(f), ast.ClassDef)]
+        if here:
+            return here[-1]
+    return None
+
+
+def _follow(project: Project, target: str, importer: str, depth: int) -> Found | None:
+    resolved = project.resolve(target, importer)
+    if depth > 8 or resolved is None or len(resolved.rest) != 1:
+        return None
+    inner = project.module(resolved.path)
+    if inner is None:
+        return None
+    name = resolved.rest[0]
+    tops = [f for f in inner.functions if f.name == name and not inner.function_of(f) and not inner.class_of(f)]
+    if tops:
+        return inner, tops[-1]
+    for found in inner.imports.get(name, ()):
+        if (there := _follow(project, found.dotted, inner.path, depth + 1)) is not None:
+            return there
+    return None

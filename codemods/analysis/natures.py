@@ -1,0 +1,142 @@
+"""What a value is to those who change it: an object of a host-only package, newly made here, or shared with others."""
+
+from __future__ import annotations
+
+import ast
+from enum import IntEnum
+from weakref import WeakKeyDictionary
+
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.names import dotted, family, qualified
+from codemods.analysis.paths import is_path
+from codemods.data import host_only
+from codemods.source import SourceModule
+
+# What people call the model, as a name or an attribute.
+MODEL_NAMES = frozenset(
+    {"model", "pl_module", "module", "net", "network", "backbone", "encoder", "decoder", "generator", "discriminator",
+     "unet", "vae", "critic", "policy", "ema_model", "student", "teacher"}
+)  # fmt: skip
+
+
+class Nature(IntEnum):
+    """Of several values that a name may have, the highest counts."""
+
+    HOST = 0  # a figure, a data frame, an open file, a logger
+    FRESH = 1  # made in this function: changing it changes nothing for others
+    SHARED = 2  # an attribute, a parameter, a global
+
+
+_KNOWN: WeakKeyDictionary[SourceModule, dict[ast.AST, Nature]] = WeakKeyDictionary()
+
+
+def nature(module: SourceModule, node: ast.AST) -> Nature:
+    """What `node` is, as its function shows it; SHARED where nothing shows it."""
+    known = _KNOWN.setdefault(module, {})
+    if node not in known:
+        known[node] = Nature.HOST  # what depends on itself adds nothing to itself
+        known[node] = _nature(module, node)
+    return known[node]
+
+
+def _nature(module: SourceModule, node: ast.AST) -> Nature:
+    if isinstance(node, ast.Call):
+        return _of_call(module, node)
+    if isinstance(node, (ast.Attribute, ast.Subscript)):
+        return _of_part(module, node)
+    if isinstance(node, ast.Name):
+        return _of_name(module, node)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and is_path(module, node):
+        return Nature.HOST
+    if isinstance(node, ast.IfExp):
+        return max(nature(module, node.body), nature(module, node.orelse))
+    if isinstance(node, ast.BoolOp):
+        return max(nature(module, v) for v in node.values)
+    if isinstance(node, (ast.Starred, ast.NamedExpr, ast.Await)):
+        return nature(module, node.value)
+    return Nature.FRESH
+
+
+def _of_call(module: SourceModule, call: ast.Call) -> Nature:
+    name = qualified(module, call.func)
+    root = dotted(call.func).partition(".")[0]
+    if root in module.imports:
+        if family(name) in host_only.PACKAGES or name.startswith((*host_only.PREFIXES, "logging.", "csv.", "os.")):
+            return Nature.HOST
+        if name.startswith("torch."):
+            return Nature.FRESH
+    if name == "open":
+        return Nature.HOST
+    if name in host_only.BUILTINS:
+        if name in ("getattr", "iter", "reversed", "enumerate", "zip", "vars", "filter", "super") and call.args:
+            return max(nature(module, a) for a in call.args[:3])
+        return Nature.FRESH
+    if isinstance(call.func, ast.Attribute):
+        inner = nature(module, call.func.value)
+        if inner is Nature.HOST:
+            return Nature.HOST
+        if call.func.attr in ("get", "values", "items", "keys", "setdefault", "pop", "modules", "parameters", "children"):
+            return inner
+        if call.func.attr in host_only.PURE_METHODS:
+            return Nature.FRESH
+    return Nature.SHARED
+
+
+def _of_part(module: SourceModule, node: ast.Attribute | ast.Subscript) -> Nature:
+    name = dotted(node)
+    if name and name.partition(".")[0] in module.imports and name.partition(".")[0] != "self":
+        whole = qualified(module, node)
+        host = family(whole) in host_only.PACKAGES or whole.startswith(host_only.PREFIXES)
+        return Nature.HOST if host else Nature.SHARED
+    if name.startswith("self.") and name.count(".") == 1:
+        values = [v for v in values_of(module, node) if not (isinstance(v, ast.Constant) and v.value is None)]
+        if values and all(isinstance(v, ast.Call) and nature(module, v) is Nature.HOST for v in values):
+            return Nature.HOST
+        return Nature.SHARED
+    return nature(module, node.value)
+
+
+def _of_name(module: SourceModule, node: ast.Name) -> Nature:
+    if node.id in module.imports:
+        whole = qualified(module, node)
+        return Nature.HOST if family(whole) in host_only.PACKAGES else Nature.SHARED
+    values = values_of(module, node)
+    if not values:
+        return Nature.SHARED
+    return max(nature(module, v) for v in values)
+
+
+def values_of(module: SourceModule, node: ast.AST) -> list[ast.expr]:
+    """The values a name or `self.name` is given: assignments, `with … as`, what a loop goes through."""
+    name = dotted(node)
+    if not name:
+        return []
+    if name.startswith("self."):
+        return assigned(module, node, name)
+    function = module.function_of(node)
+    if function is not None and _is_argument(function, name):
+        return []  # rebound or not, it may still be what was handed in
+    return assigned(module, node, name)
+
+
+def _is_argument(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    a = function.args
+    return any(arg.arg == name for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))))
+
+
+def root_name(node: ast.expr) -> str:
+    """`self.x` for anything reached through it, the name for anything reached through a name."""
+    parts: list[str] = []
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        elif isinstance(node, ast.Subscript):
+            parts.clear()
+            node = node.value
+        elif isinstance(node, ast.Call):
+            parts.clear()
+            node = node.func
+        else:
+            return ast.unparse(node)[:40]
+    return ".".join([node.id, *reversed(parts)][: 2 if node.id == "self" else 4])
