@@ -1,0 +1,162 @@
+"""DDP201: a hook that only prints, plots or writes, on every rank."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.effects import Effects, Kind, effects_of, phrases
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS
+from codemods.analysis.observers import Observer, observers
+from codemods.analysis.rank_data import rank_local
+from codemods.analysis.rank_guards import ranks_at
+from codemods.codemod import DdpCodemod
+from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.imports import plan_rank_zero_only
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+
+class UnguardedHook(DdpCodemod):
+    """A hook that only prints, plots or writes runs on every rank.
+
+    ## What it does
+    Finds hooks of a Lightning callback or module whose whole body is output that one rank can make for all, and decorates
+    them with `@rank_zero_only`; so for methods that write a file and are called from such hooks alone. The body of a hook of
+    a transformers `TrainerCallback` goes under `if state.is_world_process_zero:`.
+
+    ## Why it matters
+    Every hook runs on every rank. With four ranks each line stands four times in the log, and four processes write the same
+    file at once: lines are lost or torn, and a rank that renames or deletes breaks the others.
+
+    ## Example
+    ```python
+    import json
+
+    from lightning.pytorch.callbacks import Callback
+
+
+    class History(Callback):
+        def on_train_end(self, trainer, pl_module):
+            with open("history.json", "w") as f:
+                json.dump({"epochs": trainer.current_epoch}, f)
+    ```
+
+    ## Use instead
+    ```python
+    import json
+
+    from lightning.pytorch.callbacks import Callback
+    from lightning.pytorch.utilities import rank_zero_only
+
+
+    class History(Callback):
+        @rank_zero_only
+        def on_train_end(self, trainer, pl_module):
+            with open("history.json", "w") as f:
+                json.dump({"epochs": trainer.current_epoch}, f)
+    ```
+
+    ## Safety
+    Safe where the body, followed through the project's functions, makes output and nothing else. Attributes that the hook
+    sets are read by methods that are decorated with it, or under a guard. Unsafe where calls nobody knows stand between the
+    output: the finding names them.
+
+    ## Refuses
+    - Hooks that every rank needs (`setup`, `training_step`, `configure_optimizers` …).
+    - A collective in the body, hidden ones included: `trainer.log_dir`, `metric.compute()`, `self.log`. The metrics of the
+      trainer may be read in `on_validation_epoch_end` and the like; elsewhere the read must stay on every rank.
+    - Random numbers, a run of the model, a raised error, a returned value.
+    - State that something else reads: attributes of the trainer, the module or `control`, attributes read elsewhere.
+    - Unknown calls that stand apart from the output.
+    - Output that names the rank, the host or the process.
+    - Files of what only this rank has seen (`outputs`, lists filled in a step), told: gather first.
+    - Hooks that are decorated, guarded, or leave by a rank test already.
+    - Files in which no import shows the flavour of Lightning to import from, told.
+
+    ## References
+    Two-process runs on Lightning 2.6.6: decorated hooks with each hidden collective, `callback_metrics` read under a guard in
+    `on_train_epoch_end` (hangs) and `on_validation_epoch_end` (finishes); transformers 5, callbacks on two ranks.
+    """
+
+    code = "DDP201"
+    TRIGGERS = ((b"def on_",), (b"print", b"open", b"log", b"write", b"save", b"dump", b"plt", b"to_csv", b"remove"))
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        for node in module.nodes(ast.ClassDef):
+            if not node.bases:
+                continue
+            made = observers(project, module, node)
+            group = _group(module, node, made)
+            for observer in made.values():
+                yield self._decorate(module, observer, group if _is_tied(observer, made) else "")
+            if class_facts(project, module, node).is_a(Role.HF_CALLBACK):
+                yield from self._transformers(module, project, node)
+
+    def _decorate(self, module: SourceModule, made: Observer, group: str) -> Finding:
+        function = made.function
+        message = _message(function, made.effects, hook=made.is_hook)
+        evidence = [Evidence("static", e.phrase, e.path, e.line) for e in made.effects.output[:3]]
+        if made.told:
+            reason = f"{made.told}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
+            return self.finding(module, function, message, evidence=evidence, reason=reason)
+        planned = plan_rank_zero_only(module)
+        if planned is None:
+            reason = "no import here shows which rank_zero_only to use, lightning.pytorch's or pytorch_lightning's"
+            return self.finding(module, function, message, evidence=evidence, reason=reason)
+        edits: list[Edit] = [AddDecorator(module.path, module.span(function), planned.name), *planned.edits]
+        return self.finding(
+            module, function, message, level=made.level, edits=edits, evidence=evidence, reason=made.assumes, group=group
+        )
+
+    def _transformers(self, module: SourceModule, project: Project, node: ast.ClassDef) -> Iterator[Finding]:
+        for function in node.body:
+            if not isinstance(function, ast.FunctionDef) or function.name not in HF_CALLBACK_HOOKS:
+                continue
+            body = plain_body(function)
+            if len(function.args.args) < 4 or not body or ranks_at(module, body[-1]).some:
+                continue
+            effects = effects_of(project, module, body)
+            if not effects.only_output or any(e.own for e in effects.output):
+                continue
+            if all(e.kind is Kind.TRACKER for e in effects.output) or not all(module.is_whole(s) for s in (body[0], body[-1])):
+                continue
+            message = _message(function, effects, hook=True)
+            if any(e.kind is Kind.FILE for e in effects.output) and (own := rank_local(project, module, function, body)):
+                reason = f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
+                yield self.finding(module, function, message, reason=reason)
+                continue
+            test = f"{function.args.args[2].arg}.is_world_process_zero"
+            guard = WrapInGuard(module.path, module.span(body[0]), test, module.span(body[-1]))
+            yield self.finding(module, function, message, level=Applicability.SAFE, edits=[guard])
+
+
+def plain_body(function: FunctionNode) -> list[ast.stmt]:
+    """The body without its docstring and without a last `return` that hands back nothing or `control`."""
+    body = list(function.body)
+    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        body = body[1:]
+    if body and isinstance(body[-1], ast.Return):
+        value = body[-1].value
+        if value is None or (isinstance(value, (ast.Name, ast.Constant))):
+            body = body[:-1]
+    return body
+
+
+def _is_tied(made: Observer, all_made: dict[str, Observer]) -> bool:
+    name = made.function.name
+    return bool(made.needs) or any(name in other.needs for other in all_made.values())
+
+
+def _group(module: SourceModule, node: ast.ClassDef, made: dict[str, Observer]) -> str:
+    return f"DDP201:{module.path}:{node.name}:{node.lineno}" if any(o.needs for o in made.values()) else ""
+
+
+def _message(function: FunctionNode, effects: Effects, *, hook: bool) -> str:
+    files = [e for e in effects.output if e.kind is Kind.FILE]
+    opened = [e for e in files if not e.text.endswith("write(…)")] or files
+    reached = "every rank runs" if hook else "every rank reaches"
+    if opened:
+        return f"{reached} {function.name}, and {phrases(opened[:1])}: the ranks overwrite or repeat each other's output"
+    return f"{reached} {function.name}, whose output then appears once for each rank"

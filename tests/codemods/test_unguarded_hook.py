@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.ranks.unguarded_hook import UnguardedHook
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+IMPORTS = """\
+import json, os
+import torch
+import matplotlib.pyplot as plt
+from lightning.pytorch.callbacks import Callback
+"""
+PLANNED = IMPORTS + "from lightning.pytorch.utilities import rank_zero_only\n"
+
+
+def callback(hook: str, *lines: str, rest: str = "", imports: str = IMPORTS, decorator: str = "") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    above = f"    {decorator}\n" if decorator else ""
+    return f"{imports}\nclass Saver(Callback):\n{above}    def {hook}(self, trainer, pl_module):\n{body}{rest}"
+
+
+def decorated(hook: str, *lines: str, rest: str = "") -> str:
+    return callback(hook, *lines, rest=rest, imports=PLANNED, decorator="@rank_zero_only")
+
+
+def test_example_of_the_page() -> None:
+    sections = UnguardedHook.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(UnguardedHook, before, after)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("print('start')",),
+        ("with open('a.txt', 'w') as f:", "    f.write(str(trainer.current_epoch))"),
+        ("plt.plot([1, 2])", "plt.savefig('loss.png')", "plt.close()"),
+        ("fig, ax = plt.subplots()", "ax.plot([1])", "fig.savefig('a.png')"),
+        ("rows = sorted(self.names)", "for row in rows:", "    print(row)"),
+        ("total = sum(p.numel() for p in pl_module.parameters())", "print(f'{total:,}')"),
+        ("super().on_train_start(trainer, pl_module)", "print('a')"),
+        ("if trainer.sanity_checking:", "    return", "print('a')"),
+    ],
+)
+def test_output_alone_is_left_to_rank_zero(lines: tuple[str, ...]) -> None:
+    check_transformed(UnguardedHook, callback("on_train_start", *lines), decorated("on_train_start", *lines))
+
+
+def test_two_spaces_an_alias_and_a_decorator_that_is_there() -> None:
+    before = """\
+        import pytorch_lightning as pl
+        from pytorch_lightning.utilities import rank_zero_only as main_only
+        import torch
+
+        class Model(pl.LightningModule):
+          # writes the shapes
+          @torch.no_grad()
+          def on_fit_end(self):  # at the end
+            for name, p in self.named_parameters():
+              print(name, tuple(p.shape))
+        """
+    after = before.replace("  @torch.no_grad()\n", "  @torch.no_grad()\n          @main_only\n")
+    check_transformed(UnguardedHook, before, after)
+
+
+def test_tabs_and_the_older_flavour() -> None:
+    before = "import pytorch_lightning as pl\n\nclass A(pl.Callback):\n\tdef on_fit_end(self, trainer, pl_module):\n\t\tprint('a')\n"
+    after = before.replace("import pytorch_lightning as pl\n", "import pytorch_lightning as pl\nfrom pytorch_lightning.utilities import rank_zero_only\n")  # fmt: skip
+    check_transformed(UnguardedHook, before, after.replace("\tdef", "\t@rank_zero_only\n\tdef"))
+
+
+def test_a_base_class_in_another_file() -> None:
+    files = {"base.py": "from lightning.pytorch import Callback\n\nclass Base(Callback):\n    pass\n"}
+    before = "import lightning as L\nfrom base import Base\n\nclass A(Base):\n    def on_fit_end(self, trainer, pl_module):\n        print('a')\n"  # fmt: skip
+    after = before.replace("import lightning as L\n", "import lightning as L\nfrom lightning.pytorch.utilities import rank_zero_only\n")  # fmt: skip
+    check_transformed(UnguardedHook, before, after.replace("    def", "    @rank_zero_only\n    def"), files=files)
+
+
+WRITER = """
+    def _write(self, text):
+        with open(self.path, "a") as f:
+            f.write(text)
+
+    def on_fit_end(self, trainer, pl_module):
+        self._write("end")
+"""
+
+
+def test_a_writing_helper_that_several_hooks_reach() -> None:
+    before = callback("on_train_start", "self._write('start')", rest=WRITER)
+    after = decorated("on_train_start", "self._write('start')", rest=WRITER.replace("    def", "    @rank_zero_only\n    def"))
+    check_transformed(UnguardedHook, before, after)
+
+
+def test_a_helper_without_self() -> None:
+    rest = "\n    @staticmethod\n    def _save(folder):\n        with open(folder, 'w') as f:\n            f.write('a')\n"
+    before = callback("on_fit_end", "self._save('a')", rest=rest)
+    after = decorated("on_fit_end", "self._save('a')", rest=rest.replace("    def", "    @rank_zero_only\n    def"))
+    check_transformed(UnguardedHook, before, after)
+
+
+def test_a_helper_that_the_constructor_calls_too_stays() -> None:
+    rest = WRITER.replace("    def on_fit_end(self, trainer, pl_module)", "    def __init__(self)")
+    before = callback("on_train_start", "self._write('start')", rest=rest)
+    check_transformed(UnguardedHook, before, decorated("on_train_start", "self._write('start')", rest=rest))
+
+
+def test_a_helper_whose_value_is_used_stays() -> None:
+    rest = "\n    def on_fit_end(self, trainer, pl_module):\n        self.done = self._write('end')\n        trainer.x = 1\n"
+    before = callback("_write", "with open(pl_module, 'a') as f:", "    f.write(trainer)", rest=rest)
+    check_nothing(UnguardedHook, before)
+
+
+@pytest.mark.parametrize("hook", ["on_validation_epoch_end", "on_test_epoch_end"])
+def test_evaluation_metrics_may_be_read_under_the_decorator(hook: str) -> None:
+    lines = ("metrics = {k: v for k, v in trainer.callback_metrics.items()}", "print(metrics)")
+    check_transformed(UnguardedHook, callback(hook, *lines), decorated(hook, *lines))
+
+
+def test_training_metrics_are_read_on_every_rank() -> None:
+    check_nothing(UnguardedHook, callback("on_train_epoch_end", "metrics = trainer.callback_metrics", "print(metrics)"))
+
+
+STATE = """
+    def on_train_end(self, trainer, pl_module):
+        print(time.time() - self.started)
+"""
+
+
+def test_state_that_only_decorated_hooks_read() -> None:
+    lines = ("self.started = time.time()", "print('start')")
+    imports = "import time\n" + IMPORTS
+    before = callback("on_train_start", *lines, rest=STATE, imports=imports)
+    after = callback(
+        "on_train_start", *lines, rest=STATE.replace("    def", "    @rank_zero_only\n    def"), imports="import time\n" + PLANNED,
+        decorator="@rank_zero_only",
+    )  # fmt: skip
+    found = check_transformed(UnguardedHook, before, after)
+    assert len({f.fix.group for f in found if f.fix}) == 1
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "    def setup(self, trainer, pl_module, stage):\n        self.x = self.started\n",
+        "    def on_train_end(self, trainer, pl_module):\n        trainer.total = self.started\n",
+        "    def state_dict(self):\n        return {'a': self.started}\n",
+        "\ndef use(saver):\n    return saver.started\n",
+    ],
+)
+def test_state_that_somebody_else_reads_keeps_the_hook(reader: str) -> None:
+    check_nothing(UnguardedHook, callback("on_train_start", "self.started = 1", "print('start')", rest="\n" + reader))
+
+
+def test_unknown_calls_beside_the_output_are_an_assumption() -> None:
+    rest = "\n    def _describe(self, trainer):\n        loader = trainer.datamodule.train_dataloader()\n        print(len(loader))\n"
+    before = callback("on_train_start", "print('start')", "self._describe(trainer)", rest=rest)
+    after = decorated("on_train_start", "print('start')", "self._describe(trainer)", rest=rest)
+    found = check_transformed(UnguardedHook, before, after, unsafe=True)
+    assert "train_dataloader" in found[0].reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "trainer.strategy.barrier()",
+        "trainer.save_checkpoint('a')",
+        "folder = trainer.log_dir",
+        "value = pl_module.acc.compute()",
+        "pl_module.log('a', 1.0)",
+        "x = torch.randn(2)",
+        "y = pl_module(batch)",
+        "raise ValueError",
+        "trainer.should_stop = True",
+        "pl_module.scale = 2",
+        "self.schedule.step(pl_module)",
+        "return -1",
+    ],
+)
+def test_whatever_the_other_ranks_need_keeps_the_hook(line: str) -> None:
+    check_nothing(UnguardedHook, callback("on_train_start", "print('start')", line))
+
+
+@pytest.mark.parametrize(
+    "hook", ["setup", "training_step", "validation_step", "configure_optimizers", "prepare_data", "on_save_checkpoint"]
+)
+def test_hooks_that_every_rank_needs_are_never_decorated(hook: str) -> None:
+    check_nothing(UnguardedHook, callback(hook, "print('start')"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(f'rank {trainer.global_rank}')",
+        "open(f'log-{trainer.local_rank}.txt', 'w').write('a')",
+        "print(os.getpid())",
+    ],
+)
+def test_output_of_the_rank_itself_stays(line: str) -> None:
+    check_nothing(UnguardedHook, callback("on_train_start", line))
+
+
+def test_hooks_that_are_guarded_stay() -> None:
+    check_nothing(UnguardedHook, callback("on_fit_end", "if trainer.is_global_zero:", "    print('a')"))
+    check_nothing(UnguardedHook, callback("on_fit_end", "if not trainer.is_global_zero:", "    return", "print('a')"))
+    check_nothing(UnguardedHook, decorated("on_fit_end", "print('a')"))
+    check_nothing(UnguardedHook, callback("on_fit_end", "trainer.logger.log_metrics({'a': 1})"))
+
+
+def test_what_steps_have_filled_in_is_told() -> None:
+    source = """\
+        import json
+        import lightning.pytorch as pl
+
+        class Model(pl.LightningModule):
+            def validation_step(self, batch, batch_idx):
+                self.rows.append(batch)
+
+            def on_validation_epoch_end(self):
+                with open("rows.json", "w") as f:
+                    json.dump(self.rows, f)
+        """
+    check_told(UnguardedHook, source, reason="gather")
+    lines = ("with open('a', 'a') as f:", "    f.write(str(pl_module.rows))")
+    reader = callback("on_validation_epoch_end", *lines)
+    check_told(UnguardedHook, reader, reason="gather", files={"model.py": textwrap.dedent(source)})
+    source = IMPORTS + (
+        "\nclass A(Callback):\n    def on_test_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):\n"
+        "        with open('a', 'a') as f:\n            f.write(str(outputs))\n"
+    )
+    check_told(UnguardedHook, source, reason="`outputs`")
+
+
+def test_no_flavour_of_lightning_is_told() -> None:
+    files = {"base.py": "from lightning.pytorch import Callback\n\nclass Base(Callback):\n    pass\n"}
+    source = "from base import Base\n\nclass A(Base):\n    def on_fit_end(self, trainer, pl_module):\n        print('a')\n"
+    check_told(UnguardedHook, source, reason="no import here shows", files=files)
+
+
+def test_a_class_of_nobody_stays() -> None:
+    check_nothing(UnguardedHook, "class A(Base):\n    def on_fit_end(self, trainer, pl_module):\n        print('a')\n")
+    assert not findings_of(UnguardedHook, "class A:\n    def on_fit_end(self):\n        print('a')\n")
+
+
+TRANSFORMERS = """\
+from transformers import TrainerCallback
+
+class Log(TrainerCallback):
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        \"\"\"One line each.\"\"\"
+"""
+
+
+def test_the_body_of_a_transformers_hook_is_guarded() -> None:
+    before = TRANSFORMERS + "        # to the console\n        print(logs)\n        print(state.epoch)\n        return control\n"
+    after = TRANSFORMERS + (
+        "        # to the console\n        if state.is_world_process_zero:\n            print(logs)\n"
+        "            print(state.epoch)\n        return control\n"
+    )
+    check_transformed(UnguardedHook, before, after)
+
+
+@pytest.mark.parametrize(
+    "line", ["control.should_save = True", "self.count += 1", "model(logs)", "self.trainer.evaluate()", "return None if logs else control"]
+)
+def test_a_transformers_hook_that_does_more_stays(line: str) -> None:
+    check_nothing(UnguardedHook, TRANSFORMERS + f"        print(logs)\n        {line}\n        print(state)\n")
+
+
+def test_a_transformers_hook_under_a_test_stays() -> None:
+    check_nothing(UnguardedHook, TRANSFORMERS + "        if state.is_world_process_zero:\n            print(logs)\n")
+    check_nothing(UnguardedHook, TRANSFORMERS + "        if not state.is_world_process_zero:\n            return\n        print(logs)\n")
