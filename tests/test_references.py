@@ -239,6 +239,11 @@ def test_an_import_in_a_branch_stays_and_is_named() -> None:
     assert not goes and "stands in a branch" in left[0]
 
 
+def test_an_import_that_is_marked_for_the_linter_stays_and_is_named() -> None:
+    goes, left = orphans("import numpy as np  # noqa: F401\n\ndef f():\n    return np.x\n")
+    assert not goes and "marked as wanted" in left[0]
+
+
 def test_a_project_module_that_does_things_at_import_stays() -> None:
     source = "from reg import helper\n\ndef f():\n    return helper()\n"
     goes, left = orphans(source, reg_dot_py="install()\ndef helper():\n    pass\n")

@@ -126,7 +126,7 @@ def _wanted(trainer: TrainerCall, function: FunctionNode | None) -> Iterator[str
         generate = keyword(arguments, "predict_with_generate")
         if last(trainer.kind) == "Seq2SeqTrainer" and generate is not None and not is_off(generate):
             yield "predict_with_generate asks for generated text, which only this function looks at"
-    if reader := next(_key_reads(trainer, returned_keys(function)), ""):
+    if reader := next(key_reads(trainer.project, trainer.module, returned_keys(function)), ""):
         yield reader
 
 
@@ -144,10 +144,18 @@ def returned_keys(function: FunctionNode | None) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _key_reads(trainer: TrainerCall, keys: tuple[str, ...]) -> Iterator[str]:
+def meant_for_a_trainer(project: Project, module: SourceModule, function: FunctionNode) -> str:
+    """The sign that the numbers of a function nobody refers to are wanted: then passing it on is what is missing."""
+    for call in module.nodes(ast.Call):
+        best = keyword(call, "metric_for_best_model")
+        if best is not None and constant(best) not in (None, "loss", "eval_loss"):
+            return f"metric_for_best_model (line {best.lineno}) names another metric than the loss"
+    return next(key_reads(project, module, returned_keys(function)), "")
+
+
+def key_reads(project: Project, module: SourceModule, keys: tuple[str, ...]) -> Iterator[str]:
     """Who reads a metric that only the function gives: by its exact key where that is known, else any that is not built in."""
-    project = trainer.project
-    near = nearby(project, trainer.module)
+    near = nearby(project, module)
     for key in keys:
         for word in (f"eval_{key}", f"test_{key}", f"eval/{key}"):
             if word.replace("/", "_") in _OWN_KEYS:
@@ -156,12 +164,12 @@ def _key_reads(trainer: TrainerCall, keys: tuple[str, ...]) -> Iterator[str]:
             for found in strings + in_text_files(project, word):
                 yield f"{found} names {word!r}, which only this function gives"
     for path in () if keys else sorted(near.intersection(project.files_containing(b"eval_"))):
-        module = project.module(path)
-        if module is None:
+        reader = project.module(path)
+        if reader is None:
             continue
-        for node in module.nodes(ast.Constant):
+        for node in reader.nodes(ast.Constant):
             if isinstance(node.value, str) and node.value.startswith("eval_") and node.value not in _OWN_KEYS:
-                if _is_read_metric(module, node):
+                if _is_read_metric(reader, node):
                     yield f"{path}:{node.lineno} reads {node.value!r}"
 
 

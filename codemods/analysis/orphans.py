@@ -141,6 +141,8 @@ def _drop_import(plan: Removal, module: SourceModule, node: ast.Import | ast.Imp
     direct = isinstance(module.parent(node), (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef))
     if not direct or not module.is_whole(node):
         return f"{where} stands in a branch"
+    if "noqa" in "".join(module.lines[node.lineno - 1 : node.end_lineno]):
+        return f"{where} is marked as wanted without a use"
     if _is_written_out(module, word, plan.nodes):
         return f"{where} may be exported, or is named in an annotation"
     if isinstance(node, ast.Import) and len([a for a in node.names if _bound(a) == word]) > 1:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.dead_metrics import Dead, why_dead
-from codemods.analysis.metric_obstacles import attribute_uses, returned_keys
+from codemods.analysis.metric_obstacles import attribute_uses, meant_for_a_trainer, returned_keys
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.orphans import Removal, removal
 from codemods.analysis.rank_guards import ranks_at
@@ -106,6 +106,7 @@ class DeadComputeMetrics(DdpCodemod):
     - a base of the Trainer subclass is not in the project, or the Trainer is not one of transformers
     - the argument is made by a call or an expression
     - a callback sets `control.should_evaluate`
+    - the numbers of an unreferenced function are wanted by `metric_for_best_model` or a reader of its keys
     - an unreferenced function is named in a comment or a file that is no Python
 
     ## References
@@ -170,7 +171,10 @@ class DeadComputeMetrics(DdpCodemod):
     def _unreferenced(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         if not _is_of_hugging_face(module) or _referrer(project, module, function):
             return
-        message = f"nobody in this repository refers to {NAME}"
+        message = f"{NAME} is given to no Trainer and called by nobody in this repository, so its numbers are never reported"
+        if sign := meant_for_a_trainer(project, module, function):
+            yield self.finding(module, function, message, reason=f"{sign}: giving it to the Trainer may be what is missing")
+            return
         plan = removal(project, [(module, function)])
         mentions = in_comments(module, NAME, skip=plan.nodes) + in_text_files(project, NAME)
         if mentions:

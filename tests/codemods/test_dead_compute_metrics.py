@@ -710,6 +710,14 @@ def test_a_function_of_another_framework() -> None:
     check_nothing(DeadComputeMetrics, "import torch\n\ndef compute_metrics(p):\n    return {}\n")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "then"),
+    [('eval_strategy="epoch", metric_for_best_model="acc"', ""), ("seed=1", 'print(trainer.evaluate()["eval_acc"])')],
+)
+def test_an_unreferenced_function_whose_numbers_are_wanted_is_told(arguments: str, then: str) -> None:
+    check_told(DeadComputeMetrics, HEAD + body(arguments, "", then), reason="may be what is missing")
+
+
 @pytest.mark.parametrize("kind", ["comment", "text"])
 def test_an_unreferenced_function_that_is_named_is_told(kind: str) -> None:
     note = "# Trainer(compute_metrics=compute_metrics)\n" if kind == "comment" else ""
