@@ -118,7 +118,7 @@ class Project:
     def _below(self, base: str, parts: tuple[str, ...], *, allow_base: bool) -> Resolved | None:
         for used in range(len(parts), -1 if allow_base else 0, -1):
             stem = join(base, *parts[:used])
-            for path in (f"{stem}.py", join(stem, "__init__.py") if stem else "__init__.py"):
+            for path in (join(stem, "__init__.py") if stem else "__init__.py", f"{stem}.py"):  # as Python, the package first
                 if path in self.files:
                     return Resolved(path, parts[used:])
         return None

@@ -208,7 +208,8 @@ def subclasses(project: Project, site: ClassSite) -> tuple[ClassSite, ...]:
                 if (module := project.module(path)) is None:
                     continue
                 for node in module.nodes(ast.ClassDef):
-                    if any(last(dotted(b)) == name for b in node.bases) and node is not site.node:
+                    named = {last(n) for b in node.bases for n in (dotted(b), qualified(module, b))}
+                    if name in named and node is not site.node:
                         facts = class_facts(project, module, node)
                         if any(s.node is site.node for s in facts.lineage):
                             found.append(ClassSite(module, node))
