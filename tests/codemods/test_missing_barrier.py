@@ -1,0 +1,244 @@
+"""DDP302: nobody waits for what rank 0 writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.sync.missing_barrier import MissingBarrier
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+RULE = MissingBarrier
+ACC = "import os, json, torch\nfrom accelerate import Accelerator\n\n"
+DIST = "import os, torch\nimport torch.distributed as dist\n\n"
+
+
+def hook(body: str, *, base: str = "Callback", head: str = "import lightning.pytorch as pl\nimport torch") -> str:
+    lines = "\n".join(f"    {line}" if line else "" for line in body.strip("\n").split("\n"))
+    return f"{head}\n\n\nclass C(pl.{base}):\n{lines}\n"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after)
+
+
+def test_a_callback_hook() -> None:
+    before = """
+def on_train_end(self, trainer, pl_module):
+    if trainer.is_global_zero:
+        # best weights
+        torch.save(pl_module.state_dict(), self.path)  # one file
+
+    # everyone
+    pl_module.load_state_dict(torch.load(self.path))
+"""
+    after = """
+def on_train_end(self, trainer, pl_module):
+    if trainer.is_global_zero:
+        # best weights
+        torch.save(pl_module.state_dict(), self.path)  # one file
+    trainer.strategy.barrier()
+
+    # everyone
+    pl_module.load_state_dict(torch.load(self.path))
+"""
+    check_transformed(RULE, hook(before), hook(after))
+
+
+def test_a_hook_of_a_module_with_two_blanks() -> None:
+    check_transformed(
+        RULE,
+        """
+        import lightning.pytorch as pl
+        import os
+
+        class M(pl.LightningModule):
+          def on_fit_start(self):
+            if self.trainer.is_global_zero:
+              os.makedirs(self.out)
+            with open(os.path.join(self.out, "a.txt"), "a") as f:
+              f.write("x")
+        """,
+        """
+        import lightning.pytorch as pl
+        import os
+
+        class M(pl.LightningModule):
+          def on_fit_start(self):
+            if self.trainer.is_global_zero:
+              os.makedirs(self.out)
+            self.trainer.strategy.barrier()
+            with open(os.path.join(self.out, "a.txt"), "a") as f:
+              f.write("x")
+        """,
+    )
+
+
+def test_a_base_in_another_file() -> None:
+    source = "import os\nfrom base import Base\nclass C(Base):\n    def on_fit_end(self, trainer, m):\n"
+    before = (
+        "        if trainer.is_global_zero:\n            self.p.write_text('x')\n"
+        "        print(self.p.read_text())\n"
+    )
+    after = before.replace("        print", "        trainer.strategy.barrier()\n        print")
+    base = "import lightning.pytorch as pl\nclass Base(pl.Callback):\n    pass\n"
+    files = {"base.py": base, "requirements.txt": "lightning==2.2\n"}
+    check_transformed(RULE, source + before, source + after, files=files)
+
+
+def test_an_unpinned_pytorch_lightning() -> None:
+    body = (
+        "def on_fit_end(self, trainer, m):\n    if trainer.is_global_zero:\n"
+        "        torch.save(m, self.p)\n{}    torch.load(self.p)"
+    )
+    head = "import pytorch_lightning as pl\nimport torch"
+    fixed = check_transformed(
+        RULE, hook(body.format(""), head=head), hook(body.format("    trainer.strategy.barrier()\n"), head=head), unsafe=True
+    )
+    assert "1.6 or newer" in fixed[0].reason
+
+
+def test_behind_fit_in_a_script() -> None:
+    head = (
+        "import lightning.pytorch as pl\nimport torch\n\ntrainer = pl.Trainer()\n"
+        "trainer.fit(m)\nif trainer.is_global_zero:\n    torch.save(m, p)\n"
+    )
+    check_transformed(RULE, f"{head}torch.load(p)\n", f"{head}trainer.strategy.barrier()\ntorch.load(p)\n")
+
+
+def test_accelerate_with_a_name_for_the_test_and_for_the_path() -> None:
+    before = f"""{ACC}def f(accelerator, args):
+    first = accelerator.is_main_process
+    out = os.path.join(args.dir, "a.json")
+    if first:
+        with open(out, "w") as file:
+            json.dump(1, file)
+    return json.load(open(os.path.join(args.dir, "a.json")))
+"""
+    check_transformed(RULE, before, before.replace("    return", "    accelerator.wait_for_everyone()\n    return"))
+
+
+def test_fabric() -> None:
+    before = (
+        "from lightning.fabric import Fabric\nimport os\ndef f(fabric, p):\n"
+        "\tif fabric.global_rank == 0:\n\t\tp.mkdir()\n\tfor x in p.iterdir():\n\t\tuse(x)\n"
+    )
+    check_transformed(RULE, before, before.replace("\tfor", "\tfabric.barrier()\n\tfor"))
+
+
+def test_raw_ddp_is_unsafe() -> None:
+    before = f"{DIST}def f(m, p):\n    if dist.get_rank() == 0:\n        torch.save(m, p)\n    torch.load(p)\n"
+    check_transformed(RULE, before, before.replace("    torch.load", "    dist.barrier()\n    torch.load"), unsafe=True)
+
+
+def test_raw_ddp_behind_is_initialized() -> None:
+    before = f"{DIST}def f(m, p, rank):\n    if rank == 0:\n        torch.save(m, p)\n    torch.load(p)\n"
+    barrier = "    if dist.is_initialized():\n        dist.barrier()\n"
+    check_transformed(RULE, before, before.replace("    torch.load", f"{barrier}    torch.load"), unsafe=True)
+
+
+def test_a_trainer_of_transformers() -> None:
+    before = (
+        "from transformers import AutoModel, Trainer\ndef f(model, args):\n    trainer = Trainer(model)\n"
+        "    if trainer.is_world_process_zero():\n        model.save_pretrained(args.out)\n"
+        "    AutoModel.from_pretrained(args.out)\n"
+    )
+    after = before.replace("    AutoModel", "    trainer.accelerator.wait_for_everyone()\n    AutoModel")
+    check_transformed(RULE, before, after, unsafe=True)
+
+
+# Told
+
+
+def test_a_branch_that_may_differ() -> None:
+    body = (
+        "def f(accelerator, p, acc, best):\n    if acc > best:\n"
+        "        if accelerator.is_main_process:\n            torch.save(acc, p)\n"
+    )
+    check_told(RULE, f"{ACC}{body}        torch.load(p)\n", reason="could hang")
+
+
+def test_an_exit_above_that_may_differ() -> None:
+    body = (
+        "def f(accelerator, p, acc):\n    if acc:\n        return\n"
+        "    if accelerator.is_main_process:\n        torch.save(acc, p)\n"
+    )
+    check_told(RULE, f"{ACC}{body}    torch.load(p)\n", reason="could hang")
+
+
+def test_before_fit() -> None:
+    source = (
+        "import lightning.pytorch as pl\nimport torch\ntrainer = pl.Trainer()\n"
+        "if trainer.is_global_zero:\n    torch.save(m, p)\n"
+    )
+    check_told(RULE, f"{source}torch.load(p)\ntrainer.fit(m)\n", reason="before fit()")
+
+
+def test_no_spelling_at_hand() -> None:
+    source = (
+        "import torch\ndef f(m, p, is_main_process):\n    if is_main_process:\n"
+        "        torch.save(m, p)\n    torch.load(p)\n"
+    )
+    check_told(RULE, source, reason="no spelling")
+
+
+def test_an_old_lightning() -> None:
+    body = (
+        "def on_fit_end(self, trainer, m):\n    if trainer.is_global_zero:\n"
+        "        torch.save(m, self.p)\n    torch.load(self.p)"
+    )
+    head = "import pytorch_lightning as pl\nimport torch"
+    pins = {"requirements.txt": "pytorch-lightning==1.5.10\n"}
+    check_told(RULE, hook(body, head=head), reason="before Lightning 1.6", files=pins)
+
+
+def test_an_elif_ends_with_its_branch() -> None:
+    body = (
+        "def f(accelerator, p, args):\n    if args.x:\n        pass\n"
+        "    elif accelerator.is_main_process:\n        torch.save(1, p)\n"
+    )
+    check_nothing(RULE, f"{ACC}{body}    torch.load(p)\n")
+
+
+# Nothing to say
+
+
+def test_prepare_data_runs_on_one_process() -> None:
+    body = (
+        "def prepare_data(self):\n    if self.trainer.is_global_zero:\n"
+        "        torch.save(1, self.p)\n    torch.load(self.p)"
+    )
+    check_nothing(RULE, hook(body, base="LightningDataModule"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if accelerator.is_main_process:\n    torch.save(m, p)\naccelerator.wait_for_everyone()\ntorch.load(p)\n",
+        "if accelerator.is_main_process:\n    torch.save(m, p)\nx = accelerator.gather(x)\ntorch.load(p)\n",
+        "if accelerator.is_main_process:\n    torch.save(m, p)\nwait(accelerator)\ntorch.load(p)\n",
+        "if accelerator.is_main_process:\n    torch.save(m, p)\ntorch.load(q)\n",
+        "if accelerator.is_main_process:\n    torch.save(m, p)\np = other\ntorch.load(p)\n",
+        "if accelerator.is_main_process:\n    torch.save(m, p)\nif accelerator.is_main_process:\n    torch.load(p)\n",
+        "if accelerator.is_main_process:\n    torch.save(m, p)\n    torch.load(p)\n",
+        "torch.load(p)\nif accelerator.is_main_process:\n    torch.save(m, p)\n",
+        "if accelerator.is_main_process:\n    torch.save(m, f'{p}_{rank}')\ntorch.load(f'{p}_{rank}')\n",
+        "if accelerator.is_main_process:\n    os.makedirs(p)\ntorch.load(os.path.join(p, 'last.pt'))\n",
+        "if accelerator.is_main_process:\n    os.makedirs(p)\nos.makedirs(p, exist_ok=True)\n",
+        "if m:\n    torch.save(m, p)\ntorch.load(p)\n",
+        "with accelerator.main_process_first():\n    if accelerator.is_main_process:\n"
+        "        torch.save(m, p)\n    torch.load(p)\n",
+        "if not accelerator.is_main_process:\n    torch.save(m, p)\ntorch.load(p)\n",
+        "if accelerator.is_main_process:\n    with open(p) as f:\n        f.read()\ntorch.load(p)\n",
+    ],
+)
+def test_right_as_it_is(body: str) -> None:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    wait = "def wait(accelerator):\n    accelerator.wait_for_everyone()\n"
+    check_nothing(RULE, f"{ACC}{wait}def f(accelerator, m, p, q, x, rank):\n{lines}")
+
+
+def test_a_function_that_is_called_under_a_guard_itself() -> None:
+    body = "def f(accelerator, p):\n    if accelerator.is_main_process:\n        torch.save(1, p)\n    torch.load(p)\n"
+    check_nothing(RULE, f"{ACC}{body}def main(accelerator, p):\n    if accelerator.is_main_process:\n        f(accelerator, p)\n")
