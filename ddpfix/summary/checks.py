@@ -23,7 +23,7 @@ KINDS: Mapping[str, str] = {
 PATTERNS = (
     (STATIC_GRAPH, r"static[_ ]graph"),
     (OPTIONAL, r"\boptional\b|is not None|may be None|= None\b"),
-    (BRANCHES, r"\bbranch|\bif\b|\belse\b|\bskip|\bdrops?\b|dropp|random|\bloops?\b|condition|return early|early return|decides"),
+    (BRANCHES, r"\bbranch|\bthe test\b|\bif\b|\belse\b|\bskip|\bdrops?\b|dropp|random|\bloops?\b|condition|early|decides"),
     (PARAMETERS, r"parameter|\bloss\b|gradient|\boutputs?\b|\bmodules?\b|forward|every layer|submodule"),
 )
 OTHER = "What else was read?"

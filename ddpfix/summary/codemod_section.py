@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from codemods.findings import Applicability, Evidence, Finding
 from ddpfix.results import Fixed
 from ddpfix.summary import checks
 from ddpfix.summary.excerpts import Hunk
-from ddpfix.summary.markdown import code, fence, numbers, plural, prose, sentence, written
+from ddpfix.summary.markdown import code, described, fence, numbers, plural, prose, sentence, written
 from ddpfix.summary.places import by_code, by_file, by_reason, codemod_of, skeleton, where
 
 
@@ -48,7 +47,7 @@ def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed:
 
 
 def _titled(title: str, text: str, words: int) -> list[str]:
-    lines = written(re.sub(r"^Finds\b", "The codemod finds", text))
+    lines = written(described(text) if title == "Change" else text)
     if len(text) > words:
         lines = [lines[0] if len(lines[0]) <= words else lines[0][:words].rpartition(" ")[0] + " …"]
         if lines[0].count("`") % 2:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding
 from ddpfix.summary.facts import facts
-from ddpfix.summary.markdown import numbers, plural
+from ddpfix.summary.markdown import described, numbers, plural
 from ddpfix.summary.places import by_file
 
 SUBJECT = 72
@@ -38,7 +38,7 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
     """The message of the commit that holds the work of one codemod."""
     sections = codemod.sections()
     parts = [subject(codemod.code, codemod.rule_name()), *_paragraphs(codemod.summary())]
-    parts += _paragraphs(re.sub(r"^Finds\b", "The codemod finds", sections.get("What it does", "")))
+    parts += _paragraphs(described(sections.get("What it does", "")))
     parts += _paragraphs(sections.get("Why it matters", ""))
     if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:
         reasons = list(dict.fromkeys(" ".join(f.reason.split()) for f in unsafe if f.reason))

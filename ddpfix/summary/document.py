@@ -107,11 +107,11 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     unsafe = len(unsafe_fixed(fixed))
     if unsafe:
         out.append(
-            f"{len(fixed.fixed) - unsafe} of level safe, {unsafe} of level unsafe: what the unsafe ones "
+            f"{len(fixed.fixed) - unsafe} of level safe, {unsafe} of level unsafe; what the unsafe ones "
             "[assume](#what-the-unsafe-fixes-assume) was not checked."
         )
     else:
-        out.append("All of them are of level safe; the section of each codemod says why it may be changed.")
+        out.append("Level safe; the section of each codemod says why it may be changed.")
     if context.branch:
         onto = f" on top of {code(context.base[:12])}" if context.base else ""
         out.append(f"They are committed on {code(context.branch)}{onto}, one commit for each codemod.")

@@ -18,6 +18,7 @@ from codemods.findings import (
     claims,
 )
 from codemods.source import Unreadable, decode
+from ddpfix.summary.markdown import plural
 
 CONTEXT = 2
 LONGEST_LINE = 200
@@ -99,7 +100,7 @@ def _short(rows: list[str]) -> tuple[str, ...]:
     if len(printable) <= MOST_LINES:
         return tuple(printable)
     half = MOST_LINES // 2
-    return (*printable[:half], f" … {len(printable) - 2 * half} more lines …", *printable[-half:])
+    return (*printable[:half], f" … {plural(len(printable) - 2 * half, 'more line')} …", *printable[-half:])
 
 
 def _region(edit: Edit) -> tuple[int, int]:

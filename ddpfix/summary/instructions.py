@@ -24,7 +24,7 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
         rows = _usual_commands(fixed)
     out += [*fence(rows, "sh"), ""]
     heads = ("Codemod", "What the test must show", "Printed if it is wrong here")
-    out += [*table(heads, [(key, facts(key).look, _errors(key)) for key in codes]), ""]
+    out += [*table(heads, [(key, facts(key).look, _errors(key, fixed)) for key in codes]), ""]
     errors = {error for key in codes for error in facts(key).errors}
     if errors & {*WAITING}:
         out += ["A rank that waits is ended by the time-out of its process group: 10 to 30 minutes, unless it is set.", ""]
@@ -42,10 +42,12 @@ def _devices(launch: Launch) -> str:
     return "" if re.search(r"--(?:nproc|num.processes|(?:trainer\.)?devices)", launch.two) else " (set two devices)"
 
 
-def _errors(key: str) -> str:
+def _errors(key: str, fixed: Fixed) -> str:
     if key not in FACTS:
         return "not known for this codemod"
-    return "<br>".join(code(e) for e in facts(key).errors) or "nothing: the difference is in what is logged"
+    lightning = any(b"lightning" in data.lower() for data in fixed.before.values())
+    shown = [error for error in facts(key).errors if lightning or "Lightning" not in error]
+    return "<br>".join(code(error) for error in shown) or "nothing: the difference is in what is logged"
 
 
 def _usual_commands(fixed: Fixed) -> list[str]:

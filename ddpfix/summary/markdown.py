@@ -6,7 +6,9 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-# Words that are code: names with an underscore, decorators (a bare @name would call a person), name=value, f(), links to issues.
+# Words that are code: decorators (a bare @name would call a person), links to issues, short quoted texts, name=value, files,
+# dotted names, names with an underscore, calls.
+_ARGUMENTS = r"\((?!e?s\))(?:[^()`]|\([^()`]*\)){0,80}\)"
 _CODE = re.compile(
     r"(?<![\w`/.])(?:"
     r"@[A-Za-z_][\w.]*"
@@ -14,11 +16,11 @@ _CODE = re.compile(
     r"|(?<!\w)(['\"])[^'\"`\s]{1,60}\1"
     r"|[A-Za-z][\w.]*=[\w.\"']*[\w\"']"
     r"|[\w./-]+\.(?:py|ya?ml|sh|toml|cfg|txt|json|md|log)(?::\d+)?"
-    r"|(?:self|cls|torch|dist|trainer|pl|np|os)\.\w+(?:\.\w+)*(?:\([^()]{0,60}\))?"
-    r"|[\w./-]*[\w.]_[\w./-]*\w(?:\([^()]{0,60}\)|(?:\[[^\[\]\s]*\])+|:\d+)?"
-    r"|_+[\w.]*\w(?:\([^()]{0,60}\))?"
-    r"|[A-Za-z_][\w.]*\((?!e?s\))[^()\s]{0,60}\)"
-    r")(?![\w`])"
+    r"|(?:(?:self|cls|torch|dist|trainer|pl|np|os)\.\w|[A-Z]\w+\.[a-z_]|\w+\.(?:\w+\.)*[A-Z])\w*(?:\.\w+)*(?:ARGS)?"
+    r"|[\w./-]*[\w.]_[\w./-]*\w(?:ARGS|(?:\[[^\[\]\s]*\])+|:\d+)?"
+    r"|_+[\w.]*\w(?:ARGS)?"
+    r"|[A-Za-z_][\w.]*ARGS"
+    r")(?![\w`])".replace("ARGS", _ARGUMENTS)
 )
 _SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
 _SPECIAL = re.compile(r"([\\*<>\[\]_`~])")
@@ -119,6 +121,11 @@ def sentence(text: str) -> str:
     """`prose` with a full stop."""
     done = prose(text)
     return done if done.endswith((".", "!", "?")) else done + "."
+
+
+def described(text: str) -> str:
+    """What a codemod does, with its subject: `Finds x` -> `The codemod finds x`."""
+    return re.sub(r"^([A-Z])([a-z]+s)\b", lambda m: f"The codemod {m[1].lower()}{m[2]}", text)
 
 
 def plural(count: int, noun: str, several: str = "") -> str:

@@ -67,7 +67,7 @@ def in_memory(
     """What fixing a few files comes to; texts are dedented."""
     data = {p: textwrap.dedent(t).lstrip("\n").encode() if isinstance(t, str) else t for p, t in files.items()}
     project = Project.of(data)
-    chosen = tuple(codemods if codemods is not None else catalog.all_codemods())
+    chosen = tuple(codemods if codemods is not None else (catalog.lookup(code) for code in ("DDP101", "DDP103", "DDP204")))
     paths = [p for p in data if p.endswith(".py") and project.module(p)]
     result = fix_project(project, lambda _p, ps: dict.fromkeys(ps, chosen), paths, with_unsafe if unsafe else safe)
     report = Report(Path(root), (*result.fixed, *result.left), len(paths), len(paths), tuple(failed))

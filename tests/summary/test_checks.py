@@ -102,6 +102,7 @@ def test_static_graph_is_looked_up_in_the_changed_files() -> None:
     [
         ("static_graph=True stands beside it", "static_graph"),
         ("the head is optional: mask_head may be None", "optional"),
+        ("the test `x.shape[0] > 1` leaves no module out", "branches"),
         ("Encoder.forward skips the layer at random", "branches"),
         ("all 12 submodules are called in forward", "parameter"),
         ("the file imports lightning", "else"),
