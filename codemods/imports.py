@@ -32,11 +32,11 @@ def in_scope(module: SourceModule, is_wanted: Callable[[str], bool]) -> str | No
 
 
 def runs_at_import(module: SourceModule, node: ast.AST) -> bool:
-    """True where the statement runs when the module is imported: not in a function, not under `if TYPE_CHECKING`."""
+    """True where the statement runs when the module is imported: not in a function, not for type checkers or scripts only."""
     for up in module.ancestors(node):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return False
-        if isinstance(up, ast.If) and "TYPE_CHECKING" in ast.dump(up.test):
+        if isinstance(up, ast.If) and any(word in module.text_of(up.test) for word in ("TYPE_CHECKING", "__name__")):
             return False
     return True
 
@@ -85,15 +85,25 @@ def _sorted_place(group: list[Import], source: str) -> ast.stmt:
     return (fromwise or group[:1])[-1].node
 
 
-def plan_plain(module: SourceModule, source: str) -> Planned:
-    """`import a.b` for a module that may be imported under an alias; a new one stands behind the last top import."""
+def plan_plain(module: SourceModule, source: str) -> Planned | None:
+    """`import a.b` for a module that may be imported under an alias; a new one stands behind the last top import.
+
+    None where the file gives its root another meaning.
+    """
     if name := in_scope(module, lambda dotted: dotted == source):
         return Planned(name)
-    anchor = last_top_import(module)
+    root = source.partition(".")[0]
+    if any(i.dotted != root for i in module.imports.get(root, ())) or _is_assigned(module, root):
+        return None
+    if any(a.name == source and not a.asname and runs_at_import(module, n) for n in module.nodes(ast.Import) for a in n.names):
+        return Planned(source)
+    code = f"import {source}"
+    anchor = last_top_import(module) or next((s for s in module.tree.body if not _is_docstring(s)), None)
     if anchor is None:
-        first = module.tree.body[0]
-        return Planned(source, (NeedImport(module.path, module.span(first), f"import {source}", before=True),))
-    return Planned(source, (NeedImport(module.path, module.span(anchor), f"import {source}"),))
+        docstring = module.tree.body[-1:]
+        return Planned(source, tuple(NeedImport(module.path, module.span(s), code) for s in docstring)) if docstring else None
+    before = not isinstance(anchor, (ast.Import, ast.ImportFrom))
+    return Planned(source, (NeedImport(module.path, module.span(anchor), code, before=before),))
 
 
 def last_top_import(module: SourceModule) -> ast.stmt | None:
@@ -113,6 +123,10 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 def _is_bound(module: SourceModule, name: str) -> bool:
     """True where the file defines or assigns `name` itself, or imports it as something else."""
-    if name in module.imports or any(f.name == name for f in module.functions):
+    return name in module.imports or _is_assigned(module, name)
+
+
+def _is_assigned(module: SourceModule, name: str) -> bool:
+    if any(f.name == name for f in module.functions) or any(c.name == name for c in module.nodes(ast.ClassDef)):
         return True
     return any(n.id == name and isinstance(n.ctx, ast.Store) for n in module.nodes(ast.Name))

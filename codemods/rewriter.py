@@ -171,6 +171,10 @@ def _statements_of(tree: cst.Module, header: str) -> Sequence[cst.BaseStatement 
     return head.body.body
 
 
+def _goes_before(edit: Edit) -> bool:
+    return isinstance(edit, InsertBefore) or (isinstance(edit, NeedImport) and edit.before)
+
+
 class _Writer(cst.CSTTransformer):
     """Makes the edits of one run, children first; each edit is looked up by the span of the node it is anchored at."""
 
@@ -310,9 +314,10 @@ class _Writer(cst.CSTTransformer):
             first, last = i == 0, i == len(item.anchors) - 1
             if first and last:
                 return False
-            if not last and (self._span(anchor) in self._guard_ends or self._edits(anchor, InsertAfter)):
+            inserts = self._edits(anchor, InsertAfter, InsertBefore, NeedImport)
+            if not last and (self._span(anchor) in self._guard_ends or any(not _goes_before(e) for e in inserts)):
                 return True
-            if not first and self._edits(anchor, WrapInGuard, InsertBefore):
+            if not first and (self._edits(anchor, WrapInGuard) or any(_goes_before(e) for e in inserts)):
                 return True
         return False
 
@@ -357,7 +362,7 @@ class _Writer(cst.CSTTransformer):
                 new = [blocks.with_comment(new[0], edit.lines), *new[1:]]
         for anchor in item.anchors:
             for insert in self._edits(anchor, InsertBefore, NeedImport):
-                if isinstance(insert, InsertBefore) or (isinstance(insert, NeedImport) and insert.before):
+                if isinstance(insert, (InsertBefore, NeedImport)) and _goes_before(insert):
                     above += blocks.statements(insert.code, self._unit)
                     self._done(insert)
         if above and new:
@@ -381,7 +386,7 @@ class _Writer(cst.CSTTransformer):
         below: list[cst.BaseStatement] = []
         for anchor in item.anchors:
             for edit in self._edits(anchor, InsertAfter, NeedImport):
-                if isinstance(edit, InsertAfter) or (isinstance(edit, NeedImport) and not edit.before):
+                if isinstance(edit, (InsertAfter, NeedImport)) and not _goes_before(edit):
                     below += blocks.statements(edit.code, self._unit)
                     self._done(edit)
         return below

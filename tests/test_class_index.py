@@ -48,7 +48,7 @@ def is_lightning(files: dict[str, str], path: str = "model.py") -> bool:
         "from lightning.pytorch import LightningModule as LM\nclass Model(LM): pass\n",
         "from pytorch_lightning.core.lightning import LightningModule\nclass Model(LightningModule): pass\n",
         "import pytorch_lightning\nclass Model(pytorch_lightning.LightningModule): pass\n",
-        "try:\n  import lightning as L\nexcept ImportError:\n  import pytorch_lightning as L\nclass Model(L.LightningModule): pass\n",
+        "try:\n import lightning as L\nexcept E:\n import pytorch_lightning as L\nclass Model(L.LightningModule): pass\n",
         "if x:\n  import lightning as L\nelse:\n  import pytorch_lightning as L\nclass Model(L.LightningModule): pass\n",
         "from abc import ABC\nfrom lightning import LightningModule\nclass Model(LightningModule, ABC): pass\n",
         "from typing import Generic\nfrom lightning import LightningModule\nclass Model(LightningModule, Generic[T]): pass\n",
@@ -88,7 +88,7 @@ def test_every_spelling_of_the_base(imports: str) -> None:
             "lib/inner.py": BASE.replace("Base", "Thing"),
         },
         {
-            "pkg/model.py": "try:\n  from fast import Base\nexcept ImportError:\n  from .base import Base\nclass Model(Base): pass\n",
+            "pkg/model.py": "try:\n  from fast import Base\nexcept E:\n  from .base import Base\nclass Model(Base): pass\n",
             "pkg/base.py": BASE,
         },
         {

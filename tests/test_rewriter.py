@@ -588,7 +588,7 @@ def test_no_final_newline_is_kept_by_every_word() -> None:
 
 
 def test_new_code_that_the_encoding_cannot_hold_is_refused() -> None:
-    with pytest.raises(RewriteError, match="latin-1, which cannot hold"):
+    with pytest.raises(RewriteError, match="iso-8859-1, which cannot hold"):
         bytes_with_keyword(b"# coding: latin-1\nf(1)\n", "f(1)", "'\u2713'")
 
 

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.imports import in_scope, last_top_import, plan_plain, plan_rank_zero_only
+from codemods.source import SourceModule
+from tests.places import module_of, written
+
+
+def planned(source: str) -> tuple[str, str]:
+    """(the name to write, the text with the import)."""
+    module = module_of(source)
+    plan = plan_rank_zero_only(module)
+    assert plan is not None
+    return plan.name, written(module, *plan.edits)
+
+
+def check(source: str, wanted: str, name: str = "rank_zero_only") -> None:
+    assert planned(source) == (name, textwrap.dedent(wanted))
+
+
+# rank_zero_only
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("from lightning.pytorch.utilities import rank_zero_only\n", "rank_zero_only"),
+        ("from pytorch_lightning.utilities import rank_zero_only as only\n", "only"),
+        ("from pytorch_lightning.utilities.rank_zero import rank_zero_only\n", "rank_zero_only"),
+        ("from lightning_utilities.core.rank_zero import rank_zero_only\n", "rank_zero_only"),
+        ("try:\n    from a.b import rank_zero_only\nexcept ImportError:\n    from c import rank_zero_only\n", "rank_zero_only"),
+    ],
+)
+def test_an_import_that_is_there_is_used(source: str, name: str) -> None:
+    assert planned(source) == (name, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("import lightning\nx = 1\n", "import lightning\nfrom lightning.pytorch.utilities import rank_zero_only\nx = 1\n"),
+        (
+            "import a\nimport pytorch_lightning as pl\n\nimport mine\n",
+            "import a\nimport pytorch_lightning as pl\nfrom pytorch_lightning.utilities import rank_zero_only\n\nimport mine\n",
+        ),
+        (
+            "from pytorch_lightning import Trainer\nfrom pytorch_lightning.callbacks import Callback\nfrom zoo import a\n",
+            "from pytorch_lightning import Trainer\nfrom pytorch_lightning.callbacks import Callback\n"
+            "from pytorch_lightning.utilities import rank_zero_only\nfrom zoo import a\n",
+        ),
+        (
+            "if x:\n  import lightning.pytorch as pl\n  y = 1\n",
+            "if x:\n  import lightning.pytorch as pl\n  from lightning.pytorch.utilities import rank_zero_only\n  y = 1\n",
+        ),
+    ],
+)
+def test_a_new_import_stands_beside_the_one_that_brought_the_flavour(source: str, wanted: str) -> None:
+    check(source, wanted)
+
+
+def test_each_branch_of_a_try_gets_its_own() -> None:
+    check(
+        """\
+        try:
+            import lightning.pytorch as pl
+        except ImportError:
+            import pytorch_lightning as pl
+        """,
+        """\
+        try:
+            import lightning.pytorch as pl
+            from lightning.pytorch.utilities import rank_zero_only
+        except ImportError:
+            import pytorch_lightning as pl
+            from pytorch_lightning.utilities import rank_zero_only
+        """,
+    )
+
+
+def test_never_above_a_statement_with_a_side_effect() -> None:
+    source = 'import os\nos.environ["X"] = "1"\nimport pytorch_lightning as pl\n'
+    check(source, source + "from pytorch_lightning.utilities import rank_zero_only\n")
+
+
+def test_an_import_for_type_checkers_or_in_a_function_does_not_count() -> None:
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pytorch_lightning as pl\n"
+    assert plan_rank_zero_only(module_of(source)) is None
+    assert plan_rank_zero_only(module_of("def f():\n    import pytorch_lightning as pl\n")) is None
+    both = "import pytorch_lightning as pl\nif TYPE_CHECKING:\n    from pytorch_lightning.utilities import rank_zero_only\n"
+    assert plan_rank_zero_only(module_of(both)) is None
+
+
+def test_no_flavour_no_plan() -> None:
+    assert plan_rank_zero_only(module_of("import torch\n")) is None
+
+
+@pytest.mark.parametrize(
+    "own", ["def rank_zero_only(f): return f\n", "rank_zero_only = f\n", "from mine.x import other as rank_zero_only\n"]
+)
+def test_a_name_that_means_something_else_is_not_taken(own: str) -> None:
+    assert plan_rank_zero_only(module_of("import pytorch_lightning as pl\n" + own)) is None
+
+
+def test_a_name_is_in_scope_only_if_every_import_of_it_is_wanted() -> None:
+    module = module_of("try:\n    from a import x\nexcept ImportError:\n    from b import x\nimport c.d as e\n")
+    assert in_scope(module, lambda dotted: dotted == "a.x") is None
+    assert in_scope(module, lambda dotted: dotted in ("a.x", "b.x")) == "x"
+    assert in_scope(module, lambda dotted: dotted == "c.d") == "e"
+
+
+# import a.b
+
+
+def plain(source: str, wanted: str = "torch.distributed") -> tuple[str, str]:
+    module = SourceModule("module.py", source.encode())
+    plan = plan_plain(module, wanted)
+    assert plan is not None
+    return plan.name, written(module, *plan.edits)
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "text"),
+    [
+        ("import torch.distributed as dist\n", "dist", "import torch.distributed as dist\n"),
+        ("from torch import distributed\n", "distributed", "from torch import distributed\n"),
+        ("import torch.distributed\n", "torch.distributed", "import torch.distributed\n"),
+        ("import torch\nx = 1\n", "torch.distributed", "import torch\nimport torch.distributed\nx = 1\n"),
+        ('"""Doc."""\n\nimport a\nfrom b import c\n\nx = 1\n', "torch.distributed",
+         '"""Doc."""\n\nimport a\nfrom b import c\nimport torch.distributed\n\nx = 1\n'),
+        ("# head\nx = 1\n", "torch.distributed", "# head\nimport torch.distributed\nx = 1\n"),
+        ('"""Doc."""\nx = 1\n', "torch.distributed", '"""Doc."""\nimport torch.distributed\nx = 1\n'),
+        ('"""Doc."""\n', "torch.distributed", '"""Doc."""\nimport torch.distributed\n'),
+        ("from __future__ import annotations\nx = 1\n", "torch.distributed",
+         "from __future__ import annotations\nimport torch.distributed\nx = 1\n"),
+        ("import a\nx = 1\nimport b\n", "torch.distributed", "import a\nimport torch.distributed\nx = 1\nimport b\n"),
+        ("import a; go()\n", "torch.distributed", "import a\nimport torch.distributed\ngo()\n"),
+    ],
+)  # fmt: skip
+def test_a_plain_import(source: str, name: str, text: str) -> None:
+    assert plain(source) == (name, text)
+
+
+@pytest.mark.parametrize("own", ["def f(x):\n    torch = x\n", "from mine import torch\n", "class torch: pass\n"])
+def test_a_root_that_means_something_else_is_not_bound_again(own: str) -> None:
+    """`import torch.distributed` binds `torch`."""
+    assert plan_plain(module_of(own), "torch.distributed") is None
+
+
+def test_an_import_of_a_script_does_not_count() -> None:
+    source = "import os\nif __name__ == '__main__':\n    import torch.distributed as dist\n"
+    assert plain(source)[0] == "torch.distributed"
+
+
+def test_an_empty_file_has_no_place() -> None:
+    module = SourceModule("module.py", b"# nothing\n")
+    assert last_top_import(module) is None
+    assert plan_plain(module, "torch") is None
