@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, subclasses
+from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, subclasses
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.project import Project
-from codemods.source import FunctionNode
+from codemods.source import FunctionNode, SourceModule, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,31 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """A call of a method on another object: `model.validation_step(batch)`."""
+
+    module: SourceModule
+    call: ast.Call
+
+
+@dataclass(frozen=True, slots=True)
 class Entries:
-    """How a method is reached. hooks: names of the framework's hooks. steps: the calls on the way. unknown: why it may be
-    reached in other ways too, "" where it is not."""
+    """How a method is reached. hooks: names of the framework's hooks. steps: the calls on the way. outside: calls that other
+    code makes. unknown: why it may be reached in other ways too, "" where it is not."""
 
     hooks: frozenset[str]
     steps: tuple[Caller, ...]
+    outside: tuple[Outside, ...] = ()
     unknown: str = ""
+
+
+@dataclass(slots=True)
+class _SelfCalls:
+    """What one class calls on itself. inner: names called from a function inside a method. passed: names handed on."""
+
+    calls: dict[str, list[Caller]] = field(default_factory=dict)
+    inner: dict[str, str] = field(default_factory=dict)
+    passed: dict[str, str] = field(default_factory=dict)
 
 
 def family_of(project: Project, facts: ClassFacts) -> tuple[ClassSite, ...]:
@@ -48,6 +67,7 @@ def _entries(project: Project, facts: ClassFacts, function: FunctionNode) -> Ent
     kin = family_of(project, facts)
     hooks: set[str] = set()
     steps: list[Caller] = []
+    outside: list[Outside] = []
     unknown = ""
     seen: set[str] = set()
     queue = [function.name]
@@ -56,44 +76,84 @@ def _entries(project: Project, facts: ClassFacts, function: FunctionNode) -> Ent
         if name in seen:
             continue
         seen.add(name)
+        callers, other = _callers(project, kin, name)
+        outside += _outside(project, name)
         if name in LIGHTNING_HOOKS:
             hooks.add(name)
-            continue
-        callers, other = _callers(kin, name)
-        unknown = unknown or other
-        if not callers and name == function.name:
-            unknown = unknown or f"nobody in the project is seen to call {name}"
+            callers = [c for c in callers if name == function.name or c.function.name != name]
+        else:
+            unknown = unknown or other
+            if not callers and name == function.name:
+                unknown = unknown or f"nobody in the project is seen to call {name}"
         for caller in callers:
             steps.append(caller)
             queue.append(caller.function.name)
-    return Entries(frozenset(hooks), tuple(steps), unknown)
+    return Entries(frozenset(hooks), tuple(steps), tuple(outside), unknown)
 
 
-def _callers(kin: tuple[ClassSite, ...], name: str) -> tuple[list[Caller], str]:
+def _callers(project: Project, kin: tuple[ClassSite, ...], name: str) -> tuple[list[Caller], str]:
     """(calls of `self.name(...)` in these classes, why there may be others)."""
     found: list[Caller] = []
     for site in kin:
-        module = site.module
-        called = {id(call.func) for call in module.calls_named(name)}
-        for call in module.calls_named(name):
-            if not isinstance(call.func, ast.Attribute):
-                continue
-            place = module.method_of(call)
-            if place is None or place[0] is not site.node:
-                continue
-            receiver = call.func.value
-            own = dotted(receiver) == "self" or (isinstance(receiver, ast.Call) and dotted(receiver.func) == "super")
-            if own and module.function_of(call) is place[1]:
-                found.append(Caller(site, place[1], call))
-            elif own:
-                return found, f"{name} is called from a function inside {place[1].name}"
-        for attribute in module.nodes(ast.Attribute):
-            if attribute.attr == name and id(attribute) not in called and dotted(attribute) == f"self.{name}":
-                place = module.method_of(attribute)
-                if place and place[0] is site.node:
-                    return found, f"{name} is passed on as a value in {site.name}.{place[1].name}"
+        own = _self_calls(project, site)
+        found += own.calls.get(name, [])
+        if name in own.inner:
+            return found, f"{name} is called from a function inside {own.inner[name]}"
+        if name in own.passed:
+            return found, f"{name} is passed on as a value in {site.name}.{own.passed[name]}"
     return found, ""
 
 
-def facts_of(project: Project, site: ClassSite) -> ClassFacts:
-    return class_facts(project, site.module, site.node)
+def _self_calls(project: Project, site: ClassSite) -> _SelfCalls:
+    return project.memo(("self calls", site.module.path, site.node.lineno), lambda: _read(site))
+
+
+def _read(site: ClassSite) -> _SelfCalls:
+    out = _SelfCalls()
+    for method in site.node.body:
+        if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        heads: set[int] = set()
+        for node in walk(method):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                heads.add(id(node.func))
+                receiver = node.func.value
+                upward = isinstance(receiver, ast.Call) and dotted(receiver.func) == "super"
+                if upward or (isinstance(receiver, ast.Name) and receiver.id == "self"):
+                    if site.module.function_of(node) is method:
+                        out.calls.setdefault(node.func.attr, []).append(Caller(site, method, node))
+                    else:
+                        out.inner[node.func.attr] = method.name
+            elif isinstance(node, ast.Attribute) and id(node) not in heads and isinstance(node.ctx, ast.Load):
+                if isinstance(node.value, ast.Name) and node.value.id == "self":
+                    out.passed[node.attr] = method.name
+    return out
+
+
+# How other code calls a LightningModule.
+_MODULE_NAMES = frozenset({"pl_module", "model", "module", "lightning_module", "net", "system", "task", "litmodel", "pl_model"})
+
+
+def _outside(project: Project, name: str) -> list[Outside]:
+    """Calls of a method of that name on a model, outside the repository's tests."""
+    return project.memo(("outside calls", name), lambda: _find_outside(project, name))
+
+
+def _find_outside(project: Project, name: str) -> list[Outside]:
+    found = []
+    for path in project.files_containing(f".{name}(".encode()):
+        if is_test_file(path) or (module := project.module(path)) is None:
+            continue
+        for call in module.calls_named(name):
+            receiver = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+            if last(receiver) in _MODULE_NAMES and not _of_a_part(project, module, call, receiver):
+                found.append(Outside(module, call))
+    return found
+
+
+def _of_a_part(project: Project, module: SourceModule, call: ast.Call, receiver: str) -> bool:
+    """True for `self.model.name(...)` in a LightningModule: its part is a plain network nearly always."""
+    owner = module.class_of(call)
+    if not receiver.startswith("self.") or owner is None:
+        return False
+    return class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE)

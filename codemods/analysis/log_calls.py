@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codemods.analysis import logged_values
-from codemods.analysis.callers import Entries, entries
-from codemods.analysis.class_index import ClassFacts, Role, role_of_method
+from codemods.analysis.called_values import arguments_of
+from codemods.analysis.callers import Entries, entries, family_of
+from codemods.analysis.class_index import ClassFacts, Role, class_facts, role_of_method
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
-from codemods.analysis.logged_values import Kind, Scope, Value, classify
+from codemods.analysis.local_values import local_values
+from codemods.analysis.logged_values import Scope, classify, is_parameter, unknown
+from codemods.analysis.names import dotted
+from codemods.analysis.value_kinds import Kind, Value
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
+
+_STEPS = frozenset({"training_step", "validation_step", "test_step"})
+CALLERS_DEEP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,10 @@ class LogCall:
     def is_log(self) -> bool:
         """True for `log`, False for `log_dict`."""
         return isinstance(self.call.func, ast.Attribute) and self.call.func.attr == "log"
+
+    @property
+    def on_self(self) -> bool:
+        return isinstance(self.call.func, ast.Attribute) and dotted(self.call.func.value) == "self"
 
     def keyword(self, name: str) -> ast.expr | None:
         return next((k.value for k in self.call.keywords if k.arg == name), None)
@@ -53,6 +64,9 @@ def as_log_call(module: SourceModule, project: Project, call: ast.Call) -> LogCa
     return LogCall(module, project, call, facts, function) if facts.is_a(wanted) else None
 
 
+# Hooks
+
+
 def reached(log: LogCall) -> Entries | None:
     """The hooks the call runs under; None where no hook that logs is among them."""
     found = entries(log.project, log.facts, log.function)
@@ -62,59 +76,114 @@ def reached(log: LogCall) -> Entries | None:
 
 
 def _looks_like_helper(log: LogCall) -> bool:
-    return log.function.name not in ("log", "log_dict", "__init__", "setup") and bool(_stages(log))
+    """True for a method, called by nobody that is seen, of a class that has steps: a subclass elsewhere may call it."""
+    if log.function.name in ("log", "log_dict", "__init__", "setup"):
+        return False
+    return any(m in _STEPS for site in log.facts.lineage for m in site.methods())
 
 
-def _stages(log: LogCall) -> list[str]:
-    return [m for s in log.facts.lineage for m in s.methods() if m in ("training_step", "validation_step", "test_step")]
-
-
-def epoch_level(log: LogCall, reached: Entries) -> bool:
+def epoch_level(log: LogCall, found: Entries) -> bool:
     """True if Lightning keeps a value of this call to the end of the epoch: evaluation by default, training on request."""
     if log.flag("on_epoch") is False:
         return False
     if log.keyword("on_epoch") is not None:
         return True
-    defaults = reached.hooks & (EVALUATION_HOOKS | TRAINING_EPOCH_HOOKS)
-    return bool(defaults) or bool(reached.unknown and not reached.hooks)
+    defaults = found.hooks & (EVALUATION_HOOKS | TRAINING_EPOCH_HOOKS)
+    return bool(defaults) or bool(found.unknown and not found.hooks)
+
+
+def literal_parameters(log: LogCall, found: Entries) -> frozenset[str]:
+    """The parameters of the method that every caller gives a literal."""
+    names = [a.arg for a in [*log.function.args.posonlyargs, *log.function.args.args, *log.function.args.kwonlyargs]]
+    calls = [s.call for s in found.steps if isinstance(s.call.func, ast.Attribute) and s.call.func.attr == log.function.name]
+    if not calls or found.unknown:
+        return frozenset()
+    given = [arguments_of(c, log.function, skip_self=True) for c in calls]
+    return frozenset(n for n in names if all(isinstance(g.get(n), ast.Constant) for g in given))
+
+
+# Values
+
+
+def scope_of(log: LogCall) -> Scope:
+    """Where the call's names are looked up: a helper's parameters are what its callers hand in."""
+    return _scope(Scope(log.project, log.facts, log.module, log.function), CALLERS_DEEP)
+
+
+def _scope(scope: Scope, deep: int) -> Scope:
+    if scope.function is None or scope.facts is None or deep == 0:
+        return scope
+    found = entries(scope.project, scope.facts, scope.function)
+    if found.hooks & {scope.function.name} or found.unknown:
+        return scope
+    given: dict[str, tuple[tuple[Scope, ast.expr], ...]] = {}
+    for step in found.steps:
+        if not isinstance(step.call.func, ast.Attribute) or step.call.func.attr != scope.function.name:
+            continue
+        outer = _scope(scope.inside(step.site.module, step.function, scope.facts), deep - 1)
+        for name, node in arguments_of(step.call, scope.function, skip_self=True).items():
+            given[name] = (*given.get(name, ()), (outer, node))
+    return scope.inside(scope.module, scope.function, scope.facts, given)
 
 
 def values(log: LogCall) -> list[tuple[str, Value]]:
     """(key, value) of the call: one for `log`, each entry of a literal dictionary for `log_dict`."""
-    scope = Scope(log.project, log.facts, log.module, log.function)
+    scope = scope_of(log)
     node = logged_value(log.call)
     if node is None:
-        return [("", Value(Kind.UNKNOWN, "the value is not given by position or name"))]
+        return [("", unknown("the value is not given by position or name"))]
     if log.is_log:
         return [(key_text(log), classify(scope, node))]
-    mapping = _literal_mapping(log, node)
+    mapping = literal_mapping(log)
     if mapping is not None:
         pairs = zip(mapping.keys, mapping.values, strict=True)
-        return [(ast.unparse(k) if k else "**", classify(scope, v)) for k, v in pairs]
+        return [(_plain(k), classify(scope, v)) for k, v in pairs]
     value = classify(scope, node)
-    if value.kind in (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.METRIC_RESULT):
+    if value.kind in (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.METRIC_RESULT, Kind.LIST):
         return [("", value)]
-    return [("", Value(Kind.UNKNOWN, f"the keys of {log.module.text_of(node)[:40]} are not written here"))]
+    text = " ".join(log.module.text_of(node).split())[:40]
+    return [("", unknown(f"the keys of {text} are not written here"))]
 
 
-def _literal_mapping(log: LogCall, node: ast.expr) -> ast.Dict | None:
-    """The dictionary display that is logged: written in the call, or bound once to a name that nothing adds to."""
-    if isinstance(node, ast.Dict):
-        return node
-    if not isinstance(node, ast.Name):
+def _plain(key: ast.expr | None) -> str:
+    if key is None:
+        return "**"
+    return str(key.value) if isinstance(key, ast.Constant) else ast.unparse(key)
+
+
+def literal_mapping(log: LogCall) -> ast.Dict | None:
+    """The dictionary display that `log_dict` logs: written in the call, or bound once to a name that nothing adds to."""
+    node = logged_value(log.call)
+    if isinstance(node, ast.Name) and not is_parameter(log.function, node.id):
+        found = local_values(log.project, log.module, log.function).get(node.id, [])
+        node = found[0].value if len(found) == 1 and not found[0].path and not found[0].loop else None
+        if isinstance(node, ast.Dict) and _is_changed(log):
+            return None
+    if not isinstance(node, ast.Dict) or any(k is None for k in node.keys):
         return None
-    scope = Scope(log.project, log.facts, log.module, log.function)
-    found = logged_values.assigned_values(scope, node.id)
-    if len(found) != 1 or not isinstance(found[0][0], ast.Dict) or found[0][1] is not None:
-        return None
-    for other in ast.walk(log.function):
-        if isinstance(other, ast.Subscript) and isinstance(other.value, ast.Name) and other.value.id == node.id:
-            if isinstance(other.ctx, ast.Store):
-                return None
-        if isinstance(other, ast.Attribute) and isinstance(other.value, ast.Name) and other.value.id == node.id:
-            if other.attr in ("update", "setdefault", "pop"):
-                return None
-    return found[0][0]
+    return node
+
+
+def _is_changed(log: LogCall) -> bool:
+    """True where the logged name is handed to another call, or loses entries: what it holds then is not seen."""
+    name = logged_value(log.call)
+    assert isinstance(name, ast.Name)
+    for node in ast.walk(log.function):
+        if isinstance(node, ast.Delete):
+            if any(isinstance(t, ast.Subscript) and dotted(t.value) == name.id for t in node.targets):
+                return True
+        if not isinstance(node, ast.Call) or node is log.call:
+            continue
+        method = isinstance(node.func, ast.Attribute) and dotted(node.func.value) == name.id
+        if method and node.func.attr not in ("items", "values", "keys", "get", "copy"):  # type: ignore[attr-defined]
+            return True
+        own = isinstance(node.func, ast.Attribute) and node.func.attr in ("log", "log_dict")
+        if not own and any(isinstance(a, ast.Name) and a.id == name.id for a in node.args):
+            return True
+    return False
+
+
+# Keys
 
 
 def key_node(log: LogCall) -> ast.expr | None:
@@ -126,6 +195,15 @@ def key_text(log: LogCall) -> str:
     return str(node.value) if isinstance(node, ast.Constant) else log.module.text_of(node) if node else ""
 
 
+def key_nodes(log: LogCall) -> list[ast.expr]:
+    """The expressions of the keys that the call logs, as far as they are written there."""
+    if log.is_log:
+        node = key_node(log)
+        return [node] if node is not None else []
+    mapping = literal_mapping(log)
+    return [k for k in mapping.keys if k is not None] if mapping else []
+
+
 def logged_value(call: ast.Call) -> ast.expr | None:
     """The value of a `log(name, value)` call, or the dictionary of a `log_dict(dictionary)` call."""
     index = 1 if isinstance(call.func, ast.Attribute) and call.func.attr == "log" else 0
@@ -133,3 +211,47 @@ def logged_value(call: ast.Call) -> ast.expr | None:
         return call.args[index]
     wanted = "value" if index else "dictionary"
     return next((k.value for k in call.keywords if k.arg == wanted), None)
+
+
+# The same key twice
+
+
+def twins(log: LogCall) -> Iterator[LogCall]:
+    """Other calls that log one of the same keys in the same hook of one object.
+
+    Lightning refuses a key that is logged twice in a hook with different options (MisconfigurationException).
+    """
+    if not log.on_self:
+        return
+    own = {ast.unparse(k) for k in key_nodes(log)}
+    hooks = entries(log.project, log.facts, log.function).hooks
+    for other, keys in _logs_of_family(log):
+        if other.call is log.call or not own & keys:
+            continue
+        if entries(other.project, other.facts, other.function).hooks & hooks and _run_together(log, other):
+            yield other
+
+
+def _logs_of_family(log: LogCall) -> list[tuple[LogCall, frozenset[str]]]:
+    start = log.facts.lineage[0]
+    key = ("log calls", start.module.path, start.node.lineno)
+    return log.project.memo(key, lambda: list(_find_logs(log)))
+
+
+def _find_logs(log: LogCall) -> Iterator[tuple[LogCall, frozenset[str]]]:
+    for site in family_of(log.project, log.facts):
+        for call in site.module.calls_named("log", "log_dict"):
+            owner = site.module.method_of(call)
+            if owner is not None and owner[0] is site.node and isinstance(call.func, ast.Attribute):
+                if dotted(call.func.value) == "self":
+                    found = LogCall(site.module, log.project, call, class_facts(log.project, site.module, site.node), owner[1])
+                    yield found, frozenset(ast.unparse(k) for k in key_nodes(found))
+
+
+def _run_together(log: LogCall, other: LogCall) -> bool:
+    """False where one of the two methods takes the place of the other: same name, and no call of the one above it."""
+    if log.function is other.function or log.function.name != other.function.name:
+        return True
+    nearer = log if any(s.node is other.facts.lineage[0].node for s in log.facts.lineage[1:]) else other
+    calls = (n for n in ast.walk(nearer.function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    return any(c.func.attr == log.function.name and isinstance(c.func.value, ast.Call) for c in calls)  # type: ignore[attr-defined]

@@ -6,8 +6,14 @@ import ast
 from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
-from codemods.analysis.names import dotted, qualified
+from codemods.analysis.class_values import class_values
+from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
+from codemods.source import FunctionNode, walk_scope
+
+DEPTH = 6
+_CONTAINERS = frozenset({"ModuleList", "ModuleDict", "list", "dict", "tuple", "OrderedDict"})
+_SAME_OBJECT = frozenset({"clone", "to", "cuda", "cpu", "deepcopy", "copy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,65 +34,102 @@ def self_attribute(node: ast.AST) -> str:
     return ""
 
 
-def attribute_values(facts: ClassFacts, name: str) -> list[tuple[ClassSite, ast.expr]]:
-    """Every value that `self.name` is given anywhere in the class and its project ancestors."""
-    out: list[tuple[ClassSite, ast.expr]] = []
-    for site in facts.lineage:
-        for node in ast.walk(site.node):
-            targets: list[ast.expr] = []
-            value: ast.expr | None = None
-            if isinstance(node, ast.Assign):
-                targets, value = node.targets, node.value
-            elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                targets, value = [node.target], node.value
-            for target in targets:
-                if value is not None and isinstance(target, ast.Attribute) and dotted(target) == f"self.{name}":
-                    out.append((site, value))
-    return out
-
-
 def metric_attribute(project: Project, facts: ClassFacts, value: ast.expr) -> Made | None:
     """What makes `self.x` a torchmetrics object, or None where that is not shown.
 
     Looks through ModuleDict and ModuleList: `self.metrics["acc"]` is one if all that is put in are.
     """
-    name = self_attribute(value)
-    if not name or isinstance(value, ast.Call):
+    if isinstance(value, ast.Call):
         return None
-    for site, made in attribute_values(facts, name):
-        if found := metric_expression(project, site, made):
+    name = self_attribute(value)
+    chain = value.value if isinstance(value, ast.Subscript) else value
+    if not name or (isinstance(chain, ast.Attribute) and dotted(chain) != f"self.{name}"):
+        return None
+    return metric_named(project, facts, name)
+
+
+def metric_named(project: Project, facts: ClassFacts, name: str) -> Made | None:
+    """What makes `self.name` a torchmetrics object: every value that the class gives it is one (None apart)."""
+    start = facts.lineage[0]
+    key = ("metric attribute", start.module.path, start.node.lineno, name)
+
+    def build() -> Made | None:
+        project_values = class_values(project, facts).given.get(name, [])
+        values = [g for g in project_values if not (isinstance(g.value, ast.Constant) and g.value.value is None)]
+        found = [None if g.part is not None else metric_expression(project, g.site, g.value, g.function) for g in values]
+        return found[0] if found and all(found) else None
+
+    return project.memo(key, build)
+
+
+def loose_metric(project: Project, facts: ClassFacts) -> Made | None:
+    """A torchmetrics object that `setattr` gives to attributes whose names are worked out."""
+    for given in class_values(project, facts).loose:
+        if found := metric_expression(project, given.site, given.value, given.function):
             return found
     return None
 
 
-def metric_expression(project: Project, site: ClassSite, value: ast.expr) -> Made | None:
-    """What in `value` is a torchmetrics object: a constructor, `.clone()` of one, a container of them, a conditional."""
-    if isinstance(value, ast.Call):
-        if isinstance(value.func, ast.Attribute) and value.func.attr in ("clone", "to"):
-            receiver = value.func.value
-            if found := metric_expression(project, site, receiver):
-                return found
-            facts = class_facts(project, site.module, site.node)
-            return metric_attribute(project, facts, receiver)
-        name = qualified(site.module, value.func)
-        if is_metric_class(project, site, name, value.func):
-            return Made(f"{site.module.text_of(value.func)}(…)", site.module.path, value.lineno)
-        if name.rpartition(".")[2] in ("ModuleList", "ModuleDict") and value.args:
-            return metric_expression(project, site, value.args[0])
+def metric_expression(
+    project: Project, site: ClassSite, value: ast.expr, function: FunctionNode | None = None, depth: int = 0
+) -> Made | None:
+    """What in `value` is a torchmetrics object: a constructor, `.clone()` of one, a container of them, a local name."""
+    if depth > DEPTH:
         return None
-    inner: list[ast.expr] = []
-    if isinstance(value, ast.Dict):
-        inner = list(value.values)
-    elif isinstance(value, (ast.List, ast.Tuple)):
-        inner = list(value.elts)
-    elif isinstance(value, (ast.ListComp, ast.GeneratorExp)):
-        inner = [value.elt]
-    elif isinstance(value, ast.DictComp):
-        inner = [value.value]
-    elif isinstance(value, ast.IfExp):
-        inner = [value.body, value.orelse]
-    parts = [metric_expression(project, site, i) for i in inner]
+    if isinstance(value, ast.Call):
+        return _call(project, site, value, function, depth)
+    local = isinstance(value, ast.Name) and function is not None
+    inner = _bound(value.id, function) if local else _parts(value)  # type: ignore[attr-defined, arg-type]
+    parts = [metric_expression(project, site, i, function, depth + 1) for i in inner]
     return parts[0] if parts and all(parts) else None
+
+
+def _bound(name: str, function: FunctionNode) -> list[ast.expr]:
+    found = []
+    for node in walk_scope(function):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.expr) and any(isinstance(t, ast.Name) and t.id == name for t in targets):
+            found.append(value)
+    return found
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    if isinstance(value, ast.Dict):
+        return list(value.values)
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return list(value.elts)
+    if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+        return [value.elt]
+    if isinstance(value, ast.DictComp):
+        return [value.value]
+    if isinstance(value, ast.IfExp):
+        return [value.body, value.orelse]
+    return []
+
+
+def _call(project: Project, site: ClassSite, value: ast.Call, function: FunctionNode | None, depth: int) -> Made | None:
+    if isinstance(value.func, ast.Attribute) and value.func.attr in _SAME_OBJECT:
+        receiver = value.args[0] if dotted(value.func).startswith("copy.") and value.args else value.func.value
+        if found := metric_expression(project, site, receiver, function, depth + 1):
+            return found
+        name = self_attribute(receiver)
+        facts = class_facts(project, site.module, site.node)
+        return _attribute_now(project, facts, name, depth) if name else None
+    name = qualified(site.module, value.func)
+    if is_metric_class(project, site, name, value.func):
+        return Made(f"{site.module.text_of(value.func)}(…)", site.module.path, value.lineno)
+    if last(name) in _CONTAINERS and value.args:
+        return metric_expression(project, site, value.args[0], function, depth + 1)
+    return None
+
+
+def _attribute_now(project: Project, facts: ClassFacts, name: str, depth: int) -> Made | None:
+    """As `metric_named`, but not remembered: it may be asked for while the attribute itself is looked into."""
+    for given in class_values(project, facts).given.get(name, []):
+        if found := metric_expression(project, given.site, given.value, given.function, depth + 1):
+            return found
+    return None
 
 
 def is_metric_class(project: Project, site: ClassSite, name: str, func: ast.expr) -> bool:

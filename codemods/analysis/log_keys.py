@@ -1,0 +1,60 @@
+"""Is the key of a `self.log` the same on every rank? Values are paired by position, so another key means another value."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from codemods.analysis.local_values import local_values
+from codemods.analysis.log_calls import LogCall, key_nodes
+from codemods.analysis.names import dotted
+from codemods.analysis.uniform import short
+
+_TEXT_METHODS = frozenset({"format", "lower", "upper", "title", "capitalize", "strip", "replace", "join"})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """A part of a key that may differ between ranks. configured: it is an attribute of the module."""
+
+    text: str
+    configured: bool
+
+
+def unsettled_parts(log: LogCall, literal: frozenset[str]) -> list[KeyPart]:
+    """What in the keys of the call may differ between ranks. literal: parameters that every caller gives a literal."""
+    settled = literal | _literal_loops(log)
+    return [part for key in key_nodes(log) if (part := _unsettled(log, key, settled)) is not None]
+
+
+def _unsettled(log: LogCall, key: ast.expr, settled: frozenset[str]) -> KeyPart | None:
+    configured: KeyPart | None = None
+    for part in ast.walk(key):
+        if isinstance(part, ast.Attribute) and dotted(part).startswith("self."):
+            configured = KeyPart(dotted(part), True)
+        elif isinstance(part, ast.Name) and part.id not in ("self", "str") and part.id not in settled:
+            if not _is_constant_name(log, part.id):
+                return KeyPart(part.id, False)
+        elif isinstance(part, ast.Call) and not (isinstance(part.func, ast.Attribute) and part.func.attr in _TEXT_METHODS):
+            return KeyPart(short(log.module, part), False)
+    return configured
+
+
+def _is_constant_name(log: LogCall, name: str) -> bool:
+    """True for a local name that is given one literal only, and for a name in capitals from the top of a file."""
+    found = local_values(log.project, log.module, log.function).get(name, [])
+    if not found:
+        return name.isupper()
+    return len(found) == 1 and isinstance(found[0].value, ast.Constant) and not found[0].loop
+
+
+def _literal_loops(log: LogCall) -> frozenset[str]:
+    """Variables of the loops round the call that run over literals."""
+    out = set()
+    for up in log.module.ancestors(log.call):
+        if up is log.function:
+            break
+        if isinstance(up, ast.For) and isinstance(up.iter, (ast.Tuple, ast.List)) and isinstance(up.target, ast.Name):
+            if all(isinstance(e, ast.Constant) for e in up.iter.elts):
+                out.add(up.target.id)
+    return frozenset(out)
