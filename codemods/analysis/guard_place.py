@@ -52,6 +52,8 @@ def refused(place: Place, guard: ast.If, parts: Parts) -> str:
         return f"{place.function.name} is itself called on some ranks only ({call})"
     if parts.tail and parts.rest and ends_in_comment(place.module, guard):
         return "a comment ends the guarded block: where it belongs has to be decided"
+    if parts.rest and not all(place.module.is_whole(s) for s in [*parts.head, *parts.tail]):
+        return "it shares its line with another statement"
     if parts.tail and leaves(parts.rest):
         return "the guarded block can be left before the collective: rank 0 would still miss it"
     made, changed = assigned_names([*parts.head, *parts.rest]), changed_attributes(parts.rest)

@@ -10,7 +10,9 @@ from codemods.analysis.guard_place import Place, Repair, refused, statements_tex
 from codemods.analysis.guard_split import Parts, parts_of
 from codemods.analysis.guarded_collectives import Guarded
 from codemods.analysis.hoisted_reads import hoist_reads
+from codemods.analysis.names import last, qualified
 from codemods.analysis.rank_guards import split_of
+from codemods.analysis.rank_tests import means_process_group
 from codemods.analysis.same_way import is_same, parting_ways
 from codemods.findings import (
     Applicability,
@@ -23,9 +25,12 @@ from codemods.findings import (
     lowest,
 )
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import SourceModule, walk
 
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
+ONE_PROCESS_HOOKS = frozenset({"prepare_data", "on_exception"})
+# Their collectives do nothing with one process (measured).
+_NO_OPS = frozenset({"lightning", "fabric", "accelerate", "transformers", "torchmetrics"})
 _WHOLE_RUNS = frozenset({"fit", "validate", "test", "predict", "train", "evaluate"})
 
 
@@ -59,6 +64,8 @@ def _never(place: Place) -> str:
         return "what the other ranks train with has to be decided"
     if guard.kind == "decorator":
         return "the decorator keeps the other ranks from the whole function: guard its file output inside instead"
+    if place.function is not None and place.function.name in ONE_PROCESS_HOOKS:
+        return f"{place.function.name} does not run on every rank: no collective can stand in it"
     if any(len(s.guards) > 1 for s in place.sites):
         return "more than one rank test stands round it"
     if guard.kind == "else" or not isinstance(guard.node, ast.If):
@@ -76,6 +83,8 @@ def _never(place: Place) -> str:
 def _trusted(place: Place) -> tuple[Applicability, str]:
     """The level that the way to the guard and the collectives themselves allow, with the assumption where it is lower."""
     level, reason = _way(place)
+    if level is SAFE and not group_shown(place):
+        level, reason = UNSAFE, "assumes that there is a process group: without one the guard kept a single process away"
     for site in place.sites:
         if site.collective.writes_its_part:
             return UNSAFE, "assumes that every process is meant to save its part; under plain DDP the guard does not hang"
@@ -97,6 +106,44 @@ def _way(place: Place) -> tuple[Applicability, str]:
     return SAFE, ""
 
 
+def group_shown(place: Place) -> bool:
+    """True where the collectives do nothing with one process, or the process group is there whenever the guard is asked.
+
+    `rank == 0` with a rank of -1, or a helper that asks `is_initialized()`, keeps a single process away from `dist.barrier()`.
+    """
+    if all(s.collective.framework in _NO_OPS for s in place.sites):
+        return True
+    module, guard = place.module, place.site.guard.node
+    assert isinstance(guard, ast.If)
+    if any(_asks_group(module, n) and not _chosen(module, n, (ast.IfExp,)) for n in walk(guard.test)):
+        return True
+    test = guard.test  # of a longer test everything but the rank stays
+    if isinstance(test, ast.BoolOp) and any(means_process_group(module, v) for v in test.values):
+        return True
+    below: ast.AST = guard
+    for up in module.ancestors(guard):
+        if isinstance(up, ast.If) and below in up.body and means_process_group(module, up.test):
+            return True
+        below = up
+    body = place.function.body if place.function else module.tree.body
+    above = [s for s in body if s.lineno < guard.lineno and isinstance(s, (ast.Expr, ast.Assign))]
+    return any(_asks_group(module, n) and not _chosen(module, n, (ast.IfExp, ast.BoolOp)) for s in above for n in walk(s))
+
+
+def _chosen(module: SourceModule, node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:
+    """True if an expression round the call decides whether it is made."""
+    return any(isinstance(up, kinds) for up in module.ancestors(node))
+
+
+def _asks_group(module: SourceModule, node: ast.AST) -> bool:
+    """A call that raises without a process group, or makes it."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = qualified(module, node.func)
+    known = ("get_rank", "get_world_size", "init_process_group", "barrier", "all_reduce", "DistributedDataParallel")
+    return name.startswith("torch.") and last(name) in known
+
+
 # The body
 
 
@@ -111,7 +158,7 @@ def _split_body(place: Place) -> Repair:
     edits: list[Edit] = []
     if not parts.rest:
         edits = _without_guard(place, guard)
-    elif place.site.guard.alone:
+    elif place.site.guard.alone and not isinstance(guard.test, ast.BoolOp):
         edits = _moved_out(place.module, guard, parts)
     if not edits:
         return Repair(reason="the test has more than the rank in it: the collective belongs under the rest of it")
@@ -121,13 +168,11 @@ def _split_body(place: Place) -> Repair:
 def _without_guard(place: Place, guard: ast.If) -> list[Edit]:
     """The guard taken off, or its rank operand out of the test."""
     module = place.module
-    if place.site.guard.alone:
-        return [Unwrap(module.path, module.span(guard))]
     test = guard.test
-    if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
-        return []
+    if not isinstance(test, ast.BoolOp):
+        return [Unwrap(module.path, module.span(guard))] if place.site.guard.alone else []
     kept = [v for v in test.values if split_of(module, v, place.project) is None]
-    if len(kept) != len(test.values) - 1 or not all(is_same(v) for v in kept):
+    if isinstance(test.op, ast.Or) or len(kept) != len(test.values) - 1 or not all(is_same(v) for v in kept):
         return []
     text = " and ".join(_operand(module, v) for v in kept)
     return [ReplaceExpression(module.path, module.span(test), text)]

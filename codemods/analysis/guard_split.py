@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codemods.analysis.bindings import bindings_in
@@ -42,10 +42,16 @@ def call_of(statement: ast.stmt) -> ast.expr | None:
     return None
 
 
-def assigned_names(statements: Iterable[ast.stmt]) -> set[str]:
+def assigned_names(statements: Sequence[ast.stmt]) -> set[str]:
     return {
         n.id for s in statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))
-    } | {f.name for s in statements for f in walk(s) if isinstance(f, (ast.FunctionDef, ast.ClassDef))}
+    } | _defined_names(statements)
+
+
+def _defined_names(statements: Sequence[ast.stmt]) -> set[str]:
+    nodes = [n for s in statements for n in walk(s)]
+    imported = {(n.asname or n.name).partition(".")[0] for n in nodes if isinstance(n, ast.alias)}
+    return imported | {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
 
 
 def changed_attributes(statements: Iterable[ast.stmt]) -> set[str]:

@@ -47,7 +47,8 @@ def guarded_collectives(project: Project, module: SourceModule) -> tuple[Guarded
 
 def _unmatched(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
     found = sorted(_all(project, module), key=lambda g: (g.node.lineno, g.node.col_offset))
-    return tuple(g for g in found if not _is_matched(module, g, found) and _counts(project, module, g))
+    shown = [g for g in found if any(guard.ranks in _SHOWN for guard in g.guards)]
+    return tuple(g for g in shown if not _is_matched(module, g, found) and _counts(project, module, g))
 
 
 def _all(project: Project, module: SourceModule) -> Iterator[Guarded]:
@@ -55,7 +56,7 @@ def _all(project: Project, module: SourceModule) -> Iterator[Guarded]:
     nodes: list[ast.Call | ast.Attribute] = [*module.nodes(ast.Call), *reads]
     for node in nodes:
         guards = tuple(guards_over(module, node, project=project))
-        if not any(g.ranks in _SHOWN for g in guards):
+        if not guards:
             continue
         collective = collective_at(module, node, project)
         reached = None
@@ -73,6 +74,10 @@ def _is_matched(module: SourceModule, site: Guarded, others: list[Guarded]) -> b
     """
     ranks = site.guard.ranks
     for other in others:
+        if _hides_ranks(other):
+            if other.function is site.function and other.collective.name == site.collective.name:
+                return True
+            continue
         if other.guard.ranks is not negated(ranks):
             continue
         together = other.function is site.function or (
@@ -83,12 +88,19 @@ def _is_matched(module: SourceModule, site: Guarded, others: list[Guarded]) -> b
     return _other_branch_speaks(module, site.guard)
 
 
+def _hides_ranks(site: Guarded) -> bool:
+    """True under `rank == 1` or `rank == src`: part of a protocol whose ranks the source does not show."""
+    return not any(g.ranks in _SHOWN for g in site.guards)
+
+
 def _other_branch_speaks(module: SourceModule, guard: Guard) -> bool:
     """True where the other branch of the test makes calls: they may be the other half of a protocol."""
     node = guard.node
-    if not isinstance(node, (ast.If, ast.IfExp)) or guard.kind == "exit":
+    if not isinstance(node, (ast.If, ast.IfExp)):
         return False
-    if guard.kind == "if":
+    if guard.kind == "exit":
+        other = [*node.body, *node.orelse] if isinstance(node, ast.If) else []
+    elif guard.kind == "if":
         other = node.orelse if isinstance(node.orelse, list) else []
     else:
         other = node.body if isinstance(node.body, list) else []

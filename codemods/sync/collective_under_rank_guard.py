@@ -65,20 +65,23 @@ class CollectiveUnderRankGuard(DdpCodemod):
     Safe where the rank test is the whole guard (or the rest of it is the same on every rank), every rank comes to the guard,
     and the collective needs nothing that is made inside. The file output stays on rank 0. One process alone runs the same
     statements in the same order as before. Unsafe, with the assumption named: `accelerator.save_state` (under plain DDP it does
-    not hang), `trainer.save_checkpoint` without a pinned version, conditions round the guard that may differ between ranks, and
-    reads in functions that are no hooks.
+    not hang), `trainer.save_checkpoint` without a pinned version, conditions round the guard that may differ between ranks, reads
+    under further conditions, and `torch.distributed` where a single process may have no group and the guard kept it away.
 
     ## Refuses
     - Says nothing where the other ranks have a collective of their own: zero-first pairs, `gather` with different arguments,
       barriers at both exits.
     - Says nothing of groups of ranks (`group=`), of `is_initialized()` tests and of `rank == src`, whose ranks are not shown.
-    - Says nothing where the other branch makes calls: it may be the other half of a protocol.
+    - Says nothing where the other branch makes calls, or another rank has the same call: it may be the other half of a
+      protocol.
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
     - Says nothing of `trainer.save_checkpoint` where every allowed Lightning is older than 2.1.0.
     - Says nothing of metrics that are read under a guard behind the evaluation, where no collective follows.
     - Tells a project function that reaches a collective: the rest of the function would run on every rank too.
     - Tells `trainer.fit`, `test`, `evaluate` and the like: whether all ranks should run them is a decision.
-    - Tells a collective in the middle of the guarded block, or one that needs a name or an attribute made inside.
+    - Tells a collective in the middle of the guarded block, one that needs a name or an attribute made inside, and one that
+      shares its line.
+    - Tells a read of a Trainer property in a function that is no hook, and whatever stands in `prepare_data`.
     - Tells a guarded block that can be left before its last collective, or that ends in a comment.
     - Tells a result that is used outside the guard, and names that other ranks may not have.
     - Tells a test with more operands that cannot be taken apart, an `else`, an `elif`, two guards, a conditional expression.

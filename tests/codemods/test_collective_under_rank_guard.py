@@ -10,6 +10,7 @@ from ddpfix.testing import check_nothing, check_told, check_transformed, finding
 
 RULE = CollectiveUnderRankGuard
 DIST = "import torch\nimport torch.distributed as dist\n\n"
+START = f"{DIST}def f(rank, x):\n    dist.init_process_group('gloo')\n"
 PINNED = {"requirements.txt": "lightning>=2.1\n"}
 
 
@@ -30,14 +31,33 @@ def test_the_example_of_the_documentation() -> None:
 def test_a_barrier_alone() -> None:
     check_transformed(
         RULE,
-        f"{DIST}def f(rank):\n    work()\n    if rank == 0:\n        # wait\n        dist.barrier()  # all\n    go()\n",
-        f"{DIST}def f(rank):\n    work()\n    # wait\n    dist.barrier()  # all\n    go()\n",
+        f"{DIST}def f():\n    work()\n    if not dist.get_rank():\n        # wait\n        dist.barrier()  # all\n    go()\n",
+        f"{DIST}def f():\n    work()\n    # wait\n    dist.barrier()  # all\n    go()\n",
     )
 
 
 def test_a_barrier_on_the_line_of_the_guard() -> None:
     check_transformed(
-        RULE, f"{DIST}def f(rank):\n    if rank == 0: dist.barrier()\n", f"{DIST}def f(rank):\n    dist.barrier()\n"
+        RULE, f"{START}    if rank == 0: dist.barrier()\n", f"{START}    dist.barrier()\n"
+    )
+
+
+def test_a_rank_that_may_mean_no_process_group() -> None:
+    before = f"{DIST}def f(rank):\n    if rank == 0:\n        dist.barrier()\n"
+    fixed = check_transformed(RULE, before, f"{DIST}def f(rank):\n    dist.barrier()\n", unsafe=True)
+    assert "process group" in fixed[0].reason
+
+
+def test_a_name_that_is_false_without_a_process_group() -> None:
+    head = f"{DIST}def f():\n    first = dist.is_initialized() and dist.get_rank() == 0\n"
+    check_transformed(RULE, f"{head}    if first:\n        dist.barrier()\n", f"{head}    dist.barrier()\n", unsafe=True)
+
+
+def test_the_test_for_a_process_group_stays() -> None:
+    check_transformed(
+        RULE,
+        f"{DIST}def f():\n    if dist.is_initialized() and dist.get_rank() == 0:\n        dist.barrier()\n",
+        f"{DIST}def f():\n    if dist.is_initialized():\n        dist.barrier()\n",
     )
 
 
@@ -300,8 +320,8 @@ def on_train_epoch_end(self, trainer, pl_module):
 def test_an_early_return_by_comparison() -> None:
     check_transformed(
         RULE,
-        f"{DIST}def f(rank):\n    if rank != 0:\n        return\n    work()\n    dist.barrier()\n",
-        f"{DIST}def f(rank):\n    if rank == 0:\n        work()\n    dist.barrier()\n",
+        f"{START}    if rank != 0:\n        return\n    work()\n    dist.barrier()\n",
+        f"{START}    if rank == 0:\n        work()\n    dist.barrier()\n",
     )
 
 
@@ -328,6 +348,9 @@ def test_early_returns_that_are_told(body: str, reason: str) -> None:
         ("if rank == 0:\n    a()\n    dist.barrier()\n    b()\n", "in the middle"),
         ("if rank == 0:\n    a()\n    if x:\n        dist.barrier()\n", "in the middle"),
         ("if rank == 0:\n    a()\n    dist.barrier()\n    # end\n", "comment ends"),
+        ("if rank == 0:\n    a(); dist.barrier()\n", "shares its line"),
+        ("if rank == 0:\n    import b\n    dist.all_reduce(b)\n", "`b`, which is made inside"),
+        ("if dist.is_initialized() and rank == 0:\n    a()\n    dist.barrier()\n", "more than the rank"),
         ("if rank == 0:\n    t = make()\n    dist.all_reduce(t)\n", "`t`, which is made inside"),
         ("if rank == 0:\n    self.t = make()\n    dist.all_reduce(self.t)\n", "`self.t`, which is set inside"),
         ("if rank == 0:\n    if x:\n        return\n    a()\n    dist.barrier()\n", "can be left before"),
@@ -346,7 +369,7 @@ def test_early_returns_that_are_told(body: str, reason: str) -> None:
 def test_guards_that_are_told(body: str, reason: str) -> None:
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     if not reason:
-        source = f"{DIST}def f(rank, args, x, self):\n{lines}"
+        source = f"{START}{lines}"
         check_transformed(RULE, source, _unwrapped(source))
         return
     check_told(RULE, f"{DIST}def f(rank, args, x, self):\n{lines}", reason=reason)
@@ -409,6 +432,11 @@ def test_a_function_that_is_called_under_a_guard_itself() -> None:
     check_told(RULE, source, reason="called on some ranks only")
 
 
+def test_prepare_data_runs_on_one_process() -> None:
+    source = lightning("def prepare_data(self):\n    if self.trainer.is_global_zero:\n        a(self.trainer.log_dir)")
+    check_told(RULE, source.replace("Callback", "LightningDataModule"), reason="does not run on every rank")
+
+
 def test_a_read_in_a_function_that_is_no_hook() -> None:
     source = lightning("def helper(self, trainer):\n    if trainer.is_global_zero:\n        print(trainer.log_dir)")
     check_told(RULE, source, reason="is no hook")
@@ -432,6 +460,8 @@ def test_a_read_without_a_free_name() -> None:
         "if rank != 0:\n    dist.barrier()\n    return\nwrite()\ndist.barrier()\n",
         "if rank == 0:\n    dist.barrier(group=x)\n",
         "if rank == src:\n    dist.barrier()\n",
+        "if rank == 0:\n    dist.broadcast(x, 0)\nif rank == 1:\n    dist.broadcast(x, 0)\n",
+        "if rank != 0:\n    serve()\n    return\ndist.broadcast(x, 0)\n",
         "if dist.is_initialized():\n    dist.barrier()\n",
         "if rank != -1:\n    dist.barrier()\n",
         "if args.local_rank != -1:\n    dist.init_process_group('nccl')\n",
