@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from posixpath import dirname, join, normpath
 from typing import TypeVar
 
+from codemods.corpus import Corpus
 from codemods.source import SourceModule, Unreadable
 
 T = TypeVar("T")
+# A header as far as its colon; a longer one than this is no list of bases.
+_CLASS_HEADER = re.compile(rb"class[ \t]+(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
+_DOTTED = re.compile(rb"[A-Za-z_][\w.]*")
 Reader = Callable[[str], bytes | None]
 
 
@@ -28,12 +33,21 @@ class Project:
     What an analysis wants to remember goes through `memo`; a Project never changes, so it never goes stale.
     """
 
-    def __init__(self, files: Iterable[str], read: Reader, *, modules: Mapping[str, SourceModule] | None = None) -> None:
+    def __init__(
+        self,
+        files: Iterable[str],
+        read: Reader,
+        *,
+        modules: Mapping[str, SourceModule] | None = None,
+        corpora: dict[tuple[str, ...], Corpus] | None = None,
+        changed: Mapping[str, bytes] | None = None,
+    ) -> None:
         self.files = frozenset(files)
-        self._read = read
+        self._corpora = {} if corpora is None else corpora  # shared by a project and its overlays
+        self._changed = dict(changed or {})
+        self._read = self._original = read
         self._modules: dict[str, SourceModule | Unreadable | None] = dict(modules or {})
         self._memo: dict[Hashable, object] = {}
-        self._containing: dict[bytes, tuple[str, ...]] = {}
 
     @classmethod
     def of(cls, sources: Mapping[str, bytes]) -> Project:
@@ -43,8 +57,11 @@ class Project:
     def with_overlay(self, new: Mapping[str, bytes]) -> Project:
         """The same project with other bytes in some files; what is parsed of the others is kept, every memo is dropped."""
         kept = {p: m for p, m in self._modules.items() if p not in new and isinstance(m, SourceModule)}
-        before = self._read
-        return Project(self.files | set(new), lambda path: new[path] if path in new else before(path), modules=kept)
+        changed = {**self._changed, **new}
+        before = self._original
+        project = Project(self.files | set(new), before, modules=kept, corpora=self._corpora, changed=changed)
+        project._read = lambda path: changed[path] if path in changed else before(path)
+        return project
 
     def memo(self, key: Hashable, build: Callable[[], T]) -> T:
         """What `build()` gives, computed once for this project. A cycle sees KeyError-free recursion: guard in `build`."""
@@ -79,12 +96,34 @@ class Project:
         return self.memo("python files", lambda: tuple(sorted(p for p in self.files if p.endswith(".py"))))
 
     def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = (".py",)) -> tuple[str, ...]:
-        """The files whose bytes hold `word`, sorted. One pass over the repository for each new word."""
-        key = word + b"\0" + ",".join(kinds).encode()
-        if key not in self._containing:
+        """The files whose bytes hold `word`, sorted."""
+
+        def build() -> tuple[str, ...]:
+            old = (p for p in self._corpus(kinds).containing(word) if p not in self._changed)
+            new = (p for p, data in self._changed.items() if p.endswith(kinds) and word in data)
+            return tuple(sorted({*old, *new}))
+
+        return self.memo(("files containing", word, kinds), build)
+
+    def class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        """Last name of a base -> (path, name) of the classes whose header names it, found in the bytes, nothing parsed."""
+        return self.memo("class headers", self._class_headers)
+
+    def _class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        found: dict[str, list[tuple[str, str]]] = {}
+        matches = [(p, m) for p, m in self._corpus((".py",)).matches(_CLASS_HEADER) if p not in self._changed]
+        matches += [(p, m) for p, data in self._changed.items() if p.endswith(".py") for m in _CLASS_HEADER.finditer(data)]
+        for path, match in matches:
+            name = match.group(1).decode("ascii", "replace")
+            for base in {b.rpartition(b".")[2] for b in _DOTTED.findall(match.group(2))}:
+                found.setdefault(base.decode("ascii", "replace"), []).append((path, name))
+        return {base: tuple(places) for base, places in found.items()}
+
+    def _corpus(self, kinds: tuple[str, ...]) -> Corpus:
+        if kinds not in self._corpora:
             paths = sorted(p for p in self.files if p.endswith(kinds))
-            self._containing[key] = tuple(p for p in paths if word in (self._read(p) or b""))
-        return self._containing[key]
+            self._corpora[kinds] = Corpus(paths, self._original)
+        return self._corpora[kinds]
 
     def resolve(self, dotted: str, importer: str) -> Resolved | None:
         """The project file that the dotted name (with leading dots if relative) leads to from the file `importer`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -196,29 +197,48 @@ def role_of_method(project: Project, module: SourceModule, node: ast.AST) -> tup
     return (class_facts(project, module, place[0]), place[1]) if place else None
 
 
-def subclasses(project: Project, site: ClassSite) -> tuple[ClassSite, ...]:
-    """Project classes that derive from `site`, directly or not."""
+def subclasses(project: Project, site: ClassSite, *, mentioning: bytes = b"") -> tuple[ClassSite, ...]:
+    """Project classes that derive from `site`, directly or not; only those in files that hold `mentioning`.
+
+    The headers of all classes are read from the bytes first, so that only files with a likely heir are parsed.
+    """
 
     def build() -> tuple[ClassSite, ...]:
-        found: list[ClassSite] = []
-        names, queue = {site.name}, [site.name]
-        while queue:
-            name = queue.pop()
-            for path in project.files_containing(name.encode()):
-                if (module := project.module(path)) is None:
-                    continue
-                for node in module.nodes(ast.ClassDef):
-                    named = {last(n) for b in node.bases for n in (dotted(b), qualified(module, b))}
-                    if name in named and node is not site.node:
-                        facts = class_facts(project, module, node)
-                        if any(s.node is site.node for s in facts.lineage):
-                            found.append(ClassSite(module, node))
-                            if node.name not in names:
-                                names.add(node.name)
-                                queue.append(node.name)
-        return tuple({(s.module.path, s.node.lineno): s for s in found}.values())
+        found: dict[tuple[str, int], ClassSite] = {}
+        wanted = set(project.files_containing(mentioning)) if mentioning else None
+        for path, names in _likely_heirs(project, site).items():
+            module = project.module(path) if wanted is None or path in wanted else None
+            for node in module.nodes(ast.ClassDef) if module else ():
+                if node.name in names and node is not site.node and module is not None:
+                    facts = class_facts(project, module, node)
+                    if any(s.node is site.node for s in facts.lineage):
+                        found[module.path, node.lineno] = ClassSite(module, node)
+        return tuple(found.values())
 
-    return project.memo(("subclasses", site.module.path, site.node.lineno), build)
+    return project.memo(("subclasses", site.module.path, site.node.lineno, mentioning), build)
+
+
+def _likely_heirs(project: Project, site: ClassSite) -> dict[str, set[str]]:
+    """Path -> names of the classes that may derive from `site` by what their headers say, aliases of imports included."""
+    headers = project.class_headers()
+    seen, queue = {site.name}, [site.name, *_aliases(project, site.name)]
+    out: dict[str, set[str]] = {}
+    while queue:
+        for path, name in headers.get(queue.pop(), ()):
+            out.setdefault(path, set()).add(name)
+            if name not in seen:
+                seen.add(name)
+                queue.append(name)
+    return out
+
+
+def _aliases(project: Project, name: str) -> list[str]:
+    """Other names that `from … import name as other` gives a class somewhere in the project."""
+    found = []
+    for path in project.files_containing(f"import {name} as ".encode()):
+        data = project.read(path) or b""
+        found += [m.group(1).decode() for m in re.finditer(rb"import " + name.encode() + rb" as (\w+)", data)]
+    return found
 
 
 def is_lightning(name: str) -> bool:

@@ -320,7 +320,7 @@ class _Reader:
             self._add(Kind.UNKNOWN, self._text(call), call)
 
     def _overrides(self, site: ClassSite, name: str) -> Iterator[tuple[ClassSite, FunctionNode]]:
-        for below in subclasses(self._project, site):
+        for below in subclasses(self._project, site, mentioning=f"def {name}(".encode()):
             if (function := below.methods().get(name)) is not None:
                 yield below, function
 

@@ -1,0 +1,44 @@
+"""Where a word occurs in a repository: all files as one run of bytes, so that a look-up is one search and no file is read twice.
+
+A search over 54 MB takes 5 to 25 ms; reading 2,900 files again for each word takes ten times as long.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+
+
+class Corpus:
+    """Files joined, each behind a byte that no source holds. Never changes."""
+
+    def __init__(self, paths: Iterable[str], read: Callable[[str], bytes | None]) -> None:
+        self.paths: list[str] = []
+        self._starts: list[int] = []
+        parts: list[bytes] = []
+        at = 0
+        for path in paths:
+            data = read(path)
+            if data is None:
+                continue
+            self.paths.append(path)
+            self._starts.append(at)
+            parts.append(data)
+            at += len(data) + 1
+        self._bytes = b"\0".join(parts)
+
+    def containing(self, word: bytes) -> Iterator[str]:
+        """The files that hold `word`, in order."""
+        at = self._bytes.find(word)
+        while at >= 0:
+            index = bisect_right(self._starts, at) - 1
+            yield self.paths[index]
+            if index + 1 == len(self._starts):
+                return
+            at = self._bytes.find(word, self._starts[index + 1])
+
+    def matches(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
+        """(file, match) for every match in the files, in order."""
+        for match in pattern.finditer(self._bytes):
+            yield self.paths[bisect_right(self._starts, match.start()) - 1], match
