@@ -1,0 +1,205 @@
+"""DDP203: a print that every rank makes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.effects import Kind, effects_of, names_rank, phrases
+from codemods.analysis.guard_spelling import guard_for
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.natures import values_of
+from codemods.analysis.observers import observers
+from codemods.analysis.output_runs import Run, output_runs
+from codemods.analysis.rank_guards import decorated_ranks
+from codemods.analysis.reach import calls_of, ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_TROUBLE = re.compile(
+    r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
+    r"mismatch|oom|out of memory|corrupt|skipping|skipped)\b|⚠|❌|debug", re.IGNORECASE
+)  # fmt: skip
+_DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node"})
+_OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.node")
+_CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
+_HOOKS = LIGHTNING_HOOKS | HF_CALLBACK_HOOKS
+
+
+class UnguardedPrint(DdpCodemod):
+    """A print that every rank makes, so that each line appears once for each process.
+
+    ## What it does
+    Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every
+    rank reaches, and puts them under a test for rank 0. Neighbours share one test.
+
+    ## Why it matters
+    With eight processes every message stands eight times in the log, interleaved, and the one that differs is not seen.
+
+    ## Example
+    ```python
+    import lightning.pytorch as pl
+
+
+    class Model(pl.LightningModule):
+        def on_train_epoch_start(self):
+            self.schedule.advance(self.current_epoch)
+            print(f"epoch {self.current_epoch}")
+            print(f"learning rate {self.hparams.lr}")
+    ```
+
+    ## Use instead
+    ```python
+    import lightning.pytorch as pl
+
+
+    class Model(pl.LightningModule):
+        def on_train_epoch_start(self):
+            self.schedule.advance(self.current_epoch)
+            if self.trainer.is_global_zero:
+                print(f"epoch {self.current_epoch}")
+                print(f"learning rate {self.hparams.lr}")
+    ```
+
+    ## Safety
+    Safe: only statements that print go under the test, with the text they compute. The test is the one the function uses
+    already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
+    a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
+    `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above.
+
+    ## Refuses
+    - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
+    - Prints in `except`, and prints that speak of an error or a warning.
+    - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
+    - Prints that are guarded already, by a test, a decorator, or every caller.
+    - Constructors, and places where no test is sure to work.
+    - Hooks that only print: DDP201 takes them as a whole.
+    - Files that hand each process prompts of its own with `split_between_processes`.
+    - A loop with a progress bar stays outside the test, and so does a statement that binds a name used elsewhere.
+    - One branch of an `if` whose other branch prints something that must stay.
+    - `prepare_data`, which runs once on each node; a repository's own tests.
+    - A name for the rank that is -1 without a process group.
+
+    ## References
+    Two-process runs on Lightning 2.6.6: which tests work without a Trainer, what `rank_zero_info` does to a print's
+    arguments; transformers 5: callbacks on two ranks.
+    """
+
+    code = "DDP203"
+    TRIGGERS = (
+        (b"print(", b".info("),
+        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"LightningModule", b"DataModule"),
+    )
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or b"split_between_processes" in module.data:
+            return
+        for function in module.functions:
+            yield from self._function(module, project, function)
+        if ranks_in_file(project, module):
+            yield from self._runs(module, project, module.tree)
+
+    def _function(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
+        if decorated_ranks(module, function).some or function.name.startswith("__"):
+            return
+        owner = module.parent(function)
+        in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
+        if not in_class and not ranks_in_file(project, module):
+            return
+        if not any(last(dotted(c.func)) in ("print", "info") for c in ast.walk(function) if isinstance(c, ast.Call)):
+            return
+        if _is_left_to_rank_zero(project, module, function, frozenset()):
+            return
+        yield from self._runs(module, project, function)
+        if in_class and function.name in _HOOKS:
+            yield from self._told(module, project, function)
+
+    def _runs(self, module: SourceModule, project: Project, function: FunctionNode | ast.Module) -> Iterator[Finding]:
+        for run in output_runs(project, module, function, lambda s: is_for_everybody(module, s)):
+            if run.makes(Kind.FILE, Kind.TRACKER) or not _prints(module, run):
+                continue
+            if ranks_reaching(project, module, run.first).some or (spelled := guard_for(project, module, run.first)) is None:
+                continue
+            guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
+            edits: list[Edit] = [guard, *spelled.edits]
+            message = f"every rank prints in {run_place(module, function)}: the output appears once for each process"
+            evidence = [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2]]
+            safe = Applicability.SAFE
+            yield self.finding(module, run.first, message, level=safe, edits=edits, evidence=evidence)
+
+    def _told(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
+        """Prints of a hook whose argument must still be worked out on every rank."""
+        for call in module.calls_named("print"):
+            statement = module.parent(call)
+            if module.function_of(call) is not function or not isinstance(statement, ast.Expr):
+                continue
+            effects = effects_of(project, module, [statement])
+            waits = [e for e in effects.of(Kind.COLLECTIVE, Kind.METRICS) if not e.guarded]
+            if waits and any(e.kind is Kind.PRINT for e in effects.output) and is_for_everybody(module, statement):
+                message = f"every rank prints in {function.name}: the line appears once for each process"
+                reason = f"what it prints is worked out together by the ranks ({phrases(waits)}): keep that above the guard"
+                yield self.finding(module, statement, message, reason=reason)
+
+
+def _is_left_to_rank_zero(
+    project: Project, module: SourceModule, function: FunctionNode, seen: frozenset[int]
+) -> bool:
+    """True where DDP201 has a fix for the method, or for every method that calls it."""
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef) or id(function) in seen:
+        return False
+    found = observers(project, module, owner)
+    if function.name in found:
+        return not found[function.name].told
+    if not found or function.name in _HOOKS:
+        return False
+    callers = [s.module.method_of(s.call) for s in calls_of(project, module, function)]
+    inside = [c for c in callers if c is not None and c[0] is owner]
+    return bool(callers) and len(inside) == len(callers) and all(
+        _is_left_to_rank_zero(project, module, c[1], seen | {id(function)}) for c in inside
+    )
+
+
+def run_place(module: SourceModule, function: FunctionNode | ast.Module) -> str:
+    return "the script" if isinstance(function, ast.Module) else module.symbol(function)
+
+
+def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
+    """True for output that is the same from every rank: it names no rank, host or device, and speaks of no trouble."""
+    if names_rank(module.text_of(statement)):
+        return False
+    prints = any(isinstance(n, ast.Name) and n.id == "print" for n in walk(statement))
+    for node in walk(statement):
+        if prints and isinstance(node, (ast.Name, ast.Attribute)) and last(dotted(node)) in _DEVICE:
+            return False
+        if isinstance(node, ast.Call) and qualified(module, node.func).startswith(_OF_THE_PROCESS):
+            return False
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _TROUBLE.search(node.value):
+            return False
+        if isinstance(node, ast.Name) and any(_is_of_the_process(module, v) for v in values_of(module, node)):
+            return False
+    return True
+
+
+def _is_of_the_process(module: SourceModule, value: ast.expr) -> bool:
+    """True for a value that is measured on this process: its memory, its device."""
+    for node in walk(value):
+        if isinstance(node, ast.Call) and qualified(module, node.func).startswith(_OF_THE_PROCESS):
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in ("memory_info", "virtual_memory", "memory_full_info"):
+            return True
+    return False
+
+
+def _prints(module: SourceModule, run: Run) -> bool:
+    """True for a run that prints itself, or logs to a logger that its class has made."""
+    for effect in run.effects.output:
+        if effect.kind is Kind.PRINT or (effect.kind is Kind.LOG and effect.text.startswith("self.")):
+            return True
+    return False

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.ranks.unguarded_print import UnguardedPrint
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+
+def hook(*lines: str, base: str = "pl.Callback", arguments: str = "self, trainer, pl_module", name: str = "on_train_start") -> str:
+    body = "".join(f"        {line}\n" for line in ("self.size = trainer_size()", *lines))
+    return f"import os\nimport lightning.pytorch as pl\n\nclass A({base}):\n    def {name}({arguments}):\n{body}"
+
+
+def script(*lines: str, head: str = "import torch.distributed as dist\n", arguments: str = "args") -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{head}\ndef main({arguments}):\n{body}"
+
+
+def test_example_of_the_page() -> None:
+    sections = UnguardedPrint.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(UnguardedPrint, before, after)
+
+
+@pytest.mark.parametrize(
+    ("place", "test"),
+    [
+        ({}, "trainer.is_global_zero"),
+        ({"arguments": "self, owner, pl_module"}, "owner.is_global_zero"),
+        ({"name": "_note", "arguments": "self, trainer"}, "trainer.is_global_zero"),
+        ({"base": "pl.LightningModule", "arguments": "self"}, "self.trainer.is_global_zero"),
+        ({"base": "pl.LightningModule", "arguments": "self", "name": "configure_optimizers"}, "self.global_rank == 0"),
+        ({"base": "pl.LightningModule", "arguments": "self", "name": "_note"}, "self.global_rank == 0"),
+        ({"base": "pl.LightningModule", "arguments": "self, batch, i", "name": "training_step"}, "self.global_rank == 0"),
+    ],
+)
+def test_the_test_fits_the_place(place: dict[str, str], test: str) -> None:
+    before = hook("print('start')", **place)
+    after = hook(f"if {test}:", "    print('start')", **place)
+    check_transformed(UnguardedPrint, before, after)
+
+
+def test_a_data_module_asks_for_the_rank_itself() -> None:
+    place = {"base": "pl.LightningDataModule", "arguments": "self, stage", "name": "setup"}
+    after = hook("if rank_zero_only.rank == 0:", "    print(stage)", **place)
+    after = after.replace("as pl\n", "as pl\nfrom lightning.pytorch.utilities import rank_zero_only\n", 1)
+    check_transformed(UnguardedPrint, hook("print(stage)", **place), after)
+
+
+def test_transformers_classes() -> None:
+    before = """\
+        from transformers import Trainer, TrainerCallback
+
+        class Note(TrainerCallback):
+            def on_log(self, args, state, control, logs=None, **kwargs):
+                control.should_save = True
+                print(logs)
+
+        class Own(Trainer):
+            def describe(self):
+                self.count = 1
+                print("model", self.count)
+        """
+    after = before.replace("        print(logs)", "        if state.is_world_process_zero:\n                    print(logs)")
+    after = after.replace(
+        "        print(\"model\"", "        if self.is_world_process_zero():\n                    print(\"model\""
+    )
+    check_transformed(UnguardedPrint, before, after)
+
+
+@pytest.mark.parametrize(
+    ("head", "above", "test"),
+    [
+        ("from accelerate import Accelerator\n", "accelerator = Accelerator()", "accelerator.is_main_process"),
+        ("import torch.distributed as dist\n", "rank = dist.get_rank()", "rank == 0"),
+        ("import os\n", "rank = int(os.environ['RANK'])", "rank == 0"),
+        ("import lightning as L\n", "trainer = L.Trainer(max_epochs=1)", "trainer.is_global_zero"),
+        ("from transformers import Trainer\n", "trainer = Trainer(args)", "trainer.is_world_process_zero()"),
+    ],
+)
+def test_functions_that_know_the_rank(head: str, above: str, test: str) -> None:
+    before = script(above, "print('start')", head=head)
+    check_transformed(UnguardedPrint, before, script(above, f"if {test}:", "    print('start')", head=head))
+
+
+def test_the_test_that_the_function_uses_already() -> None:
+    lines = ("if args.rank == 0:", "    save(args)", "print('start')")
+    after = (*lines[:2], "if args.rank == 0:", "    print('start')")
+    check_transformed(UnguardedPrint, script(*lines), script(*after))
+
+
+def test_a_script_without_functions() -> None:
+    before = "from accelerate import Accelerator\naccelerator = Accelerator()\nprint('start')\n"
+    check_transformed(UnguardedPrint, before, before.replace("print", "if accelerator.is_main_process:\n    print"))
+
+
+def test_neighbours_loops_and_texts_in_between_share_one_test() -> None:
+    lines = ("print('=' * 10)", "# the sizes", "for k in sorted(self.sizes):", "    print(k)", "text = str(self)", "print(text)")
+    guarded = ("if trainer.is_global_zero:", *("    " + x for x in lines))
+    check_transformed(UnguardedPrint, hook(*lines), hook(*guarded))
+
+
+def test_a_text_that_is_used_later_stays_outside() -> None:
+    lines = ("print('a')", "text = str(self)", "print(text)", "self.text = text")
+    guarded = (
+        "if trainer.is_global_zero:", "    print('a')", "text = str(self)", "if trainer.is_global_zero:", "    print(text)",
+        "self.text = text",
+    )  # fmt: skip
+    check_transformed(UnguardedPrint, hook(*lines), hook(*guarded))
+
+
+def test_a_loop_with_a_progress_bar_stays_outside() -> None:
+    lines = ("for x in tqdm(self.rows):", "    print(x)")
+    check_transformed(UnguardedPrint, hook(*lines), hook(lines[0], "    if trainer.is_global_zero:", "        print(x)"))
+
+
+def test_a_print_inside_a_branch_is_guarded_there() -> None:
+    lines = ("if trainer.current_epoch > 3:", "    self.late = True", "    print('late')", "else:", "    pass")
+    guarded = (*lines[:2], "    if trainer.is_global_zero:", "        print('late')", *lines[3:])
+    check_transformed(UnguardedPrint, hook(*lines), hook(*guarded))
+    lone = ("if self.verbose:", "    print('late')")
+    check_transformed(UnguardedPrint, hook(*lone), hook(lone[0], "    if trainer.is_global_zero:", "        print('late')"))
+
+
+def test_two_spaces_tabs_and_long_calls_keep_their_layout() -> None:
+    before = """\
+        import pytorch_lightning as pl
+
+        class A(pl.Callback):
+          def on_fit_end(self, trainer, pl_module):
+            self.finish(trainer)
+            print(
+              "done",
+              trainer.current_epoch,  # the last
+            )  # to the console
+        """
+    moved = ("print(", '  "done",', "  trainer.current_epoch,  # the last", ")  # to the console")
+    plain, deeper = ("\n".join(" " * (12 + n) + x for x in moved) for n in (0, 2))
+    after = before.replace(plain, "            if trainer.is_global_zero:\n" + deeper)
+    check_transformed(UnguardedPrint, before, after)
+    tabs = "import pytorch_lightning as pl\n\nclass A(pl.Callback):\n\tdef on_fit_end(self, trainer, m):\n\t\tself.a()\n\t\tprint(1)\n"
+    check_transformed(UnguardedPrint, tabs, tabs.replace("\t\tprint", "\t\tif trainer.is_global_zero:\n\t\t\tprint"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(f'rank {trainer.global_rank}')",
+        "print(os.getpid())",
+        "print(pl_module.device)",
+        "print(torch.cuda.memory_allocated())",
+        "print('WARNING: no data')",
+        "print('Error', self.size)",
+        "print(self.describe())",
+        "pl_module.print('a')",
+    ],
+)
+def test_prints_that_stay(line: str) -> None:
+    check_nothing(UnguardedPrint, hook(line))
+
+
+def test_a_value_measured_on_the_process_stays() -> None:
+    check_nothing(UnguardedPrint, hook("used = psutil.Process().memory_info().rss", "print(f'{used} bytes')"))
+
+
+def test_prints_in_except_stay() -> None:
+    check_nothing(UnguardedPrint, hook("try:", "    self.load()", "except OSError as e:", "    print('lost', e)"))
+
+
+def test_a_branch_beside_trouble_stays() -> None:
+    check_nothing(UnguardedPrint, hook("if self.ok():", "    print('fine')", "else:", "    print('mismatch')"))
+
+
+def test_an_argument_that_the_ranks_work_out_together_is_told() -> None:
+    check_told(UnguardedPrint, hook("print(pl_module.acc.compute())"), reason="keep that above the guard")
+    check_told(UnguardedPrint, hook("print(trainer.callback_metrics)", name="on_train_epoch_end"), reason="callback_metrics")
+
+
+def test_guarded_prints_stay() -> None:
+    check_nothing(UnguardedPrint, hook("if trainer.is_global_zero:", "    print('a')"))
+    check_nothing(UnguardedPrint, hook("if not trainer.is_global_zero:", "    return", "print('a')"))
+    source = hook("if trainer.is_global_zero:", "    self._note(trainer)") + "\n    def _note(self, trainer):\n        print('a')\n"
+    check_nothing(UnguardedPrint, source)
+    source = hook("print('a')").replace("    def on", "    @rank_zero_only\n    def on")
+    check_nothing(UnguardedPrint, source)
+
+
+def test_constructors_and_hooks_that_only_print_stay() -> None:
+    check_nothing(UnguardedPrint, hook("print('a')", name="__init__"))
+    check_nothing(UnguardedPrint, hook("print('a')").replace("        self.size = trainer_size()\n", ""))
+
+
+def test_places_without_a_sure_test_stay() -> None:
+    check_nothing(UnguardedPrint, script("print('a')"))
+    check_nothing(UnguardedPrint, hook("print('a')", name="_note", arguments="self"))
+    initialised = ("if dist.is_initialized():", "    if dist.get_rank() == 0:", "        print('a')", "else:", "    print('b')")
+    check_nothing(UnguardedPrint, script(*initialised))
+    nested = ("if args.many:", "    rank = dist.get_rank()", "print('a')")
+    check_nothing(UnguardedPrint, script(*nested))
+
+
+def test_a_rank_of_minus_one_stays() -> None:
+    check_nothing(UnguardedPrint, script("ddp = rank != -1", "print('a')", arguments="rank"))
+    head = "import os\n"
+    check_nothing(UnguardedPrint, script("rank = int(os.environ.get('RANK', -1))", "print('a')", head=head))
+
+
+def test_prepare_data_tests_and_split_prompts_stay() -> None:
+    place = {"base": "pl.LightningDataModule", "arguments": "self", "name": "prepare_data"}
+    check_nothing(UnguardedPrint, hook("print('a')", **place))
+    check_nothing(UnguardedPrint, hook("print('a')"), path="tests/test_a.py")
+    lines = ("accelerator = Accelerator()", "with accelerator.split_between_processes(args) as p:", "    print(p)")
+    check_nothing(UnguardedPrint, script(*lines, head="from accelerate import Accelerator\n"))
+
+
+def test_a_class_of_nobody_stays() -> None:
+    source = "import numpy\nTrainer = None\nclass A(Base):\n    def on_fit_end(self, trainer):\n        self.a = 1\n        print('a')\n"
+    check_nothing(UnguardedPrint, textwrap.dedent(source))
