@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from codemods.analysis.class_index import Role, class_facts, find_class
+from codemods.analysis.class_index import ClassFacts, Role, class_facts, find_class
 from codemods.analysis.flow_tests import cause_of, is_random_call
 from codemods.analysis.flow_values import (
     NONE,
@@ -24,9 +24,10 @@ from codemods.analysis.flow_values import (
     union,
 )
 from codemods.analysis.functions import find_function
-from codemods.analysis.model_members import Kind, members_of
+from codemods.analysis.model_members import Kind, members_of, set_from_outside
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.data import torch_modules as table
+from codemods.source import SourceModule
 
 if TYPE_CHECKING:
     from codemods.analysis.model_flow import Env, Flow, Frame
@@ -37,6 +38,17 @@ _FRAMEWORK_METHODS = frozenset(
      "save_hyperparameters", "clip_gradients", "register_buffer", "add_module", "eval", "train", "zero_grad", "parameters",
      "named_parameters", "state_dict", "get_input_embeddings", "num_parameters", "buffers"}
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The object a method is bound to."""
+
+    ref: Ref
+    facts: ClassFacts
+    module: SourceModule
+
+
 _CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
 _MUTATORS = frozenset({"append", "extend", "insert", "add", "update", "setdefault"})
 
@@ -70,10 +82,19 @@ def _member(flow: Flow, owner: Value, attr: str, frame: Frame, node: ast.AST) ->
             facts = class_facts(flow.project, member.site.module, member.site.node)
             members = members_of(flow.project, facts)
             inner = members.by_name.get(attr)
+            if inner is None and (made := _method(flow, facts, ref, attr)) is not None:
+                found.append(made)
+                continue
             if inner is not None and inner.kind is Kind.ALIAS and inner.note in members.by_name:
                 path, inner = (f"{ref.path}.{inner.note}" if ref.path else inner.note), members.by_name[inner.note]
             if inner is None or inner.kind is Kind.PLAIN:
+                if attr in members.state:
+                    below = frozenset(flow.parameters_below(ref))
+                    found.append(Value(NONE, below, frozenset({f"what self.{attr} holds is not followed"})))
+                    continue
                 known = members.constants.get(attr, UNSET)
+                if known is not UNSET and set_from_outside(flow.project, attr):
+                    known = UNSET
                 found.append(Value(constant=known) if known is not UNSET else NOTHING)
             elif inner.kind is Kind.PARAMETER:
                 _note_use(flow, frame, path, node)
@@ -85,6 +106,16 @@ def _member(flow: Flow, owner: Value, attr: str, frame: Frame, node: ast.AST) ->
         elif member.kind is Kind.UNKNOWN:
             found.append(Value(NONE, frozenset({ref.path}), frozenset({member.note}), refs=(Ref(ref.path, member, "attribute"),)))
     return found[0] if len(found) == 1 else replace(union(found), refs=tuple(r for v in found for r in v.refs))
+
+
+def _method(flow: Flow, facts: ClassFacts, ref: Ref, attr: str) -> Value | None:
+    """What a property of the class gives; a method as a value, to be called later."""
+    found = facts.method(attr)
+    if found is None:
+        return None
+    if any(last(dotted(d)) in ("property", "cached_property") for d in found[1].decorator_list):
+        return flow.call_method(ref, facts, attr, {})
+    return Value(closure=(found[1], Bound(ref, facts, found[0].module)))
 
 
 def _leaf_attribute(flow: Flow, frame: Frame, ref: Ref, attr: str, node: ast.AST) -> Value:
@@ -102,7 +133,7 @@ def subscript(flow: Flow, frame: Frame, env: Env, node: ast.Subscript) -> Value:
     owner = flow.eval(frame, env, node.value)
     index = flow.eval(frame, env, node.slice) if not isinstance(node.slice, ast.Slice) else NOTHING
     if owner.refs:
-        chosen = [r for ref in owner.refs for r in _chosen(flow, frame, ref, node, index)]
+        chosen = [r for ref in owner.refs for r in _chosen(flow, frame, env, ref, node, index)]
         return Value(refs=tuple(chosen))
     key = _constant_index(node.slice)
     if key is UNSET:
@@ -133,7 +164,7 @@ def _constant_index(node: ast.expr) -> object:
     return UNSET
 
 
-def _chosen(flow: Flow, frame: Frame, ref: Ref, node: ast.Subscript, index: Value) -> list[Ref]:
+def _chosen(flow: Flow, frame: Frame, env: Env, ref: Ref, node: ast.Subscript, index: Value) -> list[Ref]:
     """The elements of a container that `container[index]` may be; partial where the index is not constant."""
     member = ref.member
     if member.kind not in (Kind.LIST, Kind.DICT, Kind.SEQUENCE):
@@ -142,17 +173,27 @@ def _chosen(flow: Flow, frame: Frame, ref: Ref, node: ast.Subscript, index: Valu
     key = _constant_index(node.slice)
     if key is UNSET:
         key = index.constant
-    single = len(parts) == 1 and member.kind is not Kind.DICT
-    if index.index_of and (single or not isinstance(key, int)):
+    exact = not any(p.member.repeated for p in parts)
+    if index.index_of and not (exact and isinstance(key, int)):
         if index.index_of != ref.path:
             place = f"{frame.module.path}:{node.lineno}"
             flow.assumptions.setdefault(f"the loop round {place} goes over every element of {ref.path}")
         return [replace(p, each=True) for p in parts]
-    if isinstance(key, int) and not single and -len(parts) <= key < len(parts):
+    if isinstance(key, int) and exact and -len(parts) <= key < len(parts):
         return [parts[key]]
     if isinstance(key, str) and any(p.member.name == key for p in parts):
         return [p for p in parts if p.member.name == key]
-    return [replace(p, partial=" ".join(frame.module.text_of(node).split())) for p in parts]
+    text = " ".join(frame.module.text_of(node).split())
+    return [replace(p, partial=text, cause=_index_cause(flow, frame, env, node.slice)) for p in parts]
+
+
+def _index_cause(flow: Flow, frame: Frame, env: Env, index: ast.expr) -> Cause:
+    """What picks the element: a random number, something of this step, or the structure of the model alone."""
+    random = flow.eval(frame, env, index).random if not isinstance(index, ast.Slice) else False
+    cause = cause_of(frame.module, index, random=random, parameters=frame.parameters)
+    if cause in (Cause.RANDOM, Cause.SCHEDULE, Cause.RANK):
+        return cause
+    return Cause.INDEX if flow.varies(frame, env, index) else Cause.CONFIG
 
 
 # Iteration
@@ -286,7 +327,7 @@ def _method_call(
         inner = _member(flow, owner, func.attr, frame, node)
         if inner.refs:
             return _call_refs(flow, frame, inner.refs, args, keywords, node)
-        if inner.closure is not None:
+        if inner.closure is not None and not isinstance(inner.closure[1], Bound):  # type: ignore[index]
             return _call_closure(flow, env, inner, args, keywords)
         return _call_own_method(flow, frame, env, owner, node, func, args, keywords)
     if func.attr in table.STOPPING_METHODS:
@@ -370,6 +411,9 @@ def _call_closure(flow: Flow, env: Env, callee: Value, args: list[Value], keywor
     from codemods.analysis.model_flow import Frame as NewFrame
 
     function, outer = callee.closure  # type: ignore[misc]
+    if isinstance(outer, Bound):
+        inner = flow.arguments(function, args, dict(keywords), bound=True)
+        return flow.run(NewFrame(outer.module, function, outer.facts), {**inner, "self": Value(refs=(outer.ref,))})
     inner = flow.arguments(function, args, dict(keywords), bound=False)
     return flow.run(NewFrame(outer.module, function, outer.facts, no_grad=outer.no_grad), {**env, **inner})
 
@@ -411,6 +455,8 @@ def _function_call(
     if end in ("OrderedDict", "SimpleNamespace", "namedtuple", "AttrDict", "EasyDict", "defaultdict"):
         return replace(union(everything), parts=tuple(keywords.items()))
     below = frozenset(p for v in values for r in v.refs for p in flow.parameters_below(r))
+    if any(v.closure is not None for v in values):
+        below = flow.all_paths
     text = f"what {module.text_of(node.func)[:50]}(…) does with gradients is not known ({module.path}:{node.lineno})"
     return doubtful([*everything, Value(NONE, below)], text)
 
@@ -433,6 +479,8 @@ def _torch_call(
         return NOTHING
     if end in ("compile", "script", "trace", "vmap", "grad", "functional_call"):
         return doubtful(values, f"{name} is not followed")
+    if any(v.closure is not None for v in values):
+        return doubtful([*values, Value(NONE, flow.all_paths)], f"a function of the model is handed to {name}")
     if any(v.refs for v in values):
         below = frozenset(p for v in values for r in v.refs for p in flow.parameters_below(r))
         return doubtful([*map(flat, values), Value(NONE, below)], f"a module is handed to {name}")
@@ -540,12 +588,8 @@ def _partial_call(
     """A call of `container[index]`: the parameters of the element take part in this step, or not."""
     below = frozenset(flow.parameters_below(replace(ref, partial="")))
     whole = _call_ref(flow, frame, replace(ref, partial=""), args, keywords, node)
-    index = next((n for n in ast.walk(node.func) if isinstance(n, ast.Subscript)), None)
-    cause = Cause.INDEX
-    if index is not None and cause_of(frame.module, index.slice, random=False, parameters=frame.parameters) is Cause.CONFIG:
-        cause = Cause.CONFIG
     lost = whole.must & below
-    flow.decisions.append(Decision(cause, ref.partial, frame.module.path, node.lineno, lost))
+    flow.decisions.append(Decision(ref.cause, ref.partial, frame.module.path, node.lineno, lost))
     return replace(flat(whole), must=whole.must - below, may=whole.may | whole.must)
 
 

@@ -46,13 +46,15 @@ class Decision:
 class Ref:
     """A module: where it hangs below the root, and what it is.
 
-    partial: not known to be all of it (`self.blocks[k]`). each: one of several that a loop goes over, all of which are used.
+    partial: not known to be all of it (`self.blocks[k]`), and `cause` picks the element. each: one of several that a loop
+    goes over, all of which are used.
     """
 
     path: str
     member: Member
     partial: str = ""
     each: bool = False
+    cause: Cause = Cause.INDEX
 
 
 class Unset(Enum):
@@ -160,7 +162,11 @@ def parts_of(ref: Ref) -> list[Ref]:
     """The elements of a container, each with its path: `blocks[0]`, `heads["x"]`."""
     out = []
     for i, part in enumerate(ref.member.parts):
-        single = len(ref.member.parts) == 1 and ref.member.kind is Kind.LIST
+        if part.name.startswith("="):  # an element that is registered under another name as well
+            parent = ref.path.rpartition(".")[0]
+            out.append(Ref(f"{parent}.{part.name[1:]}" if parent else part.name[1:], part, ref.partial))
+            continue
+        single = len(ref.member.parts) == 1 and part.repeated
         label = part.name if part.name.startswith("(") else f"[{part.name}]" if part.name else "" if single else f"[{i}]"
         out.append(Ref(ref.path + label, part, ref.partial))
     return out

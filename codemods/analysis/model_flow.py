@@ -7,12 +7,13 @@ functions. What is not known carries a doubt instead of a parameter, so a missin
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from codemods.analysis import flow_calls, flow_values
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.flow_tests import cause_of, is_random_call
-from codemods.analysis.flow_values import NONE, NOTHING, UNSET, Decision, Names, Ref, Value, flat, merged, parts_of, union
+from codemods.analysis.flow_values import NONE, NOTHING, UNSET, Cause, Decision, Names, Ref, Value, flat, merged, parts_of, union
 from codemods.analysis.model_members import Kind, canonical, members_of
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.signatures import defaults, parameters
@@ -96,8 +97,12 @@ class Flow:
         try:
             if isinstance(frame.function, ast.Lambda):
                 return self.eval(frame, env, frame.function.body)
-            if any(last(qualified(frame.module, _callee(d))) in table.NO_GRAD for d in frame.function.decorator_list):
-                frame.no_grad += 1
+            for decorator in frame.function.decorator_list:
+                name = qualified(frame.module, _callee(decorator))
+                frame.no_grad += last(name) in table.NO_GRAD
+                if last(name) not in table.HARMLESS_DECORATORS | table.NO_GRAD:
+                    place = f"{frame.module.path}:{decorator.lineno}"
+                    self.problems.setdefault(f"@{name} is put round {frame.function.name} ({place})")
             end = self.block(frame, frame.function.body, env)
             if end is not None:
                 frame.exits.append((Value(constant=None), None))
@@ -108,8 +113,11 @@ class Flow:
     def joined_exits(self, frame: Frame) -> Value:
         if not frame.exits:
             return NOTHING
-        result, _ = frame.exits[-1]
-        for value, test in reversed(frame.exits[:-1]):
+        exits = frame.exits
+        if frame.root and any(not value.is_none for value, _ in exits):
+            exits = [(value, test) for value, test in exits if not value.is_none]  # no loss, no backward
+        result, _ = exits[-1]
+        for value, test in reversed(exits[:-1]):
             result = self.meet(frame, value, result, test)
         return self._stop(frame, result) if frame.no_grad else result
 
@@ -213,9 +221,11 @@ class Flow:
             elif name:
                 env[name] = stored
 
-    @staticmethod
-    def element(value: Value, key: object) -> Value:
+    def element(self, value: Value, key: object) -> Value:
         """`value[key]` of a tuple or a mapping; of a tensor the value itself; of a list of values one that is not known."""
+        if value.refs:
+            below = frozenset(p for ref in value.refs for p in self.parameters_below(ref))
+            return Value(NONE, below | value.may, value.doubts | {"which module of a list is used is not followed"})
         if (part := value.part(key)) is not None:
             return part
         if value.many or value.parts:
@@ -263,7 +273,8 @@ class Flow:
         if a == b:
             return a
         keep = self.conditional(frame, test) if test is not None else NONE
-        lost = (a.must ^ b.must) - keep
+        # what the other side may carry as well is lost for another reason than this test
+        lost = ((a.must - b.must - b.may) | (b.must - a.must - a.may)) - keep
         if lost and test is not None:
             self.decide(frame, test, lost, random=self.is_random(frame, test))
         return merged(a, b, keep)
@@ -271,11 +282,26 @@ class Flow:
     def decide(self, frame: Frame, test: ast.expr, lost: Names, *, random: bool) -> None:
         module = frame.module
         cause = cause_of(module, test, random=random, parameters=frame.parameters)
+        if cause is Cause.OTHER and not self.varies(frame, {}, test):
+            cause = Cause.CONFIG
         text = " ".join(module.text_of(test).split())
         self.decisions.append(Decision(cause, text, module.path, test.lineno, frozenset(lost), random))
         key = (module.path, test.lineno)
         before = self.branches[key].lost if key in self.branches else NONE
         self.branches[key] = Branch(text, module.path, test.lineno, before | lost)
+
+    def varies(self, frame: Frame, env: Env, node: ast.expr, seen: frozenset[str] = NONE) -> bool:
+        """True where an expression depends on what the method is given; loop counters, settings and literals do not."""
+        for name in {n.id for n in walk(node) if isinstance(n, ast.Name)} - seen - {"self"}:
+            if name in frame.parameters:
+                value = env.get(name, NOTHING)
+                if not value.index_of and value.constant is UNSET:
+                    return True
+                continue
+            sources = [*_sources(frame.function, name)]
+            if any(self.varies(frame, env, source, seen | {name}) for source in sources):
+                return True
+        return False
 
     def is_random(self, frame: Frame, test: ast.expr) -> bool:
         calls = (n for n in walk(test) if isinstance(n, ast.Call))
@@ -335,6 +361,8 @@ class Flow:
         if name == "enumerate" and isinstance(node.iter, ast.Call) and node.iter.args:
             inner = self.element(self.eval(frame, env, node.iter.args[0]), object())
             return replace(union([inner]), parts=((0, Value(index_of="*")), (1, inner)))
+        if value.refs:
+            return self.element(value, None)
         if not (value.many or value.parts):
             return flat(value)
         adds = any(isinstance(n, ast.AugAssign) for n in walk(node)) or any(
@@ -560,6 +588,20 @@ def _below(path: str, name: str) -> bool:
     steps = path.replace("[", ".[").split(".")
     wanted = name.split(".")
     return any(steps[i : i + len(wanted)] == wanted for i in range(len(steps)))
+
+
+def _sources(function: FunctionNode | ast.Lambda, name: str) -> Iterator[ast.expr]:
+    """What a local name is made of: assigned values, what a loop goes over."""
+    for node in walk(function):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets, source = node.targets, node.value
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+            targets, source = [node.target], node.iter
+        elif isinstance(node, ast.AugAssign):
+            targets, source = [node.target], node.value
+        if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in walk(t)):
+            yield source
 
 
 def _callee(node: ast.expr) -> ast.expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -37,7 +38,8 @@ class Kind(Enum):
 class Member:
     """What `self.name` is. parts: elements of a container or the choices. condition: the test it is made under, if any.
 
-    note: the class's name, the reason it is unknown, or the attribute an alias stands for.
+    note: the class's name, the reason it is unknown, or the attribute an alias stands for. repeated: made in a loop, so it
+    stands for as many elements of its container as the loop has rounds.
     """
 
     name: str
@@ -48,14 +50,20 @@ class Member:
     site: ClassSite | None = None
     parts: tuple[Member, ...] = ()
     condition: str = ""
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """All that a class registers. constants: attributes that are always the same literal. problems: what hides members."""
+    """All that a class registers.
+
+    constants: attributes that are always the same literal. state: attributes that methods other than the constructor assign.
+    problems: what hides members.
+    """
 
     by_name: dict[str, Member]
     constants: dict[str, object]
+    state: frozenset[str]
     frozen: frozenset[str]
     problems: tuple[str, ...]
 
@@ -82,6 +90,13 @@ def members_of(project: Project, facts: ClassFacts) -> Members:
     return project.memo(("model members", site.module.path, site.node.lineno), lambda: _Reader(project, facts).read())
 
 
+# Methods that change what a call or an attribute of the model means.
+_INTERCEPTORS = ("__call__", "__getattr__", "__getattribute__", "__setattr__")
+
+
+_BUILTINS = frozenset(dir(builtins))
+
+
 class _Reader:
     """Reads the constructors of one class, its ancestors' first."""
 
@@ -90,11 +105,13 @@ class _Reader:
         self.found: dict[str, list[Member]] = {}
         self.constants: dict[str, list[object]] = {}
         self.frozen: set[str] = set()
+        self.state: set[str] = set()
         self.problems: list[str] = []
 
     def read(self) -> Members:
         self.problems += [f"its base {name} is not part of the project" for name in self.facts.opaque]
         for site in reversed(self.facts.lineage):
+            self.problems += [f"{site.name} has its own {name}" for name in _INTERCEPTORS if name in site.methods()]
             builders = set(_builders(site))
             for function in site.methods().values():
                 if function in builders:
@@ -102,8 +119,10 @@ class _Reader:
                 else:
                     self._other_method(site, function)
         merged = {name: _merged(name, values) for name, values in self.found.items()}
-        constants = {n: v[0] for n, v in self.constants.items() if len(v) == 1 and n not in self._assigned_twice}
-        return Members(merged, constants, frozenset(self.frozen), tuple(dict.fromkeys(self.problems)))
+        merged = {name: _without_aliases(member, merged) for name, member in merged.items()}
+        changed = self._assigned_twice | self.state
+        constants = {n: v[0] for n, v in self.constants.items() if len(v) == 1 and n not in changed}
+        return Members(merged, constants, frozenset(self.state), frozenset(self.frozen), tuple(dict.fromkeys(self.problems)))
 
     @property
     def _assigned_twice(self) -> set[str]:
@@ -124,7 +143,7 @@ class _Reader:
             self._freeze(site, function, target)
             return
         if isinstance(target, ast.Attribute) and name.count(".") == 1 and name.startswith("self."):
-            made = self.member(site, function, value)
+            made = self._unless_called(target.attr, value, self.member(site, function, value))
             condition = _condition(site.module, target, function)
             line = target.lineno
             self.found.setdefault(target.attr, []).append(
@@ -140,7 +159,7 @@ class _Reader:
                     self.problems.append(f"{dotted(element)} is unpacked from {site.module.text_of(value)[:60]}")
         elif isinstance(target, ast.Subscript) and dotted(target.value).startswith("self."):
             owner = dotted(target.value).split(".")[1]
-            made = self.member(site, function, value)
+            made = _marked(self.member(site, function, value), _in_loop(site.module, target, function))
             for i, old in enumerate(self.found.get(owner, [])):
                 self.found[owner][i] = replace(old, parts=(*old.parts, made)) if made.kind is not Kind.PLAIN else old
 
@@ -160,7 +179,7 @@ class _Reader:
         elif isinstance(func, ast.Attribute) and func.attr in ("append", "extend", "insert", "add_module", "update"):
             owner = dotted(func.value)
             if owner.count(".") == 1 and owner.startswith("self.") and call.args:
-                made = self.member(site, function, call.args[-1])
+                made = _marked(self.member(site, function, call.args[-1]), _in_loop(site.module, call, function))
                 olds = self.found.get(owner[5:], [])
                 added = made.parts if func.attr == "extend" else (made,)
                 self.found[owner[5:]] = [replace(old, parts=(*old.parts, *added)) for old in olds]
@@ -194,7 +213,13 @@ class _Reader:
                     name = dotted(target)
                     if name.endswith(".requires_grad"):
                         self.problems.append(f"{function.name} changes requires_grad ({site.module.path}:{node.lineno})")
-                    elif name.startswith("self.") and name.count(".") == 1 and isinstance(node.value, ast.Call):
+                        continue
+                    if name.startswith("self.") and name.count(".") == 1:
+                        changed = self.constants.setdefault(name[5:], [])
+                        changed += [node.value, node.value]  # two entries: never taken for a constant
+                        if not isinstance(node.value, ast.Constant):
+                            self.state.add(name[5:])
+                    if name.startswith("self.") and name.count(".") == 1 and isinstance(node.value, ast.Call):
                         made = self.member(site, function, node.value)
                         if made.kind not in (Kind.PLAIN, Kind.FREE, Kind.UNKNOWN, Kind.ALIAS):
                             self.problems.append(f"{name} is made in {function.name} ({site.module.path}:{node.lineno})")
@@ -228,7 +253,7 @@ class _Reader:
         if isinstance(value, (ast.List, ast.Tuple)):
             return made(Kind.LIST, "plain", parts=tuple(self.member(site, function, e, depth + 1) for e in value.elts))
         if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
-            part = self.member(site, function, value.elt, depth + 1)
+            part = replace(self.member(site, function, value.elt, depth + 1), repeated=True)
             return made(Kind.LIST, "plain", parts=(part,))
         if isinstance(value, ast.Dict):
             parts = tuple(self.member(site, function, v, depth + 1) for v in value.values)
@@ -236,7 +261,8 @@ class _Reader:
             named = tuple(replace(p, name=str(k)) for p, k in zip(parts, keys, strict=True))
             return made(Kind.DICT, "plain", parts=named)
         if isinstance(value, ast.DictComp):
-            return made(Kind.DICT, "plain", parts=(self.member(site, function, value.value, depth + 1),))
+            part = replace(self.member(site, function, value.value, depth + 1), repeated=True)
+            return made(Kind.DICT, "plain", parts=(part,))
         if isinstance(value, ast.Starred):
             return self.member(site, function, value.value, depth + 1)
         return made(Kind.PLAIN)
@@ -263,7 +289,7 @@ class _Reader:
             return found[0] if len(found) == 1 else _choice(replace(here, kind=Kind.CHOICE), found)
         parts = [p for f in found for p in f.parts]
         for extra in added:
-            one = self.member(site, function, extra, depth + 1)
+            one = _marked(self.member(site, function, extra, depth + 1), _in_loop(module, extra, function))
             parts += one.parts if one.kind is Kind.LIST and one.note == "plain" else (one,)
         return replace(here, kind=Kind.LIST, note="plain", parts=tuple(parts))
 
@@ -274,13 +300,18 @@ class _Reader:
         if arg is not None:
             annotation = site.module.text_of(arg.annotation) if arg.annotation else ""
             named = not annotation and _MODULE_WORD.search(name.id) and self._used_as_module(name.id)
-            if "Module" in annotation or "Model" in annotation or named or self._called(name.id):
+            if "Module" in annotation or "Model" in annotation or named:
                 return replace(here, kind=Kind.UNKNOWN, note=f"{name.id} is handed to the constructor of {site.name}")
             return replace(here, note="argument")
         return here
 
+    def _unless_called(self, name: str, value: ast.expr, made: Member) -> Member:
+        """What seems to be no module but is called as one (`self.net(…)`) may be a module."""
+        if made.kind is not Kind.PLAIN or isinstance(value, (ast.Constant, ast.Lambda)) or not self._called(name):
+            return made
+        return replace(made, kind=Kind.UNKNOWN, note=f"what self.{name} is made of is not shown")
+
     def _called(self, name: str) -> bool:
-        """True if some method calls `self.name(…)`: it may be a module."""
         return any(
             isinstance(node, ast.Call) and dotted(node.func) == f"self.{name}"
             for site in self.facts.lineage
@@ -323,8 +354,8 @@ class _Reader:
             return here
         if root == "super" or name.startswith("self."):
             return self._own_method(site, name, here, depth)
-        if "." not in name and name and name not in module.imports and end[:1].islower():
-            return here  # builtins and unknown local helpers of another kind: `int(…)`, `len(…)`
+        if name in _BUILTINS:
+            return here
         return replace(here, kind=Kind.UNKNOWN, note=f"{module.text_of(call.func)[:60]}(…) is not part of the project")
 
     def _own_method(self, site: ClassSite, name: str, here: Member, depth: int) -> Member:
@@ -398,6 +429,17 @@ class _Reader:
         return replace(here, kind=kinds.get(end, Kind.LIST), note=end, parts=tuple(parts))
 
 
+def _without_aliases(member: Member, by_name: dict[str, Member]) -> Member:
+    """A container whose `self.x` elements are the modules of that name; their name begins with `=`."""
+    parts = []
+    for part in member.parts:
+        if part.kind is Kind.ALIAS and part.note in by_name:
+            parts.append(replace(by_name[part.note], name=f"={part.note}"))
+        else:
+            parts.append(_without_aliases(part, by_name))
+    return replace(member, parts=tuple(parts)) if parts else member
+
+
 def _pairs(listed: Member) -> list[Member]:
     """The modules in `[("name", module), …]`."""
     return [pair.parts[-1] for pair in listed.parts if pair.parts]
@@ -443,6 +485,16 @@ def _builders(site: ClassSite) -> Iterator[FunctionNode]:
                 queue.append(dotted(node.func)[5:])
 
 
+def set_from_outside(project: Project, name: str) -> bool:
+    """True if some file assigns `something.name = …` on another object than self."""
+
+    def search() -> bool:
+        pattern = re.compile(rb"(?<!\bself)\." + re.escape(name.encode()) + rb"\s*=(?!=)")
+        return any(pattern.search(project.read(path) or b"") for path in project.files_containing(f".{name}".encode()))
+
+    return project.memo(("set from outside", name), search)
+
+
 def canonical(module: SourceModule, test: ast.expr, function: FunctionNode) -> str:
     """A test as text, with `x` for `self.x`, so that the constructor's test and forward's compare equal."""
     return " ".join(module.text_of(test).replace("self.", "").replace(" is True", "").split())
@@ -462,6 +514,21 @@ def _condition(module: SourceModule, node: ast.AST, function: FunctionNode) -> s
             found.append("…")
         below = up
     return " and ".join(found)
+
+
+def _in_loop(module: SourceModule, node: ast.AST, function: FunctionNode) -> bool:
+    for up in module.ancestors(node):
+        if up is function:
+            return False
+        if isinstance(up, (ast.For, ast.While, ast.AsyncFor)):
+            return True
+    return False
+
+
+def _marked(member: Member, repeated: bool) -> Member:
+    """The member, and the elements it may bring along, made in a loop."""
+    parts = tuple(replace(part, repeated=part.repeated or repeated) for part in member.parts)
+    return replace(member, repeated=member.repeated or repeated, parts=parts)
 
 
 def _literal_name(call: ast.Call) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -127,6 +128,9 @@ class _Judge:
         varying = [d for d in skipped if d.cause.varies]
         never = tuple(sorted(p for p in missing - explained - opaque if p not in loss.may))
         reasons = self._reasons(loss, doubt, opaque, missing - explained - frozenset(never), skipped)
+        reasons += self._read_elsewhere(never)
+        if self.entry is Entry.TRAINING_STEP:
+            reasons += [f"{self.site.name} has its own {n}" for n in ("backward", "training_step_end") if self.facts.method(n)]
         if varying and frozenset(p for d in varying for p in d.names) - opaque:
             verdict = Verdict.SOMETIMES
         elif reasons or (self.flow.problems and never):
@@ -140,6 +144,17 @@ class _Judge:
             verdict, self.site, self.entry, tuple(skipped), never, tuple(reasons), tuple(self.flow.assumptions),
             tuple(self._evidence(loss, verdict, never)), reentrant[0] if reentrant else "", returned.wrapped, opaque,
         )  # fmt: skip
+
+    def _read_elsewhere(self, never: Iterable[str]) -> list[str]:
+        """Parameters that forward does not use may be used by other code: `model.module.head(features)`."""
+        own = {site.module.path for site in self.facts.lineage}
+        for name in dict.fromkeys(_top(path) for path in never):
+            word = f".{name}".encode()
+            for path in self.project.files_containing(word):
+                data = self.project.read(path) or b""
+                if path not in own and re.search(rb"(?<!self)" + re.escape(word) + rb"\b", data):
+                    return [f"{name} is read in {path}"]
+        return []
 
     def _skipped(self, missing: Names, loss: Value) -> list[Decision]:
         """The decisions that explain why a parameter is missing; each parameter goes to the strongest."""

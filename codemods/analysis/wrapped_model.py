@@ -157,6 +157,8 @@ class _Search:
                     return Model(unknown=f"`{_short(module, value)}` changes the model")
                 continue
             fresh.append((value, index))
+        if change := _attribute_change(module, name):
+            return Model(unknown=f"`{change}` changes the model")
         if not fresh:
             function = module.function_of(name)
             if function is not None and _is_parameter(function, name.id):
@@ -259,6 +261,17 @@ def _assigned(module: SourceModule, name: ast.Name, home: FunctionNode | None) -
                     if isinstance(element, ast.Name) and element.id == name.id:
                         out.append((node.value, i))
     return out
+
+
+def _attribute_change(module: SourceModule, name: ast.Name) -> str:
+    """`model.fc = nn.Linear(…)` in the same scope: the class alone does not say what the model holds."""
+    home = module.function_of(name)
+    for assign in module.nodes(ast.Assign):
+        if module.function_of(assign) is home and isinstance(assign.value, ast.Call):
+            for target in assign.targets:
+                if isinstance(target, ast.Attribute) and dotted(target).startswith(f"{name.id}."):
+                    return _short(module, assign)
+    return ""
 
 
 def _is_parameter(function: FunctionNode, name: str) -> bool:

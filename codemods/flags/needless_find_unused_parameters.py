@@ -93,8 +93,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     def train(loader, device):
         model = Net().to(device)
         # Off: every parameter of Net reaches the loss in every step (module.py).
-        # If that changes, a run stops with "Expected to have finished reduction in the prior
-        # iteration"; TORCH_DISTRIBUTED_DEBUG=INFO then names the parameters. To roll back, write True.
+        # If that changes, TORCH_DISTRIBUTED_DEBUG=INFO names the parameters behind
+        # "Expected to have finished reduction in the prior iteration". To roll back: True.
         model = DDP(model, device_ids=[device], find_unused_parameters=False)
         for x, y in loader:
             loss = nn.functional.cross_entropy(model(x), y)
@@ -287,8 +287,10 @@ def _comment(
         why = f"Off: every parameter of {usages[0].name} {where} ({usages[0].site.module.path})."
     back = setting.text if setting.strategy else "True"
     error, names = _how_to_see(project, setting, framework)
-    sentences = (why, f'If that changes, a step stops with "{error}";', f"{names}. To roll back: {back}.")
-    return tuple(line for sentence in sentences for line in textwrap.wrap(sentence, width, break_long_words=False))
+    unbroken = error.replace(" ", "\0")  # whoever searches the code for the error must find it
+    how = f'If that changes, {names} the parameters behind "{unbroken}". To roll back: {back}.'
+    lines = [line for text in (why, how) for line in textwrap.wrap(text, width, break_long_words=False)]
+    return tuple(line.replace("\0", " ") for line in lines)
 
 
 def _is_lightning(framework: Framework) -> bool:
@@ -296,8 +298,8 @@ def _is_lightning(framework: Framework) -> bool:
 
 
 def _how_to_see(project: Project, setting: Setting, framework: Framework) -> tuple[str, str]:
-    """(how the error begins, how to find the parameters): Lightning 2 replaces torch's text and loses their names."""
+    """(how the error begins, what names the parameters): Lightning 2 replaces torch's text and loses their names."""
     pin = lightning_pin(project, near=setting.module.path) if framework is Framework.LIGHTNING else None
     if framework is Framework.LIGHTNING and not (pin is not None and pin.surely_below(LIGHTNING_OFF_FROM)):
-        return LIGHTNING_ERROR, "p.grad is None in on_after_backward shows which"
-    return TORCH_ERROR, "TORCH_DISTRIBUTED_DEBUG=INFO then names the parameters"
+        return LIGHTNING_ERROR, "p.grad is None in on_after_backward shows"
+    return TORCH_ERROR, "TORCH_DISTRIBUTED_DEBUG=INFO names"

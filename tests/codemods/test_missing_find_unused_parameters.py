@@ -1,0 +1,283 @@
+"""DDP002: a module that some steps leave out, the default of each framework and version, and every refusal."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.findings import Applicability
+from codemods.flags.missing_find_unused_parameters import MissingFindUnusedParameters as Rule
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+NET = """\
+import random
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+        self.text = nn.Linear(4, 8)
+
+    def forward(self, x, tokens):
+        h = self.body(x)
+        if {test}:
+            h = h + self.text(tokens)
+        return h
+"""
+RANDOM = NET.format(test="random.random() > 0.1")
+LIT = """\
+import random
+
+import pytorch_lightning as pl
+import torch
+from torch import nn
+
+
+class Lit(pl.LightningModule):
+    def __init__(self, p=0.1):
+        super().__init__()
+        self.p = p
+        self.encoder = nn.Linear(4, 8)
+        self.null = nn.Parameter(torch.zeros(8))
+        self.body = nn.Linear(8, 2)
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        if random.random() < self.p:
+            cond = self.null.expand(len(x), -1)
+        else:
+            cond = self.encoder(x)
+        return nn.functional.cross_entropy(self.body(cond), y)
+"""
+TWO = {"lit.py": LIT, "requirements.txt": "pytorch-lightning>=2.1\n"}
+WRAP = "from net import Net\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\nmodel = DDP(Net(){})\n"
+
+
+def trainer(body: str) -> str:
+    head = "import pytorch_lightning as pl\nfrom pytorch_lightning.strategies import DDPStrategy\n\nfrom lit import Lit\n\n\n"
+    return f"{head}def main(args, loader):\n{body}    trainer.fit(Lit(), loader)\n"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = Rule.sections()
+    code = [sections[s].split("```python\n")[1].split("```")[0] for s in ("Example", "Use instead")]
+    check_transformed(Rule, *code)
+
+
+def test_a_random_branch_switches_the_flag_on() -> None:
+    after = WRAP.format(", find_unused_parameters=True")
+    found = check_transformed(Rule, WRAP.format(""), after, files={"net.py": RANDOM})
+    assert "text of Net" in found[0].message
+    assert "random.random() > 0.1" in found[0].message
+    assert "net.py:15" in found[0].message
+    check_transformed(Rule, WRAP.format(", find_unused_parameters=False"), after, files={"net.py": RANDOM})
+
+
+def test_several_lines_with_comments_and_a_trailing_comma() -> None:
+    before = WRAP.format(",\n    device_ids=[0],  # one\n").replace("DDP(Net()", "DDP(\n    Net()")
+    after = before.replace("# one\n", "# one\n    find_unused_parameters=True,\n")
+    check_transformed(Rule, before, after, files={"net.py": RANDOM})
+
+
+@pytest.mark.parametrize("indent", ["  ", "\t"])
+def test_indentation_and_an_alias_of_the_module(indent: str) -> None:
+    source = (
+        "import torch.nn as nn\nfrom net import Net\n\n\ndef wrap(model):\n"
+        f"{indent}if ready():\n{indent}{indent}model = nn.parallel.DistributedDataParallel(model.cuda())\n"
+        f"{indent}return model\n\n\n"
+        "model = wrap(Net())\n"
+    )
+    after = source.replace("model.cuda())", "model.cuda(), find_unused_parameters=True)")
+    check_transformed(Rule, source, after, files={"net.py": RANDOM})
+
+
+@pytest.mark.parametrize("test", ["torch.rand(1) > 0.1", "self.training and random.random() > 0.1", "not (torch.rand(()) < 0.2)"])
+def test_literal_random_numbers_are_safe(test: str) -> None:
+    found = findings_of(Rule, WRAP.format(""), {"net.py": NET.format(test=test)})
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+
+
+def test_layer_drop_in_a_block_of_another_file() -> None:
+    block = (
+        RANDOM.replace("class Net", "class Block").replace("forward(self, x, tokens)", "forward(self, x)").replace("tokens", "x")
+    )
+    net = (
+        "from torch import nn\n\nfrom block import Block\n\n\nclass Net(nn.Module):\n    "
+        "def __init__(self):\n        super().__init__()\n"
+        "        self.blocks = nn.ModuleList(Block() for _ in range(3))\n\n    def forward(self, x):\n"
+        "        for block in self.blocks:\n            x = block(x)\n        return x\n"
+    )
+    found = findings_of(Rule, WRAP.format(""), {"net.py": net, "block.py": block})
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+    assert "blocks.text" in found[0].message
+    assert "block.py" in found[0].message
+
+
+def test_a_conditional_strategy_changes_only_its_arm_and_keeps_its_quotes() -> None:
+    line = "    strategy = 'ddp' if args.gpus > 1 or args.gpus == -1 else 'auto'  # {}\n"
+    body = line + "    trainer = pl.Trainer(devices=args.gpus, strategy=strategy)\n"
+    before = trainer(body)
+    found = check_transformed(Rule, before, before.replace("'ddp'", "'ddp_find_unused_parameters_true'"), files=TWO)
+    assert any(e.kind == "version" and e.path == "requirements.txt" for e in found[0].evidence)
+
+
+def test_a_strategy_written_in_the_call() -> None:
+    before = trainer('    trainer = pl.Trainer(devices=2, strategy="ddp")\n')
+    check_transformed(Rule, before, before.replace('"ddp"', '"ddp_find_unused_parameters_true"'), files=TWO)
+    before = trainer("    trainer = pl.Trainer(devices=2, strategy='ddp_find_unused_parameters_false')\n")
+    check_transformed(Rule, before, before.replace("_false", "_true"), files=TWO)
+
+
+def test_a_strategy_object() -> None:
+    before = trainer("    trainer = pl.Trainer(devices=2, strategy=DDPStrategy(process_group_backend='gloo'))\n")
+    after = before.replace("='gloo')", "='gloo', find_unused_parameters=True)")
+    check_transformed(Rule, before, after, files=TWO)
+
+
+def test_a_trainer_that_a_function_returns() -> None:
+    before = (
+        "import pytorch_lightning as pl\nfrom lit import Lit\n\n\ndef create(config):\n    "
+        "strategy = 'ddp' if config.n > 1 else 'auto'\n"
+        "    trainer = pl.Trainer(strategy=strategy)\n    return trainer\n"
+    )
+    main = "from lit import Lit\nfrom module import create\n\n\ndef main(c, data):\n    model = Lit()\n    "
+    main += "t = create(c)\n    t.fit(model, data)\n"
+    check_transformed(Rule, before, before.replace("'ddp'", "'ddp_find_unused_parameters_true'"), files={**TWO, "main.py": main})
+
+
+def test_training_arguments_that_say_false() -> None:
+    net = RANDOM.replace("x, tokens", "x, tokens, labels=None").replace("return h", "return {'loss': h.mean()}")
+    before = (
+        "from net import Net\nfrom transformers import Trainer, TrainingArguments\n\n"
+        "args = TrainingArguments('out', ddp_find_unused_parameters=False)\nTrainer(model=Net(), args=args).train()\n"
+    )
+    check_transformed(Rule, before, before.replace("=False", "=True"), files={"net.py": net})
+
+
+# Lower levels
+
+
+def test_an_index_of_the_batch_is_unsafe() -> None:
+    net = NET.format(test="True").replace(
+        "self.text = nn.Linear(4, 8)", 'self.text = nn.ModuleDict({"a": nn.Linear(4, 8), "b": nn.Linear(4, 8)})'
+    )
+    net = net.replace("forward(self, x, tokens)", "forward(self, x, tokens, kind)").replace(
+        "self.text(tokens)", "self.text[kind](tokens)"
+    )
+    check_transformed(Rule, WRAP.format(""), WRAP.format(", find_unused_parameters=True"), files={"net.py": net}, unsafe=True)
+
+
+@pytest.mark.parametrize("test", ["tokens.any()", "self.epoch > 3", "torch.distributed.get_rank() == 0"])
+def test_data_schedule_and_rank_are_unsafe(test: str) -> None:
+    found = findings_of(Rule, WRAP.format(""), {"net.py": NET.format(test=test)})
+    assert [f.applicability for f in found] == [Applicability.UNSAFE]
+    assert "assumes" in found[0].reason
+
+
+@pytest.mark.parametrize("pin", ["", "pytorch-lightning\n", "pytorch-lightning>=1.9\n"])
+def test_a_version_that_is_not_pinned_is_unsafe(pin: str) -> None:
+    found = findings_of(Rule, trainer("    trainer = pl.Trainer(devices=2, strategy='ddp')\n"), {**TWO, "requirements.txt": pin})
+    assert [f.applicability for f in found] == [Applicability.UNSAFE]
+    assert "Lightning 2.0" in found[0].reason
+
+
+def test_a_module_from_outside_may_be_frozen() -> None:
+    lit = "from clip import load\n" + LIT.replace("nn.Linear(4, 8)", "load('x')").replace(
+        "nn.Parameter(torch.zeros(8))", "zeros(8)"
+    )
+    found = findings_of(Rule, trainer("    trainer = pl.Trainer(strategy='ddp')\n"), {**TWO, "lit.py": lit})
+    assert not [f for f in found if f.applicability is Applicability.SAFE]
+
+
+def test_an_output_class_of_its_own_is_unsafe() -> None:
+    net = RANDOM.replace("class Net", "class Out:\n    def __init__(self, h):\n        self.h = h\n\n\nclass Net").replace(
+        "return h\n", "return Out(h=h)\n"
+    )
+    found = findings_of(Rule, WRAP.format(""), {"net.py": net})
+    assert [f.applicability for f in found] == [Applicability.UNSAFE]
+    assert "Out" in found[0].reason
+
+
+def test_several_strategies_in_one_trainer_are_unsafe() -> None:
+    body = "    strategy = 'ddp' if args.a else 'ddp_spawn'\n    trainer = pl.Trainer(strategy=strategy)\n"
+    found = findings_of(Rule, trainer(body), TWO)
+    assert {f.applicability for f in found} == {Applicability.UNSAFE}
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("pin", ["pytorch-lightning==1.9.5\n", "pytorch-lightning>=1.6,<2\n"])
+def test_lightning_1_has_the_flag_on(pin: str) -> None:
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(gpus=2, strategy='ddp')\n"), files={**TWO, "requirements.txt": pin})
+
+
+def test_hugging_face_has_the_flag_on() -> None:
+    net = RANDOM.replace("return h", "return {'loss': h.mean()}")
+    source = "from net import Net\nfrom transformers import Trainer, TrainingArguments\n\n"
+    source += "args = TrainingArguments('ddp')\nTrainer(model=Net(), args=args)\n"
+    check_nothing(Rule, source, files={"net.py": net})
+
+
+def test_a_flag_that_is_on_is_left_alone() -> None:
+    check_nothing(Rule, WRAP.format(", find_unused_parameters=True"), files={"net.py": RANDOM})
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(strategy='ddp_find_unused_parameters_true')\n"), files=TWO)
+
+
+def test_static_graph_is_told() -> None:
+    check_told(Rule, WRAP.format(", static_graph=True"), files={"net.py": RANDOM}, reason="static_graph=True")
+
+
+def test_reentrant_checkpointing_is_told() -> None:
+    net = "from torch.utils.checkpoint import checkpoint\n" + RANDOM.replace("self.body(x)", "checkpoint(self.body, x)")
+    check_told(Rule, WRAP.format(""), files={"net.py": net}, reason="use_reentrant=False first")
+
+
+def test_a_name_that_lightning_1_does_not_know_is_told() -> None:
+    files = {**TWO, "requirements.txt": "pytorch-lightning==1.9.5\n"}
+    body = "    trainer = pl.Trainer(strategy='ddp_find_unused_parameters_false')\n"
+    check_told(Rule, trainer(body), files=files, reason="DDPStrategy(find_unused_parameters=True)")
+
+
+def test_a_module_that_never_takes_part_is_told() -> None:
+    told = check_told(Rule, WRAP.format(""), files={"net.py": NET.format(test="False")}, reason="requires_grad_(False)")
+    assert "text of Net never reaches the loss" in told.message
+
+
+@pytest.mark.parametrize("test", ["tokens is not None", "self.use_text", "x.shape[0] > 1 or True"])
+def test_an_argument_a_setting_and_a_known_test_say_nothing(test: str) -> None:
+    check_nothing(Rule, WRAP.format(""), files={"net.py": NET.format(test=test)})
+
+
+def test_a_mask_keeps_the_graph_whole() -> None:
+    for line in (
+        "h = h + self.text(tokens) * (torch.rand(1) > 0.1)",
+        "h = torch.where(torch.rand(1) > 0.1, h, self.text(tokens))",
+    ):
+        net = NET.format(test="True").replace("h = h + self.text(tokens)", line)
+        check_nothing(Rule, WRAP.format(""), files={"net.py": net})
+
+
+def test_random_numbers_outside_training_say_nothing() -> None:
+    check_nothing(Rule, WRAP.format(""), files={"net.py": NET.format(test="self.training or random.random() < 0.5")})
+
+
+def test_a_trainer_without_a_ddp_strategy_is_left_alone() -> None:
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2, strategy='deepspeed')  # not ddp\n"), files=TWO)
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2)  # ddp\n"), files=TWO)
+
+
+def test_a_model_that_is_not_in_the_project_is_left_alone() -> None:
+    check_nothing(Rule, "from hub import Net\n" + WRAP.format(""))
+
+
+def test_manual_optimization_is_left_alone() -> None:
+    lit = LIT.replace("        self.p = p", "        self.p = p\n        self.automatic_optimization = False")
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(strategy='ddp')\n"), files={**TWO, "lit.py": lit})
+
+
+def test_everything_used_is_left_alone() -> None:
+    check_nothing(Rule, WRAP.format(""), files={"net.py": NET.format(test="True")})

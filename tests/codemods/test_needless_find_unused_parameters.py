@@ -1,0 +1,370 @@
+"""DDP001: every spelling of the flag, what proves it needless, and every refusal."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.findings import Applicability
+from codemods.flags.needless_find_unused_parameters import NeedlessFindUnusedParameters as Rule
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+NET = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.body(x)))
+"""
+DROPS = NET.replace("        return self.head", "        if torch.rand(1) < 0.1:\n            return x\n        return self.head")
+UNUSED = NET.replace("self.head(torch.relu(self.body(x)))", "self.body(x)")
+LIT = """\
+import lightning.pytorch as pl
+import torch
+from torch import nn
+
+
+class Lit(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 2)
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        return nn.functional.cross_entropy(self.body(x), y)
+"""
+HF_NET = NET.replace("x):", "x, labels=None):").replace(
+    "return self.head(torch.relu(self.body(x)))", 'h = self.head(torch.relu(self.body(x)))\n        return {"loss": h.mean()}'
+)
+RAW = """\
+# Off: every parameter of Net reaches the loss in every step (net.py).
+# If that changes, TORCH_DISTRIBUTED_DEBUG=INFO names the parameters behind
+# "Expected to have finished reduction in the prior iteration". To roll back: True.
+"""
+LIGHT = """\
+# Off: every parameter of Lit reaches the loss of training_step (lit.py).
+# If that changes, p.grad is None in on_after_backward shows the parameters behind
+# "parameters that were not used in producing the loss". To roll back:
+# {back}.
+"""
+TWO = {"lit.py": LIT, "requirements.txt": "lightning==2.5.0\n"}
+
+
+def script(wrap: str) -> str:
+    """A training script at module level round one line (or several) of wrapping."""
+    head = "import torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\nfrom net import Net\n\nmodel = Net()\n"
+    return f"{head}{wrap}loss = model(torch.zeros(1, 8)).sum()\nloss.backward()\n"
+
+
+def trainer(body: str) -> str:
+    head = "import lightning.pytorch as pl\nfrom lightning.pytorch.strategies import DDPStrategy\n\nfrom lit import Lit\n\n\n"
+    return f"{head}def main(args, loader):\n{body}    trainer.fit(Lit(), loader)\n"
+
+
+def hugging(body: str, head: str = "from transformers import Trainer, TrainingArguments") -> str:
+    return f"{head}\n\nfrom net import Net\n\n\ndef main(data):\n{body}"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = Rule.sections()
+    code = [sections[s].split("```python\n")[1].split("```")[0] for s in ("Example", "Use instead")]
+    check_transformed(Rule, *code)
+
+
+def test_a_call_on_one_line_gets_the_comment_above_the_statement() -> None:
+    before = script("model = DDP(model, find_unused_parameters=True)\n")
+    after = script(RAW + "model = DDP(model, find_unused_parameters=False)\n")
+    found = check_transformed(Rule, before, after, files={"net.py": NET})
+    assert "every parameter of Net reaches the loss" in found[0].message
+    assert any(e.text.startswith("head reaches the loss") and e.path == "net.py" for e in found[0].evidence)
+
+
+def test_one_argument_a_line_gets_the_comment_above_the_argument() -> None:
+    before = script("model = DDP(\n    model,\n    device_ids=[0],  # one\n    find_unused_parameters=True,  # slow\n)\n")
+    comment = "".join("    " + line + "\n" for line in RAW.splitlines())
+    after = script(
+        "model = DDP(\n    model,\n    device_ids=[0],  # one\n" + comment + "    find_unused_parameters=False,  # slow\n)\n"
+    )
+    check_transformed(Rule, before, after, files={"net.py": NET})
+
+
+@pytest.mark.parametrize("indent", ["  ", "\t"])
+def test_indentation_is_kept(indent: str) -> None:
+    body = f"def wrap(model):\n{indent}return nn.parallel.DistributedDataParallel(model, find_unused_parameters={{}})\n\n\n"
+    head = "from torch import nn\nfrom net import Net\n\n\n"
+    tail = "model = wrap(Net().to('cuda'))\nmodel(1).sum().backward()\n"
+    found = findings_of(Rule, head + body.format("True") + tail, {"net.py": NET})
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+    comment = "".join(indent + line + "\n" for line in RAW.splitlines())
+    check_transformed(
+        Rule, head + body.format("True") + tail,
+        head + body.format("False").replace(indent + "return", comment + indent + "return") + tail, files={"net.py": NET},
+    )  # fmt: skip
+
+
+def test_a_name_and_a_dict() -> None:
+    before = script("search = True\nmodel = DDP(model, find_unused_parameters=search)\n")
+    check_transformed(Rule, before, before.replace("search = True\n", RAW + "search = False\n"), files={"net.py": NET})
+    before = script('options = {"find_unused_parameters": True}\nmodel = DDP(model, **options)\n')
+    check_transformed(Rule, before, before.replace("options =", RAW + "options =").replace("True", "False").replace(
+        "back: False", "back: True"), files={"net.py": NET})  # fmt: skip
+    before = script("options = dict(find_unused_parameters=True)\nmodel = DDP(model, **options)\n")
+    check_transformed(
+        Rule, before, before.replace("options =", RAW + "options =").replace("=True)", "=False)"), files={"net.py": NET}
+    )
+
+
+def test_a_dict_that_a_function_returns() -> None:
+    before = "def options():\n    return {'find_unused_parameters': True}\n\n\n" + script("model = DDP(model, **options())\n")
+    comment = "".join("    " + line + "\n" for line in RAW.splitlines())
+    after = before.replace("    return {", comment + "    return {").replace(
+        "'find_unused_parameters': True", "'find_unused_parameters': False"
+    )
+    check_transformed(Rule, before, after, files={"net.py": NET})
+
+
+def test_static_graph_beside_the_flag_makes_it_idle() -> None:
+    before = script("model = DDP(load(), find_unused_parameters=True, static_graph=True)\n")
+    comment = "# Off: with static_graph=True torch finds unused parameters by itself and ignores this flag.\n" + "".join(
+        line + "\n" for line in RAW.splitlines()[1:]
+    )
+    found = check_transformed(
+        Rule, before, before.replace("model = DDP", comment + "model = DDP").replace("parameters=True", "parameters=False")
+    )
+    assert "static_graph=True" in found[0].message
+
+
+def test_static_graph_of_lightning_is_unsafe() -> None:
+    before = trainer("    trainer = pl.Trainer(strategy=DDPStrategy(find_unused_parameters=True, static_graph=True))\n")
+    found = findings_of(Rule, before, TWO)
+    assert found[0].applicability is Applicability.UNSAFE
+    assert "automatic optimization" in found[0].reason
+
+
+def test_the_name_of_a_lightning_strategy() -> None:
+    before = trainer("    trainer = pl.Trainer(devices=2, strategy='ddp_find_unused_parameters_true')\n")
+    comment = "".join("    " + line + "\n" for line in LIGHT.format(back="'ddp_find_unused_parameters_true'").splitlines())
+    after = trainer(comment + "    trainer = pl.Trainer(devices=2, strategy='ddp')\n")
+    check_transformed(Rule, before, after, files=TWO)
+
+
+def test_a_conditional_strategy_changes_only_its_arm_and_keeps_its_quotes() -> None:
+    line = '    strategy = "{}" if args.gpus > 1 else "auto"\n'
+    tail = "    trainer = pl.Trainer(strategy=strategy)\n"
+    comment = "".join("    " + row + "\n" for row in LIGHT.format(back='"ddp_find_unused_parameters_true"').splitlines())
+    check_transformed(
+        Rule,
+        trainer(line.format("ddp_find_unused_parameters_true") + tail),
+        trainer(comment + line.format("ddp") + tail),
+        files=TWO,
+    )
+
+
+@pytest.mark.parametrize("name", ["DDPStrategy", "DDPPlugin"])
+def test_a_strategy_object(name: str) -> None:
+    old = "lightning==2.5.0\n" if name == "DDPStrategy" else "lightning==1.5.0\n"
+    before = trainer(f"    trainer = pl.Trainer(strategy={name}(find_unused_parameters=True))\n").replace(
+        "DDPStrategy\n", f"{name}\n"
+    )
+    found = findings_of(Rule, before, {**TWO, "requirements.txt": old})
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+    text = "on_after_backward" if name == "DDPStrategy" else "TORCH_DISTRIBUTED_DEBUG"
+    assert any(text in line for edit in found[0].edits for line in getattr(edit, "lines", ()))
+
+
+def test_training_arguments_are_set_to_false_not_left_out() -> None:
+    body = "    args = TrainingArguments('out', ddp_find_unused_parameters={})\n    "
+    body += "Trainer(Net(), args, train_dataset=data).train()\n"
+    comment = "".join("    " + line + "\n" for line in RAW.splitlines())
+    check_transformed(
+        Rule,
+        hugging(body.format("True")),
+        hugging(comment + body.format("False")),
+        files={"net.py": HF_NET},
+    )
+
+
+def test_arguments_of_a_subclass_and_a_trainer_of_the_project() -> None:
+    head = "from arguments import MyArguments\nfrom transformers import Trainer\n\n\nclass Mine(Trainer):\n    pass"
+    body = "    args = MyArguments('out', ddp_find_unused_parameters=True)\n    trainer = Mine(model=Net(), args=args)\n"
+    files = {
+        "net.py": HF_NET,
+        "arguments.py": "from transformers import TrainingArguments\nclass MyArguments(TrainingArguments):\n    pass\n",
+    }
+    found = findings_of(Rule, hugging(body, head), files)
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+
+
+def test_accelerate_kwargs() -> None:
+    source = (
+        "from accelerate import Accelerator, DistributedDataParallelKwargs\nfrom net import Net\n\nmodel = Net()\n"
+        "handler = DistributedDataParallelKwargs(find_unused_parameters=True)\n"
+        "accelerator = Accelerator(kwargs_handlers=[handler])\nmodel, data = accelerator.prepare(model, load())\n"
+        "accelerator.backward(model(data))\n"
+    )
+    found = findings_of(Rule, source, {"net.py": NET})
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+
+
+def test_twin_scripts_are_judged_each_on_its_own_model() -> None:
+    before = script("model = DDP(model, find_unused_parameters=True)\n")
+    assert findings_of(Rule, before, {"net.py": NET})[0].fix is not None
+    check_nothing(Rule, before, files={"net.py": DROPS})
+
+
+def test_a_freeze_elsewhere_lowers_the_level() -> None:
+    before = script("model = DDP(model, find_unused_parameters=True)\n")
+    files = {"net.py": NET, "tune.py": "def freeze(m):\n    for p in m.parameters():\n        p.requires_grad = False\n"}
+    found = findings_of(Rule, before, files)
+    assert found[0].applicability is Applicability.UNSAFE
+    assert "tune.py:3" in found[0].reason
+
+
+def test_a_loop_that_must_run_lowers_the_level() -> None:
+    looped = NET.replace(
+        "return self.head(torch.relu(self.body(x)))",
+        "for _ in range(self.n):\n            x = self.body(x)\n        return self.head(x)",
+    )
+    found = findings_of(Rule, script("model = DDP(model, find_unused_parameters=True)\n"), {"net.py": looped})
+    assert found[0].applicability is Applicability.UNSAFE
+    assert "at least once" in found[0].reason
+
+
+# Refusals
+
+
+def test_a_model_that_needs_the_flag_is_left_alone() -> None:
+    check_nothing(Rule, script("model = DDP(model, find_unused_parameters=True)\n"), files={"net.py": DROPS})
+
+
+def test_a_flag_that_is_off_or_absent_is_left_alone() -> None:
+    for flag in ("", ", find_unused_parameters=False"):
+        check_nothing(Rule, script(f"model = DDP(model{flag})  # find_unused_parameters\n"), files={"net.py": NET})
+
+
+def test_a_hub_model_is_told() -> None:
+    body = "    args = TrainingArguments('out', ddp_find_unused_parameters=True)\n    "
+    body += "Trainer(AutoModel.from_pretrained('x'), args)\n"
+    head = "from transformers import AutoModel, Trainer, TrainingArguments"
+    check_told(Rule, hugging(body, head), reason="is not part of the project")
+
+
+def test_a_family_that_drops_layers_is_told_so() -> None:
+    body = "    args = TrainingArguments('out', ddp_find_unused_parameters=True)\n    "
+    body += "Trainer(Wav2Vec2ForCTC.from_pretrained('x'), args)\n"
+    head = "from transformers import Trainer, TrainingArguments, Wav2Vec2ForCTC"
+    check_told(Rule, hugging(body, head), reason="drop layers at random by default")
+
+
+def test_a_parameter_that_reaches_no_loss_is_told() -> None:
+    told = check_told(
+        Rule,
+        script("model = DDP(model, find_unused_parameters=True)\n"),
+        files={"net.py": UNUSED},
+        reason="requires_grad_(False)",
+    )
+    assert "head" in told.message
+
+
+def test_an_unknown_function_on_the_way_is_told() -> None:
+    unknown = "from kornia import warp\n" + NET.replace("torch.relu(", "warp(")
+    check_told(Rule, script("model = DDP(model, find_unused_parameters=True)\n"), files={"net.py": unknown}, reason="warp")
+
+
+def test_reentrant_checkpointing_is_told() -> None:
+    source = "from torch.utils.checkpoint import checkpoint\n" + NET.replace(
+        "torch.relu(self.body(x))", "checkpoint(self.body, x)"
+    )
+    check_told(Rule, script("model = DDP(model, find_unused_parameters=True)\n"), files={"net.py": source}, reason="reentrant")
+
+
+def test_a_setting_is_told() -> None:
+    source = (
+        NET.replace("        self.head = nn", "        self.deep = deep\n        self.head = nn")
+        .replace("        return", "        if self.deep:\n            x = self.body(x)\n        return")
+        .replace("self.head(torch.relu(self.body(x)))", "self.head(x)")
+    )
+    check_told(Rule, script("model = DDP(model, find_unused_parameters=True)\n"), files={"net.py": source}, reason="a setting")
+
+
+def test_an_argument_of_forward_is_told() -> None:
+    source = NET.replace("x):", "x, extra=None):").replace(
+        "        return self.head(torch.relu(self.body(x)))",
+        "        h = self.body(x)\n        if extra is not None:\n            h = h + self.head(extra)\n        return h",
+    )
+    check_told(
+        Rule,
+        script("model = DDP(model, find_unused_parameters=True)\n"),
+        files={"net.py": source},
+        reason="takes part by `extra is not None`",
+    )
+
+
+def test_several_outputs_are_told() -> None:
+    source = NET.replace("return self.head(torch.relu(self.body(x)))", "h = self.body(x)\n        return h, self.head(x)")
+    check_told(
+        Rule, script("model = DDP(model, find_unused_parameters=True)\n"), files={"net.py": source}, reason="several outputs"
+    )
+
+
+def test_a_trainer_with_its_own_loss_is_told() -> None:
+    head = "from transformers import Trainer, TrainingArguments\n\n\nclass Mine(Trainer):\n    "
+    head += "def compute_loss(self, model, inputs):\n        return model(**inputs)"
+    body = "    args = TrainingArguments('out', ddp_find_unused_parameters=True)\n    Mine(model=Net(), args=args).train()\n"
+    check_told(Rule, hugging(body, head), files={"net.py": HF_NET}, reason="compute_loss")
+
+
+def test_manual_optimization_is_told() -> None:
+    manual = LIT.replace("        self.body", "        self.automatic_optimization = False\n        self.body")
+    before = trainer("    trainer = pl.Trainer(strategy='ddp_find_unused_parameters_true')\n")
+    check_told(Rule, before, files={**TWO, "lit.py": manual}, reason="optimises by hand")
+
+
+def test_a_value_from_the_command_line_is_left_alone() -> None:
+    check_nothing(Rule, script("model = DDP(model, find_unused_parameters=args.search)\n"), files={"net.py": NET})
+
+
+def test_a_name_that_is_read_twice_is_left_alone() -> None:
+    wrap = "search = True\nmodel = DDP(model, find_unused_parameters=search)\nother = DDP(Net(), find_unused_parameters=search)\n"
+    check_nothing(Rule, script(wrap), files={"net.py": NET})
+
+
+def test_a_dict_that_nothing_in_the_file_takes_is_told() -> None:
+    source = "class Task:\n    def ddp_kwargs(self):\n        return {'find_unused_parameters': True}\n"
+    check_told(Rule, source, reason="what takes this value is not seen")
+
+
+def test_a_strategy_in_a_config_file_is_told() -> None:
+    source = "from lightning.pytorch.strategies import DDPStrategy\n\n"
+    source += "trainer = dict(strategy=DDPStrategy(find_unused_parameters=True))\n"
+    check_told(Rule, source, reason="the Trainer that takes this strategy is not seen")
+
+
+def test_a_dict_in_a_test_file_is_left_alone() -> None:
+    check_nothing(Rule, "assert options() == {'find_unused_parameters': True}\n", path="tests/test_options.py")
+
+
+def test_a_model_changed_after_it_is_made_is_told() -> None:
+    wrap = "model.head = torch.nn.Linear(8, 3)\nmodel = DDP(model, find_unused_parameters=True)\n"
+    check_told(Rule, script(wrap), files={"net.py": NET}, reason="changes the model")
+
+
+def test_a_compiled_or_adapted_model_is_told() -> None:
+    for change in ("torch.compile(model)", "get_peft_model(model, config)"):
+        check_told(
+            Rule,
+            script(f"model = {change}\nmodel = DDP(model, find_unused_parameters=True)\n"),
+            files={"net.py": NET},
+            reason="changes the model",
+        )
+
+
+def test_every_finding_is_suppressible() -> None:
+    source = script("model = DDP(model, find_unused_parameters=True)  # ddpfix: ignore[DDP001] measured\n")
+    check_nothing(Rule, source, files={"net.py": NET})
