@@ -20,6 +20,7 @@ from codemods.findings import (
     RemoveStatement,
     ReplaceExpression,
     SetKeyword,
+    Span,
     WrapInGuard,
     claims,
 )
@@ -34,8 +35,8 @@ Accept = Callable[[Finding], bool]
 class FixResult:
     """What a run over a project came to.
 
-    changed: path -> new bytes. fixed: findings whose edits were made, original ones first. left: findings that remain, of
-    the last round. withdrawn: findings whose fix could not be made, each with the reason.
+    changed: path -> new bytes. fixed: findings whose edits were made, original ones first. left: findings that remain, as
+    they stand in the new bytes. withdrawn: accepted findings whose fix could not be made, each with the reason.
     """
 
     changed: Mapping[str, bytes]
@@ -52,7 +53,42 @@ def with_unsafe(finding: Finding) -> bool:
     return finding.applicability is not Applicability.DISPLAY
 
 
-def find_in(module: SourceModule, project: Project, codemods: Iterable[DdpCodemod]) -> list[Finding]:
+class Numbers:
+    """Ids that survive edits elsewhere: code, path, symbol, the anchor's text without blanks, and its occurrence.
+
+    An occurrence keeps its number between rounds: the numbers of what is fixed are not given again.
+    """
+
+    def __init__(self) -> None:
+        self._fixed: dict[str, set[int]] = {}
+        self._given: dict[str, tuple[str, int]] = {}
+
+    def name(self, module: SourceModule, findings: Iterable[Finding]) -> list[Finding]:
+        """The findings of one file, in source order, with their ids."""
+        last: dict[str, int] = {}
+        out = []
+        for finding in findings:
+            text = "".join(module.text_at(finding.span).split())
+            key = "\0".join((finding.code, finding.path, finding.symbol, text))
+            number = last.get(key, 0) + 1
+            while number in self._fixed.get(key, ()):
+                number += 1
+            last[key] = number
+            digest = hashlib.sha256(f"{key}\0{number}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+            self._given[digest] = key, number
+            out.append(replace(finding, id=digest))
+        return out
+
+    def take(self, findings: Iterable[Finding]) -> None:
+        """These are fixed: what reads the same from now on is another occurrence."""
+        for finding in findings:
+            key, number = self._given[finding.id]
+            self._fixed.setdefault(key, set()).add(number)
+
+
+def find_in(
+    module: SourceModule, project: Project, codemods: Iterable[DdpCodemod], numbers: Numbers | None = None
+) -> list[Finding]:
     """Findings of one file in source order, suppressed ones left out, with their ids."""
     chosen = list(codemods)
     found = [finding for codemod in chosen for finding in codemod.find(module, project)]
@@ -61,28 +97,15 @@ def find_in(module: SourceModule, project: Project, codemods: Iterable[DdpCodemo
         found, unused = suppressions.apply(module, found, checked=checked)
         found += unused
     found.sort(key=lambda f: (f.span, f.code))
-    return with_ids(module, found)
+    return (numbers or Numbers()).name(module, found)
 
 
-def with_ids(module: SourceModule, findings: Sequence[Finding]) -> list[Finding]:
-    """Ids that survive edits elsewhere: code, path, symbol, the anchor's text without blanks, and its occurrence."""
-    seen: dict[str, int] = {}
-    out = []
-    for finding in findings:
-        text = "".join(module.text_at(finding.span).split())
-        key = "\0".join((finding.code, finding.path, finding.symbol, text))
-        count = seen[key] = seen.get(key, 0) + 1
-        digest = hashlib.sha256(f"{key}\0{count}".encode("utf-8", "surrogatepass")).hexdigest()
-        out.append(replace(finding, id=digest[:12]))
-    return out
-
-
-def find_all(project: Project, work: Mapping[str, Sequence[DdpCodemod]]) -> list[Finding]:
+def find_all(project: Project, work: Mapping[str, Sequence[DdpCodemod]], numbers: Numbers | None = None) -> list[Finding]:
     """Findings of several files; `work` says which codemods look at which path. Unreadable files are passed over."""
     found: list[Finding] = []
     for path in sorted(work):
         if module := project.module(path):
-            found += find_in(module, project, work[path])
+            found += find_in(module, project, work[path], numbers)
     return found
 
 
@@ -98,28 +121,26 @@ def fix_project(
     that may be looked at. accept: which fixable findings to fix.
     """
     paths = tuple(paths)
+    numbers = Numbers()
     changed: dict[str, bytes] = {}
     fixed: list[Finding] = []
     withdrawn: dict[str, tuple[Finding, str]] = {}
-    left: list[Finding] = []
+    left = find_all(project, work(project, paths), numbers)
     for _ in range(ROUNDS):
-        left = find_all(project, work(project, paths))
-        wanted = [f for f in left if f.fix and accept(f) and f.id not in withdrawn]
-        chosen, _later = without_conflicts(wanted)
-        if not chosen:
-            break
+        chosen, refused = without_conflicts(left, lambda f: f.id not in withdrawn and accept(f))
         made, new, failed = _make(project, chosen)
-        for finding, reason in failed:
-            withdrawn[finding.id] = (finding, reason)
-        fixed += made
-        changed |= new
-        if not new:
-            if failed:
-                continue
+        if made and not new:
+            made, failed = [], [*failed, *((f, "its edits change nothing") for f in made)]
+        withdrawn |= {f.id: (f, reason) for f, reason in (*failed, *refused)}
+        if not made and not failed:
             break
-        project = project.with_overlay(new)
-    remaining = tuple(f for f in left if not any(f.id == g.id for g in fixed) or f.id in withdrawn)
-    return FixResult(changed, tuple(fixed), remaining, tuple(withdrawn.values()))
+        if made:
+            fixed += made
+            numbers.take(made)
+            changed |= new
+            project = project.with_overlay(new)
+            left = find_all(project, work(project, paths), numbers)
+    return FixResult(changed, tuple(fixed), tuple(left), tuple(withdrawn.values()))
 
 
 def _make(
@@ -140,7 +161,7 @@ def _make(
                 break
             try:
                 new[path] = with_deep_stack(lambda m=module, e=edits: rewrite_bytes(m, e))  # type: ignore[misc]
-            except (RewriteError, ValueError, RecursionError) as error:
+            except (RewriteError, MemoryError) as error:
                 culprit = _blame(project, todo, path, str(error))
                 break
         if culprit is None:
@@ -160,13 +181,13 @@ def _blame(project: Project, findings: Sequence[Finding], path: str, reason: str
         edits = [e for e in finding.edits if e.path == path]
         try:
             with_deep_stack(lambda e=edits: rewrite(module, e))  # type: ignore[misc, arg-type]
-        except (RewriteError, ValueError, RecursionError) as error:
+        except (RewriteError, MemoryError) as error:
             return finding, str(error)
     return here[-1], reason
 
 
 def _same_group(a: Finding, b: Finding) -> bool:
-    return bool(a.fix and b.fix and a.fix.group and a.fix.group == b.fix.group)
+    return bool(a.fix and b.fix and a.code == b.code and a.fix.group and a.fix.group == b.fix.group)
 
 
 def _by_path(findings: Iterable[Finding]) -> dict[str, list[Edit]]:
@@ -177,20 +198,43 @@ def _by_path(findings: Iterable[Finding]) -> dict[str, list[Edit]]:
     return out
 
 
-def without_conflicts(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
-    """(findings that can be fixed together, findings for the next round). The safer wins, then the lower code."""
-    order = sorted(findings, key=lambda f: (-f.applicability.rank, f.code, f.path, f.span))
+def without_conflicts(
+    findings: Iterable[Finding], accept: Accept
+) -> tuple[list[Finding], list[tuple[Finding, str]]]:
+    """(accepted findings that can be fixed together, accepted ones whose group cannot be whole, with the reason).
+
+    The safer wins, then the lower code; what loses is tried again in the next round. A group is taken whole or not at all.
+    """
     taken: dict[str, list[Edit]] = {}
     now: list[Finding] = []
-    later: list[Finding] = []
-    for finding in order:
-        if any(clash(edit, other) for edit in finding.edits for other in taken.get(edit.path, ())):
-            later.append(finding)
+    refused: list[tuple[Finding, str]] = []
+    for unit in _units(findings):
+        if declined := [f for f in unit if not accept(f)]:
+            first = declined[0]
+            why = f"it belongs together with {first.path}:{first.span.line}, which is not fixed"
+            refused += [(f, why) for f in unit if f not in declined]
             continue
-        now.append(finding)
-        for edit in finding.edits:
+        edits = [edit for finding in unit for edit in finding.edits]
+        if any(clash(edit, other) for edit in edits for other in taken.get(edit.path, ())):
+            continue
+        now += unit
+        for edit in edits:
             taken.setdefault(edit.path, []).append(edit)
-    return now, later
+    return now, refused
+
+
+def _units(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings with a fix, those of one group together, the safest first."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        if finding.fix:
+            key = (finding.code, finding.fix.group) if finding.fix.group else (finding.code, "", finding.id)
+            groups.setdefault(key, []).append(finding)
+
+    def order(unit: list[Finding]) -> tuple[int, str, str, Span]:
+        return min((-min(f.applicability.rank for f in unit), f.code, f.path, f.span) for f in unit)
+
+    return sorted(groups.values(), key=order)
 
 
 def clash(a: Edit, b: Edit) -> bool:
@@ -217,4 +261,4 @@ def fix_source(
     """Fix one file on its own. Raises source.Unreadable where it cannot be read."""
     data = source.encode() if isinstance(source, str) else source
     SourceModule(path, data)
-    return fix_project(Project.of({path: data}), lambda _p, paths: {p: codemods for p in paths}, [path], accept)
+    return fix_project(Project.of({path: data}), lambda _p, paths: dict.fromkeys(paths, codemods), [path], accept)

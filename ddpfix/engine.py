@@ -1,4 +1,4 @@
-"""Files in, findings or fixed bytes out. `write` here and git.py are all that ever write inside a repository."""
+"""Files in, findings or fixed bytes out, in memory: journal.py and git.py are all that ever write inside a repository."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
 from codemods.fix_source import Accept, find_in, fix_project
 from codemods.project import Project
-from codemods.source import SourceModule, Unreadable
+from codemods.source import SourceModule
 from ddpfix import cache
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
@@ -115,8 +115,9 @@ def gated(
         if data is None:
             continue
         scanned += 1
-        hits = gate.open_for(data)
-        if hits or b"ddpfix:" in data:
+        # which codemods have nothing to say matters to a suppression comment, too
+        hits = codemods if b"ddpfix:" in data else gate.open_for(data)
+        if hits:
             work[path] = hits
     return work, scanned
 
@@ -161,15 +162,6 @@ def fix(
         tree.root, (*result.fixed, *left), scanned, len(candidates) - len(failed), tuple(failed), time.perf_counter() - started
     )
     return Fixed(report, before, result.changed, result.fixed, left, result.withdrawn)
-
-
-def compiles(path: str, data: bytes) -> bool:
-    """True if the file reads as Python."""
-    try:
-        SourceModule(path, data)
-    except Unreadable:
-        return False
-    return True
 
 
 def line_edits(report: Report) -> dict[str, list[dict[str, object]]]:
