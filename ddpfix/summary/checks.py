@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from codemods.findings import Evidence, Finding
 from ddpfix.summary.markdown import code, prose, table
@@ -28,6 +28,7 @@ PATTERNS = (
 )
 OTHER = "What else was read?"
 NOTHING = "Nothing was recorded for this question."
+MOST_PLACES = 3
 
 
 def question(evidence: Evidence) -> str:
@@ -37,18 +38,28 @@ def question(evidence: Evidence) -> str:
     return next((asked for asked, pattern in PATTERNS if re.search(pattern, evidence.text, re.I)), OTHER)
 
 
-def checks(finding: Finding, before: Mapping[str, bytes]) -> list[str]:
-    """The table. The four questions are always there; one without evidence says so."""
-    answers: dict[str, list[Evidence]] = {asked: [] for asked in ALWAYS}
-    for evidence in finding.evidence:
-        answers.setdefault(question(evidence), []).append(evidence)
+def alike(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
+    """Findings with the same answers in one group: they share a table."""
+    groups: dict[tuple[tuple[str, str, str], ...], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(tuple((e.kind, e.text, e.strength) for e in finding.evidence), []).append(finding)
+    return [tuple(group) for group in groups.values()]
+
+
+def checks(findings: Sequence[Finding], before: Mapping[str, bytes]) -> list[str]:
+    """The table of findings with the same answers. The four questions are always there; one without evidence says so."""
+    answers: dict[str, list[tuple[Evidence, list[str]]]] = {asked: [] for asked in ALWAYS}
+    for same in zip(*(f.evidence for f in findings), strict=True):
+        places = list(dict.fromkeys(place(e) for e in same))
+        answers.setdefault(question(same[0]), []).append((same[0], places))
     rows = []
     for asked, found in answers.items():
         if not found:
             rows.append((asked, _unanswered(asked, before), ""))
-        for index, evidence in enumerate(found):
+        for index, (evidence, places) in enumerate(found):
             weak = " (weak)" if evidence.strength == "weak" else ""
-            rows.append((asked if index == 0 else "", prose(evidence.text) + weak, place(evidence)))
+            more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+            rows.append((asked if index == 0 else "", prose(evidence.text) + weak, ", ".join(places[:MOST_PLACES]) + more))
     return table(("Question", "Answer", "Where"), rows)
 
 

@@ -62,11 +62,11 @@ def _evidence(findings: Sequence[Finding], fixed: Fixed, detail: Detail) -> list
     codemod = codemod_of(findings[0].code)
     if codemod and codemod.topic() == "flags":
         out = []
-        for finding in findings[: detail.facts]:
-            place = code(f"{finding.path}:{finding.span.line}")
-            out += [f"**Checks behind {place}:**", "", *checks.checks(finding, fixed.before), ""]
-        if len(findings) > detail.facts:
-            out += [f"{plural(len(findings) - detail.facts, 'more table')} left out for length.", ""]
+        groups = checks.alike(findings)
+        for group in groups[: detail.facts]:
+            out += [f"**Checks behind {where(group)}:**", "", *checks.checks(group, fixed.before), ""]
+        if len(groups) > detail.facts:
+            out += [f"{plural(len(groups) - detail.facts, 'more table')} left out for length.", ""]
         return out
     facts: dict[str, list[Evidence]] = {}
     for finding in findings:

@@ -29,12 +29,14 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
     if errors & {*WAITING}:
         out += ["A rank that waits is ended by the time-out of its process group: 10 to 30 minutes, unless it is set.", ""]
     if errors & {*UNUSED}:
-        out += [
-            "`TORCH_DISTRIBUTED_DEBUG=INFO` in the environment makes torch name the parameters without a gradient. Lightning 2 "
-            "puts its own text over that: there, look for `p.grad is None` in `on_after_backward`.",
-            "",
-        ]
+        names = "`TORCH_DISTRIBUTED_DEBUG=INFO` in the environment makes torch name the parameters without a gradient."
+        over = " Lightning 2 puts its own text over that: there, look for `p.grad is None` in `on_after_backward`."
+        out += [names + (over if _lightning(fixed) else ""), ""]
     return out
+
+
+def _lightning(fixed: Fixed) -> bool:
+    return any(b"lightning" in data.lower() for data in fixed.before.values())
 
 
 def _devices(launch: Launch) -> str:
@@ -45,8 +47,7 @@ def _devices(launch: Launch) -> str:
 def _errors(key: str, fixed: Fixed) -> str:
     if key not in FACTS:
         return "not known for this codemod"
-    lightning = any(b"lightning" in data.lower() for data in fixed.before.values())
-    shown = [error for error in facts(key).errors if lightning or "Lightning" not in error]
+    shown = [error for error in facts(key).errors if _lightning(fixed) or "Lightning" not in error]
     return "<br>".join(code(error) for error in shown) or "nothing: the difference is in what is logged"
 
 

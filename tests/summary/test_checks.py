@@ -64,7 +64,7 @@ def rows(source: str = WRAP) -> dict[str, tuple[str, str]]:
     text = render(in_memory({"train.py": source}, codemods=[NeedlessFlag()]), context())
     check_markdown(text)
     part = section(text, "## DDP990")
-    assert "**Checks behind `train.py:5`:**" in part
+    assert "**Checks behind `train.py` 5:**" in part
     cells = [row.strip("| ").replace("\\|", "¦").split(" | ") for row in part.splitlines() if row.startswith("| ")]
     return {c[0]: (c[1], c[2] if len(c) > 2 else "") for c in cells}
 
@@ -85,6 +85,16 @@ def test_each_question_of_a_reviewer_has_a_row() -> None:
         "did not find any unused parameters in the forward pass (weak)",
         "`logs/a¦b.log:3`",
     )
+
+
+def test_flags_with_the_same_answers_share_a_table() -> None:
+    fixed = in_memory({f"train_{n}.py": WRAP for n in range(9)}, codemods=[NeedlessFlag()])
+    text = render(fixed, context())
+    check_markdown(text)
+    part = section(text, "## DDP990")
+    assert part.count("Does every parameter reach the loss?") == 1
+    assert "**Checks behind `train_0.py` 5; `train_1.py` 5;" in part
+    assert "and 3 more files:**" in part
 
 
 def test_a_question_without_evidence_says_so() -> None:
