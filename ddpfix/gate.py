@@ -31,4 +31,5 @@ class Gate:
         return tuple(
             codemod for codemod, groups in zip(self._codemods, self._needs, strict=True)
             if all(any(holds(i) for i in group) for group in groups)
+            and (codemod.SITE is None or codemod.SITE.search(data))
         )  # fmt: skip

@@ -19,6 +19,7 @@ from codemods.findings import Applicability, Finding
 from codemods.fix_source import Accept, FixResult, fix_project, safe, with_unsafe
 from codemods.project import Project
 from codemods.source import SourceModule
+from ddpfix.gate import Gate
 
 MAIN = "module.py"
 
@@ -34,7 +35,7 @@ def project_of(source: str, files: Mapping[str, str] | None = None, *, path: str
 
 def gate_open(codemod: DdpCodemod, module: SourceModule) -> bool:
     """True if the byte gate lets this file through to the codemod."""
-    return all(any(word in module.data for word in group) for group in codemod.TRIGGERS)
+    return bool(Gate([codemod]).open_for(module.data))
 
 
 def findings_of(
