@@ -1,4 +1,4 @@
-"""Where a name, or an attribute of self, gets its value: one index a module, for whoever asks what a name stands for."""
+"""Where a name, or an attribute of self, gets its value: one index a module. Comprehensions have a scope of their own."""
 
 from __future__ import annotations
 
@@ -85,8 +85,6 @@ def _assignments(module: SourceModule) -> Iterator[tuple[ast.AST, ast.expr, ast.
         yield loop, loop.target, None
     for waiting in module.nodes(ast.AsyncFor):
         yield waiting, waiting.target, None
-    for clause in module.nodes(ast.comprehension):
-        yield clause, clause.target, None
     for item in module.nodes(ast.withitem):
         if item.optional_vars is not None:
             yield item.context_expr, item.optional_vars, None

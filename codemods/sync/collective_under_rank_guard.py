@@ -10,6 +10,7 @@ from codemods.analysis.guard_place import Repair
 from codemods.analysis.guard_repairs import repair
 from codemods.analysis.guarded_collectives import Guarded, guarded_collectives, later_collective
 from codemods.analysis.rank_guards import Ranks
+from codemods.analysis.uneven_collectives import uneven_collectives
 from codemods.codemod import DISTRIBUTED, DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
@@ -86,6 +87,9 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Tells a result that is used outside the guard, and names that other ranks may not have.
     - Tells a test with more operands that cannot be taken apart, an `else`, an `elif`, two guards, a conditional expression.
     - Tells a decorated function, and a function that is called under a guard itself.
+    - Tells a collective in a loop over, or under a test of, what only rank 0 set; it is silent where that is broadcast first.
+    - Tells a model that rank 0 runs through the DDP wrapper before it unwraps it.
+    - Tells an epoch-level log on one rank where Lightning 1.7 is not shown; older ones reduce it all the same.
     - Tells an early return that gives a value, or behind which the function can be left once more.
 
     ## References
@@ -112,6 +116,10 @@ class CollectiveUnderRankGuard(DdpCodemod):
                 evidence=list(paths(module, first)),
                 reason=reason(made),
             )
+        for found in uneven_collectives(project, module):
+            line, text = found.why
+            shown = Evidence("static", text, module.path, line)
+            yield self.finding(module, found.node, found.message, evidence=[shown], reason=found.reason)
 
 
 def grouped(found: tuple[Guarded, ...]) -> list[list[Guarded]]:

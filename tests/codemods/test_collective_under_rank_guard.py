@@ -448,6 +448,72 @@ def test_a_read_without_a_free_name() -> None:
     check_told(RULE, source, reason="no free name")
 
 
+# As often as the others?
+
+
+def test_a_loop_over_what_only_rank_zero_filled() -> None:
+    body = """
+def on_train_epoch_start(self):
+    logs = {"a": 0.0}
+    if self.global_rank == 0:
+        logs = self.evaluate()
+    for k, v in logs.items():
+        self.log(k, v, sync_dist=True)
+"""
+    found = check_told(RULE, lightning(body, base="LightningModule"), reason="give every rank the same value first")
+    assert "`logs` decides" in found.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "stop = torch.zeros(1)\nif rank == 0:\n    stop = ask()\ndist.broadcast(stop, 0)\nif stop:\n    dist.barrier()\n",
+        "bar = loader\nif rank == 0:\n    bar = tqdm(bar)\nfor x in bar:\n    dist.all_reduce(x)\n",
+        "if rank == 0:\n    n = 1\nelse:\n    n = 2\nfor x in n:\n    dist.all_reduce(x)\n",
+        "n = 3\nif rank == 0:\n    n = 1\nn = 2\nfor i in range(n):\n    dist.barrier()\n",
+    ],
+)
+def test_as_often_on_every_rank(body: str) -> None:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    check_nothing(RULE, f"{DIST}def f(rank, loader):\n{lines}")
+
+
+WRAPPED = """
+def evaluate(model, args, rank):
+    if rank != 0:
+        return
+    model.eval()
+    {}
+    if args.distributed:
+        model = model.module
+    model(1)
+"""
+
+
+def test_a_model_that_is_unwrapped_too_late() -> None:
+    found = check_told(RULE, f"{DIST}{WRAPPED.format('zero_shot(model, 1)')}", reason="take `model.module` before this line")
+    assert "zero_shot gets `model`" in found.message
+
+
+def test_a_model_that_is_unwrapped_in_time() -> None:
+    check_nothing(RULE, f"{DIST}{WRAPPED.format('hasattr(model, 1)')}")
+
+
+LOGGED = "def on_validation_epoch_end(self):\n    if self.trainer.is_global_zero:\n        self.log('a', 1{})"
+
+
+def test_a_log_on_one_rank_under_an_old_lightning() -> None:
+    source = lightning(LOGGED.format(""), base="LightningModule", head="import pytorch_lightning as pl")
+    check_told(RULE, source, reason="rank_zero_only=True")
+    check_nothing(RULE, source, files={"requirements.txt": "pytorch-lightning>=1.9\n"})
+
+
+def test_a_log_on_one_rank_that_says_so() -> None:
+    source = lightning(LOGGED.format(", rank_zero_only=True"), base="LightningModule", head="import pytorch_lightning as pl")
+    check_nothing(RULE, source)
+    check_nothing(RULE, lightning(LOGGED.format(""), base="LightningModule"))
+
+
 # Nothing to say
 
 
