@@ -12,35 +12,50 @@ CODE = "DDP000"
 NAME = "unused-suppression"
 
 
+def names(suppression: Suppression, finding: Finding) -> set[str]:
+    """The words of the comment that mean the finding: its code or its name."""
+    return {c for c in suppression.codes if c.lower() in (finding.code.lower(), finding.name.lower())}
+
+
 def silences(module: SourceModule, suppression: Suppression, finding: Finding) -> bool:
     """True if the comment names the finding's code or name and stands on its line, its statement, or just above it."""
-    wanted = {c.lower() for c in suppression.codes}
-    if not ({finding.code.lower(), finding.name.lower()} & wanted):
+    if not names(suppression, finding):
         return False
     if suppression.whole_file:
         return True
     top, bottom = _reach(module, finding)
-    return top - 1 <= suppression.line <= bottom and (
-        suppression.line != top - 1 or module.lines[suppression.line - 1].lstrip().startswith("#")
-    )
+    if suppression.line == top - 1:
+        return module.lines[suppression.line - 1].lstrip().startswith("#")
+    return top <= suppression.line <= bottom
 
 
 def _reach(module: SourceModule, finding: Finding) -> tuple[int, int]:
-    """First and last line of the smallest statement round the finding; of a compound one only the header."""
-    best = (finding.span.line, finding.span.end_line)
+    """First and last line of the innermost statement that the finding begins in; of a compound one only the header."""
+    line = finding.span.line
+    best = (line, finding.span.end_line)
+    smallest = None
     for cls, nodes in module.buckets():
-        if not issubclass(cls, ast.stmt):
+        if not issubclass(cls, (ast.stmt, ast.ExceptHandler)):
             continue
         for node in nodes:
-            body = getattr(node, "body", None)
-            top = node.lineno  # type: ignore[attr-defined]
-            bottom = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno  # type: ignore[attr-defined]
-            decorators = getattr(node, "decorator_list", [])
-            top = min([top, *(d.lineno for d in decorators)])
-            inside = top <= finding.span.line <= max(bottom, top)
-            if inside and (body or bottom - top >= best[1] - best[0]):
+            top, bottom = _header(node)
+            if top <= line <= bottom and (smallest is None or bottom - top < smallest):
+                smallest = bottom - top
                 best = (top, bottom)
     return best
+
+
+def _header(node: ast.AST) -> tuple[int, int]:
+    """The lines of a statement; of a compound one up to its body, decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    top = min([node.lineno, *(d.lineno for d in decorators)])  # type: ignore[attr-defined]
+    if isinstance(node, ast.Match):
+        return top, node.subject.end_lineno or top
+    body: list[ast.stmt] | None = getattr(node, "body", None)
+    if not body:
+        return top, node.end_lineno  # type: ignore[attr-defined]
+    first = min([body[0].lineno, *(d.lineno for d in getattr(body[0], "decorator_list", []))])
+    return top, max(top, first - 1)
 
 
 def apply(
@@ -52,16 +67,19 @@ def apply(
     for suppression in module.suppressions:
         hit = [f for f in left if silences(module, suppression, f)]
         left = [f for f in left if f not in hit]
-        names = [c for c in suppression.codes if c.lower() in checked]
-        if not hit and (names or not suppression.codes):
-            unused.append(_unused(module, suppression, names))
+        used = {word for f in hit for word in names(suppression, f)}
+        idle = [c for c in suppression.codes if c.lower() in checked and c not in used]
+        if idle or not suppression.codes:
+            unused.append(_unused(module, suppression, idle))
     return left, unused
 
 
-def _unused(module: SourceModule, suppression: Suppression, names: Sequence[str]) -> Finding:
-    if names:
-        message = f"nothing here is found as {', '.join(names)} any more: the comment can go"
-    else:
+def _unused(module: SourceModule, suppression: Suppression, idle: Sequence[str]) -> Finding:
+    if not idle:
         message = "a suppression names what it silences, as in `# ddpfix: ignore[DDP101] reason`; this one names nothing"
+    elif len(idle) == len(suppression.codes):
+        message = f"nothing here is found as {', '.join(idle)} any more: the comment can go"
+    else:
+        message = f"nothing here is found as {', '.join(idle)} any more: the comment need not name it"
     evidence = (Evidence("text", suppression.reason),) if suppression.reason else ()
     return Finding(CODE, NAME, module.path, suppression.span, "", message, evidence)
