@@ -182,7 +182,8 @@ def _own_call(scope: Scope, node: ast.Call, end: str, path: Path, depth: int) ->
     facts = scope.facts
     assert facts is not None and isinstance(node.func, ast.Attribute)
     if made := metric_attribute(scope.project, facts, node.func):
-        return Value(Kind.METRIC_RESULT, f"{made.text} in {made.path}:{made.line}")
+        kind = Kind.REDUCED if made.each_step else Kind.METRIC_RESULT
+        return Value(kind, f"{made.text} in {made.path}:{made.line}")
     if facts.method(end):
         inner = _returned(scope, node, path, depth)
         return inner if inner is not None else unknown(f"what {end} returns is not seen")

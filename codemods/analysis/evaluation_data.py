@@ -97,7 +97,8 @@ def own_batches(project: Project) -> Place | None:
 def _own_samplers(project: Project, *, evaluation: bool) -> list[Place]:
     found = []
     for path in project.files_containing(b"sampler"):
-        module = None if _aside(path) else project.module(path)
+        aside = _aside(path) or b"DataLoader(" not in (project.read(path) or b"")
+        module = None if aside else project.module(path)
         for call in module.calls_named("DataLoader") if module else ():
             function = module.function_of(call) if module else None
             named = function is not None and any(w in function.name for w in ("val", "test", "eval"))

@@ -10,6 +10,7 @@ from codemods.analysis.called_values import arguments_of
 from codemods.analysis.callers import Entries, entries, family_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts, role_of_method
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
+from codemods.analysis.literal_tests import answer_of
 from codemods.analysis.local_values import local_values
 from codemods.analysis.logged_values import Scope, classify, is_parameter, unknown
 from codemods.analysis.names import dotted
@@ -69,10 +70,38 @@ def as_log_call(module: SourceModule, project: Project, call: ast.Call) -> LogCa
 
 def reached(log: LogCall) -> Entries | None:
     """The hooks the call runs under; None where no hook that logs is among them."""
-    found = entries(log.project, log.facts, log.function)
+    found = _in_this_branch(log, entries(log.project, log.facts, log.function))
     if found.hooks & (EVALUATION_HOOKS | TRAINING_HOOKS) or (found.unknown and _looks_like_helper(log)):
         return found
     return None
+
+
+def _in_this_branch(log: LogCall, found: Entries) -> Entries:
+    """Without the callers whose literals lead into the other branch: `if stage == "val": self.log(...)`."""
+    name = log.function.name
+    if found.unknown or name in found.hooks:
+        return found
+    direct = [s for s in found.steps if isinstance(s.call.func, ast.Attribute) and s.call.func.attr == name]
+    kept = [s for s in direct if not _leads_elsewhere(log, arguments_of(s.call, log.function, skip_self=True))]
+    if len(kept) == len(direct) or not kept:
+        return found
+    above = [entries(log.project, log.facts, step.function) for step in kept]
+    hooks = frozenset(hook for entry in above for hook in entry.hooks)
+    steps = [*kept, *(step for entry in above for step in entry.steps)]
+    return Entries(hooks, tuple(steps), found.outside, next((e.unknown for e in above if e.unknown), ""))
+
+
+def _leads_elsewhere(log: LogCall, given: dict[str, ast.expr]) -> bool:
+    below: ast.AST = log.call
+    for up in log.module.ancestors(log.call):
+        if up is log.function:
+            return False
+        if isinstance(up, ast.If) and below is not up.test:
+            answer = answer_of(up.test, {n: v.value for n, v in given.items() if isinstance(v, ast.Constant)})
+            if answer is not None and answer != any(s is below for s in up.body):
+                return True
+        below = up
+    return False
 
 
 def _looks_like_helper(log: LogCall) -> bool:
@@ -107,23 +136,27 @@ def literal_parameters(log: LogCall, found: Entries) -> frozenset[str]:
 
 def scope_of(log: LogCall) -> Scope:
     """Where the call's names are looked up: a helper's parameters are what its callers hand in."""
-    return _scope(Scope(log.project, log.facts, log.module, log.function), CALLERS_DEEP)
+    return _scope(Scope(log.project, log.facts, log.module, log.function), ())
 
 
-def _scope(scope: Scope, deep: int) -> Scope:
-    if scope.function is None or scope.facts is None or deep == 0:
+def _scope(scope: Scope, above: tuple[FunctionNode, ...]) -> Scope:
+    """The scope with its callers. `above`: functions that ask already; what they hand in comes from where they got it."""
+    function = scope.function
+    if function is None or scope.facts is None or len(above) >= CALLERS_DEEP:
         return scope
-    found = entries(scope.project, scope.facts, scope.function)
-    if found.hooks & {scope.function.name} or found.unknown:
+    found = entries(scope.project, scope.facts, function)
+    if function.name in found.hooks or found.unknown:
         return scope
     given: dict[str, tuple[tuple[Scope, ast.expr], ...]] = {}
     for step in found.steps:
-        if not isinstance(step.call.func, ast.Attribute) or step.call.func.attr != scope.function.name:
+        called = step.call.func.attr if isinstance(step.call.func, ast.Attribute) else ""
+        if called != function.name:
             continue
-        outer = _scope(scope.inside(step.site.module, step.function, scope.facts), deep - 1)
-        for name, node in arguments_of(step.call, scope.function, skip_self=True).items():
-            given[name] = (*given.get(name, ()), (outer, node))
-    return scope.inside(scope.module, scope.function, scope.facts, given)
+        asks = any(step.function is f for f in (*above, function))
+        outer = scope if asks else _scope(scope.inside(step.site.module, step.function, scope.facts), (*above, function))
+        for name, node in arguments_of(step.call, function, skip_self=True).items():
+            given[name] = given.get(name, ()) if asks else (*given.get(name, ()), (outer, node))
+    return scope.inside(scope.module, function, scope.facts, given)
 
 
 def values(log: LogCall) -> list[tuple[str, Value]]:

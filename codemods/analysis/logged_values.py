@@ -177,8 +177,8 @@ def _parameter(scope: Scope, name: str, path: Path, depth: int) -> Value:
     """What a parameter holds: what the callers hand in; for a hook, what Lightning does."""
     function = scope.function
     assert function is not None
-    if callers := scope.given.get(name):
-        return join([classify(outer, node, path, depth) for outer, node in callers])
+    if (callers := scope.given.get(name)) is not None:
+        return join([classify(outer, node, path, depth) for outer, node in callers]) if callers else NEUTRAL
     if function.name not in LIGHTNING_HOOKS:
         return unknown(f"{name} is handed in by the caller")
     if name in _COUNTERS:

@@ -18,11 +18,15 @@ _SAME_OBJECT = frozenset({"clone", "to", "cuda", "cpu", "deepcopy", "copy"})
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The assignment that shows what an attribute is: the class's written name, and where."""
+    """The assignment that shows what an attribute is: the class's written name, and where.
+
+    each_step: it reduces over the ranks whenever it is called (`dist_sync_on_step`), so what it returns is global.
+    """
 
     text: str
     path: str
     line: int
+    each_step: bool = False
 
 
 def self_attribute(node: ast.AST) -> str:
@@ -118,7 +122,8 @@ def _call(project: Project, site: ClassSite, value: ast.Call, function: Function
         return _attribute_now(project, facts, name, depth) if name else None
     name = qualified(site.module, value.func)
     if is_metric_class(project, site, name, value.func):
-        return Made(f"{site.module.text_of(value.func)}(…)", site.module.path, value.lineno)
+        text = f"{site.module.text_of(value.func)}(…)"
+        return Made(text, site.module.path, value.lineno, _syncs_each_step(project, site, value))
     if last(name) in _CONTAINERS and value.args:
         return metric_expression(project, site, value.args[0], function, depth + 1)
     return None
@@ -138,3 +143,19 @@ def is_metric_class(project: Project, site: ClassSite, name: str, func: ast.expr
     written = dotted(func)
     found = find_class(project, site.module, written) if written else None
     return found is not None and class_facts(project, found.module, found.node).is_a(Role.METRIC)
+
+
+def _syncs_each_step(project: Project, site: ClassSite, call: ast.Call) -> bool:
+    """By the keyword, or by the default of a project class's own constructor."""
+    given = next((k.value for k in call.keywords if k.arg == "dist_sync_on_step"), None)
+    if given is not None:
+        return not (isinstance(given, ast.Constant) and given.value is False)
+    written = dotted(call.func)
+    found = find_class(project, site.module, written) if written else None
+    init = class_facts(project, found.module, found.node).method("__init__") if found else None
+    if init is None:
+        return False
+    a = init[1].args
+    defaults = dict(zip(reversed([arg.arg for arg in a.args]), reversed(a.defaults), strict=False))
+    default = defaults.get("dist_sync_on_step")
+    return isinstance(default, ast.Constant) and default.value is True

@@ -96,7 +96,10 @@ def _judge(log: LogCall) -> Verdict | None:
     _judge_place(log, found, verdict)
     _judge_class(log, verdict)
     _judge_key(log, found, verdict)
+    told_for_place = verdict.level is DISPLAY
     _judge_values(log, found, logged, verdict)
+    if told_for_place and all(v.kind is Kind.UNKNOWN or v.kind in _NEEDS_NOTHING for _, v in logged):
+        return None  # neither what it logs nor that every rank comes here is seen: there is nothing to tell
     _judge_reduction(log, verdict)
     _judge_stage(log, found, verdict)
     _judge_data(log, found, verdict)
@@ -227,14 +230,20 @@ def _has_written_keys(log: LogCall) -> bool:
 
 def _judge_list(log: LogCall, value: Value, verdict: Verdict) -> None:
     node = logged_value(log.call)
-    text = log.module.text_of(node) if node is not None else ""
+    sources: list[ast.expr | None] = [node]
     if isinstance(node, ast.Name):
-        bounds = local_values(log.project, log.module, log.function).get(node.id, [])
-        text = " ".join(log.module.text_of(b.value) for b in bounds if b.value is not None and hasattr(b.value, "lineno"))
-    if "mean" in text or "average" in text or "/" in text:
+        sources += [b.value for b in local_values(log.project, log.module, log.function).get(node.id, [])]
+    if any(_is_mean(part) for source in sources if source is not None for part in ast.walk(source)):
         verdict.lower(UNSAFE, f"{value.text}: the mean over ranks is that of all samples only if every rank has as many")
     else:
         verdict.lower(DISPLAY, f"{value.text}: gather it over the ranks (self.all_gather) before the number is worked out")
+
+
+def _is_mean(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Div)
+    name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    return name in ("mean", "nanmean", "average", "fmean") or (isinstance(node, ast.Call) and dotted(node.func) == "mean")
 
 
 def _judge_reduction(log: LogCall, verdict: Verdict) -> None:

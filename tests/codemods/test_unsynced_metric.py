@@ -208,6 +208,28 @@ def test_a_helper_of_validation_with_a_literal_stage() -> None:
     check_transformed(UnsyncedMetric, epoch, epoch.replace("on_epoch=True)", "on_epoch=True, sync_dist=True)"))
 
 
+def test_a_branch_that_only_some_callers_take() -> None:
+    before = module("""
+        def _step(self, batch, train):
+            loss = F.mse_loss(self(batch[0]), batch[1])
+            if train:
+                self.log("train/loss", loss)
+            else:
+                self.log("val/loss", loss)
+            return loss
+
+        def training_step(self, batch, batch_idx):
+            return self._step(batch, train=True)
+
+        def validation_step(self, batch, batch_idx):
+            self._step(batch, train=False)
+        """)
+    check_transformed(UnsyncedMetric, before, before.replace('"val/loss", loss)', '"val/loss", loss, sync_dist=True)'))
+    named = before.replace("train):", "stage):").replace("if train:", 'if stage == "train":')
+    named = named.replace("train=True", '"train"').replace("train=False", '"val"')
+    check_transformed(UnsyncedMetric, named, named.replace('"val/loss", loss)', '"val/loss", loss, sync_dist=True)'))
+
+
 def test_a_value_that_the_callers_hand_to_a_helper() -> None:
     before = module("""
         def report(self, name, value):
@@ -445,14 +467,31 @@ def test_an_epoch_value_whose_source_is_not_seen() -> None:
 
 def test_a_helper_that_nobody_is_seen_to_call_or_that_is_handed_on() -> None:
     source = module("""
-        def report(self, loss):
-            self.log("val/loss", loss)
+        def report(self, batch):
+            self.log("val/loss", self(batch).mean())
 
         def validation_step(self, batch, batch_idx):
             run(self.report)
         """)
     check_told(UnsyncedMetric, source, reason="report is passed on as a value")
     check_told(UnsyncedMetric, source.replace("run(self.report)", "pass"), reason="nobody in the project is seen to call")
+
+
+def test_nothing_is_said_where_neither_value_nor_place_is_seen() -> None:
+    check_nothing(UnsyncedMetric, step("for name in y:", "    self.log(name, unheard_of(name))"))
+
+
+def test_a_metric_that_reduces_whenever_it_is_called() -> None:
+    own = """\
+        class Sum(torchmetrics.Metric):
+            def __init__(self, dist_sync_on_step=True):
+                super().__init__(dist_sync_on_step=dist_sync_on_step)
+
+
+        """
+    more = "    def __init__(self):\n    super().__init__()\n    self.total = Sum()\n".replace("    def", "def", 1)
+    source = step('self.log("total", self.total(loss))', more=more)
+    check_nothing(UnsyncedMetric, source.replace("class Model", textwrap.dedent(own) + "class Model"))
 
 
 def test_a_hook_that_a_guard_calls_by_hand() -> None:
