@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.effects import OUTPUT, Effect, Effects, Kind, effects_of, effects_of_function, phrases
-from codemods.analysis.hooks import LIGHTNING_HOOKS, OBSERVERS
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted
 from codemods.analysis.rank_data import rank_local
 from codemods.analysis.rank_guards import Ranks, decorated_ranks, ranks_at
@@ -59,6 +59,54 @@ def covered(project: Project, module: SourceModule, effect: Effect) -> bool:
             found = observers(project, module, owner).get(function.name)
             return found is not None and not found.told and found.level is Applicability.SAFE
     return False
+
+
+def is_left_to_rank_zero(
+    project: Project, module: SourceModule, function: FunctionNode, seen: frozenset[int] = frozenset()
+) -> bool:
+    """True where the method may be left to rank 0 as a whole, or every method that calls it."""
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef) or id(function) in seen:
+        return False
+    if transformers_body(project, module, function):
+        return True
+    found = observers(project, module, owner)
+    if function.name in found:
+        return not found[function.name].told
+    if not found or function.name in LIGHTNING_HOOKS:
+        return False
+    callers = [s.module.method_of(s.call) for s in calls_of(project, module, function)]
+    inside = [c for c in callers if c is not None and c[0] is owner]
+    return bool(callers) and len(inside) == len(callers) and all(
+        is_left_to_rank_zero(project, module, c[1], seen | {id(function)}) for c in inside
+    )
+
+
+def transformers_body(project: Project, module: SourceModule, function: FunctionNode) -> list[ast.stmt]:
+    """The statements of a `TrainerCallback` hook that may go under one guard as a whole; none where they may not."""
+    owner = module.parent(function)
+    body = plain_body(function)
+    if function.name not in HF_CALLBACK_HOOKS or not isinstance(owner, ast.ClassDef) or not body:
+        return []
+    if not class_facts(project, module, owner).is_a(Role.HF_CALLBACK) or len(function.args.args) < 4:
+        return []
+    if any(ranks_at(module, s).some for s in body) or not (module.is_whole(body[0]) and module.is_whole(body[-1])):
+        return []
+    effects = effects_of(project, module, body)
+    if not effects.only_output or any(e.own for e in effects.output):
+        return []
+    return [] if all(e.kind is Kind.TRACKER for e in effects.output) else body
+
+
+def plain_body(function: FunctionNode) -> list[ast.stmt]:
+    """The body without its docstring and without a last `return` that hands back nothing or `control`."""
+    body = list(function.body)
+    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        body = body[1:]
+    if body and isinstance(body[-1], ast.Return):
+        if body[-1].value is None or isinstance(body[-1].value, (ast.Name, ast.Constant)):
+            body = body[:-1]
+    return body
 
 
 def _observers(project: Project, module: SourceModule, node: ast.ClassDef) -> dict[str, Observer]:

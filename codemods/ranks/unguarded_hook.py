@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.effects import Effects, Kind, effects_of, phrases
-from codemods.analysis.hooks import HF_CALLBACK_HOOKS
-from codemods.analysis.observers import Observer, observers
+from codemods.analysis.observers import Observer, observers, transformers_body
 from codemods.analysis.rank_data import rank_local
-from codemods.analysis.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.imports import plan_rank_zero_only
@@ -112,36 +110,19 @@ class UnguardedHook(DdpCodemod):
 
     def _transformers(self, module: SourceModule, project: Project, node: ast.ClassDef) -> Iterator[Finding]:
         for function in node.body:
-            if not isinstance(function, ast.FunctionDef) or function.name not in HF_CALLBACK_HOOKS:
-                continue
-            body = plain_body(function)
-            if len(function.args.args) < 4 or not body or ranks_at(module, body[-1]).some:
+            if not isinstance(function, ast.FunctionDef) or not (body := transformers_body(project, module, function)):
                 continue
             effects = effects_of(project, module, body)
-            if not effects.only_output or any(e.own for e in effects.output):
-                continue
-            if all(e.kind is Kind.TRACKER for e in effects.output) or not all(module.is_whole(s) for s in (body[0], body[-1])):
-                continue
             message = _message(function, effects, hook=True)
+            evidence = [Evidence("static", e.phrase, e.path, e.line) for e in effects.output[:3]]
             if any(e.kind is Kind.FILE for e in effects.output) and (own := rank_local(project, module, function, body)):
                 reason = f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
-                yield self.finding(module, function, message, reason=reason)
+                yield self.finding(module, function, message, evidence=evidence, reason=reason)
                 continue
             test = f"{function.args.args[2].arg}.is_world_process_zero"
             guard = WrapInGuard(module.path, module.span(body[0]), test, module.span(body[-1]))
-            yield self.finding(module, function, message, level=Applicability.SAFE, edits=[guard])
-
-
-def plain_body(function: FunctionNode) -> list[ast.stmt]:
-    """The body without its docstring and without a last `return` that hands back nothing or `control`."""
-    body = list(function.body)
-    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        body = body[1:]
-    if body and isinstance(body[-1], ast.Return):
-        value = body[-1].value
-        if value is None or (isinstance(value, (ast.Name, ast.Constant))):
-            body = body[:-1]
-    return body
+            safe = Applicability.SAFE
+            yield self.finding(module, function, message, level=safe, edits=[guard], evidence=evidence)
 
 
 def _is_tied(made: Observer, all_made: dict[str, Observer]) -> bool:

@@ -13,10 +13,10 @@ from codemods.analysis.guard_spelling import guard_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.natures import values_of
-from codemods.analysis.observers import observers
+from codemods.analysis.observers import is_left_to_rank_zero
 from codemods.analysis.output_runs import Run, output_runs
 from codemods.analysis.rank_guards import decorated_ranks
-from codemods.analysis.reach import calls_of, ranks_reaching
+from codemods.analysis.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.project import Project
@@ -114,7 +114,7 @@ class UnguardedPrint(DdpCodemod):
             return
         if not any(last(dotted(c.func)) in ("print", "info") for c in ast.walk(function) if isinstance(c, ast.Call)):
             return
-        if _is_left_to_rank_zero(project, module, function, frozenset()):
+        if is_left_to_rank_zero(project, module, function):
             return
         yield from self._runs(module, project, function)
         if in_class and function.name in _HOOKS:
@@ -145,25 +145,6 @@ class UnguardedPrint(DdpCodemod):
                 message = f"every rank prints in {function.name}: the line appears once for each process"
                 reason = f"what it prints is worked out together by the ranks ({phrases(waits)}): keep that above the guard"
                 yield self.finding(module, statement, message, reason=reason)
-
-
-def _is_left_to_rank_zero(
-    project: Project, module: SourceModule, function: FunctionNode, seen: frozenset[int]
-) -> bool:
-    """True where DDP201 has a fix for the method, or for every method that calls it."""
-    owner = module.parent(function)
-    if not isinstance(owner, ast.ClassDef) or id(function) in seen:
-        return False
-    found = observers(project, module, owner)
-    if function.name in found:
-        return not found[function.name].told
-    if not found or function.name in _HOOKS:
-        return False
-    callers = [s.module.method_of(s.call) for s in calls_of(project, module, function)]
-    inside = [c for c in callers if c is not None and c[0] is owner]
-    return bool(callers) and len(inside) == len(callers) and all(
-        _is_left_to_rank_zero(project, module, c[1], seen | {id(function)}) for c in inside
-    )
 
 
 def run_place(module: SourceModule, function: FunctionNode | ast.Module) -> str:
