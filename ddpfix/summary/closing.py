@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from codemods.findings import Finding
@@ -84,8 +85,8 @@ def _codes(found: Sequence[Finding]) -> str:
 def _next(fixed: Fixed, context: Context) -> list[str]:
     if not context.branch:
         return ["Take back:  ddpfix undo"]
-    base, branch = (context.base or "HEAD")[:10], context.branch
-    home = context.home or "-"
+    base, branch = (context.base or "HEAD")[:10], shlex.quote(context.branch)
+    home = shlex.quote(context.home or "-")
     tip = f"{branch}~1" if context.summary_commit else branch
     merge = f"git switch {home} && git merge {tip}" if context.switched else f"git merge {tip}"
     out = [f"Look at:    git log -p {base}..{branch}"]

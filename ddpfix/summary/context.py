@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 NOT_RUN = (
-    "The code was read, not executed: nothing of the project was imported, trained, evaluated or tested.",
+    "The code was read, not executed: ddpfix imported, trained, evaluated and tested nothing of the project.",
     "No second process and no GPU took part.",
-    "The repository's git hooks, linters and tests did not run.",
 )
 
 
@@ -28,7 +27,8 @@ class Context:
 
     command: as it can be given again. versions: of ddpfix, Python and what else matters. base: the commit the work stands on.
     branch: where it was committed, None if nowhere. home: the branch it is to be merged into. commits: (id, subject), oldest
-    first, as far as they are known. ran, not_run: sentences. notes: what the state of the repository adds.
+    first, as far as they are known. ran, not_run: sentences; where nothing ran, that is said of hooks and formatters too.
+    notes: what the state of the repository adds.
     """
 
     command: str

@@ -115,7 +115,7 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     if context.branch:
         onto = f" on top of {code(context.base[:12])}" if context.base else ""
         out.append(f"They are committed on {code(context.branch)}{onto}, one commit for each codemod.")
-    out += [*_counts(fixed), "Nothing was run: see [Not run](#not-run).", ""]
+    out += [*_counts(fixed), "No training was run: see [Not run](#not-run).", ""]
     if context.branch:
         out += ["Commits:", "", *_commits(context, groups), ""]
     return out

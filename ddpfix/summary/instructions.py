@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from ddpfix.results import Fixed
@@ -66,10 +67,11 @@ def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
     out = ["## How to take it back", ""]
     if not context.branch:
         return [*out, "All of it, with the files as they were before:", "", *fence(["ddpfix undo"], "sh"), ""]
-    branch = context.branch
-    start = f"git switch {context.home}" if context.home else f"git switch --detach {(context.base or 'HEAD')[:12]}"
+    branch = shlex.quote(context.branch)
+    home = shlex.quote(context.home) if context.home else ""
+    start = f"git switch {home}" if home else f"git switch --detach {(context.base or 'HEAD')[:12]}"
     one = codes[0]
-    fresh = f"{branch}-without-{one.lower()}"
+    fresh = shlex.quote(f"{context.branch}-without-{one.lower()}")
     out += [
         "One codemod: imports are shared between the commits, so reverting a single commit may not apply. "
         f"Make the change again without it on a fresh branch, here without {one}:",
@@ -87,7 +89,7 @@ def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
         out += [
             f"The summary: {code(FILE)} is the last commit and holds nothing else. Merge everything but it:",
             "",
-            *fence([f"git switch {context.home}" if context.home else "git switch YOUR-BRANCH", f"git merge {branch}~1"], "sh"),
+            *fence([f"git switch {home or 'YOUR-BRANCH'}", f"git merge {branch}~1"], "sh"),
             "",
             "or take it off the branch (`ddpfix undo` then no longer knows the branch; `git branch -D` deletes it):",
             "",
@@ -100,6 +102,8 @@ def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
 def not_run(context: Context, fixed: Fixed) -> list[str]:
     """What nobody has seen happen."""
     out = ["## Not run", "", *(f"- {prose(text)}" for text in context.not_run)]
+    its_own = "beyond what is named below" if context.ran else "no test, git hook, linter or formatter"
+    out.append(f"- Nothing of the repository's own was started: {its_own}.")
     if fixed.after:
         out.append("- Each changed file that compiled before still does, which says nothing of its behaviour.")
     if context.ran:

@@ -47,7 +47,7 @@ def test_the_first_screen_says_what_breaks_and_how_many_fixes_there_are() -> Non
     assert screen.startswith(f"# ddpfix: {len(fixed)} fixes in ")
     assert "| DDP101 `unsynced-metric` | An epoch-level metric is logged from each rank's own share of the data. |" in screen
     assert "`ddpfix/fixes` on top of `0123456789ab`" in screen
-    assert "Nothing was run" in screen
+    assert "No training was run" in screen
     assert "- Reduce epoch metrics over the ranks (DDP101)" in screen
 
 
@@ -209,6 +209,11 @@ def test_on_a_detached_head_the_commit_is_switched_to() -> None:
     assert fenced(part, "sh")[0].startswith("git switch --detach 0123456789ab\n")
 
 
+def test_names_of_branches_are_quoted_for_the_shell() -> None:
+    part = section(render(on_disk(CLASSIFIER), context(home="it's", branch="a;b")), "## How to take it back")
+    assert fenced(part, "sh")[2] == "git switch 'it'\"'\"'s'\ngit merge 'a;b'~1\n"
+
+
 def test_without_a_branch_only_undo_is_told() -> None:
     text = render(in_memory({"model.py": MODEL}), context(branch=None, base=None))
     assert fenced(section(text, "## How to take it back"), "sh") == ["ddpfix undo\n"]
@@ -227,8 +232,11 @@ def test_what_was_not_run_and_how_it_was_made() -> None:
     given = context(ran=("`ruff format` on the changed files",), notes=notes, identity_note="no user.name")
     text = render(in_memory({"model.py": MODEL}), given)
     part = section(text, "## Not run")
-    assert "nothing of the project was imported, trained, evaluated or tested" in part
+    assert "ddpfix imported, trained, evaluated and tested nothing of the project" in part
+    assert "beyond what is named below" in part
     assert "What did run:\n\n- `ruff format` on the changed files" in part
+    plain = section(render(in_memory({"model.py": MODEL}), context()), "## Not run")
+    assert "no test, git hook, linter or formatter" in plain
     made = section(text, "## How this was made")
     assert fenced(made, "sh") == ["ddpfix apply .\n"]
     for row in ("| ddpfix | `0.1.0` |", "| Python | `3.11.9` |", "- left alone, submodules: vendor", "- no user.name"):
