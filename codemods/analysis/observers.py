@@ -129,7 +129,7 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
     output = effects.output
     if not output or effects.returns or any(e.own for e in output) or function.name.startswith("__"):
         return None
-    if all(e.kind is Kind.TRACKER for e in output) or (not hook and not _is_helper(project, module, function, effects)):
+    if all(e.kind is Kind.TRACKER or _creates_folder(e) for e in output) or (not hook and not _is_helper(project, module, function, effects)):
         return None
     made = Observer(function, effects)
     state = effects.of(Kind.STATE)
@@ -150,6 +150,11 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
     if any(e.kind is Kind.FILE for e in output):
         made.told = rank_local(project, module, function, function.body)
     return made
+
+
+def _creates_folder(effect: Effect) -> bool:
+    """Folders are wanted on every node, and other ranks may write into them."""
+    return effect.kind is Kind.FILE and effect.text.endswith(("makedirs(…)", "mkdir(…)"))
 
 
 def _is_own_attribute(text: str) -> bool:

@@ -75,7 +75,7 @@ def _filled(attribute: str, homes: Iterable[tuple[SourceModule, ast.ClassDef]], 
     """Where `self.attribute` is filled or set by a function that sees batches."""
     for _, home in homes:
         for function in home.body:
-            if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not _sees_batches(function):
+            if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not sees_batches(function):
                 continue
             for node in walk(function):
                 if _changes(node, f"self.{attribute}"):
@@ -83,7 +83,8 @@ def _filled(attribute: str, homes: Iterable[tuple[SourceModule, ast.ClassDef]], 
     return ""
 
 
-def _sees_batches(function: FunctionNode) -> bool:
+def sees_batches(function: FunctionNode) -> bool:
+    """True for a step or batch hook, by its name or its arguments."""
     arguments = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
     return _STEP.search(function.name) is not None or bool(arguments & {"batch", "outputs"})
 

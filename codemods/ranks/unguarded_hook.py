@@ -70,6 +70,7 @@ class UnguardedHook(DdpCodemod):
     - Unknown calls that stand apart from the output.
     - Output that names the rank, the host or the process.
     - Files of what only this rank has seen (`outputs`, lists filled in a step), told: gather first.
+    - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.
     - Files in which no import shows the flavour of Lightning to import from, told.
 

@@ -210,6 +210,10 @@ def test_hooks_that_are_guarded_stay() -> None:
     check_nothing(UnguardedHook, callback("on_fit_end", "trainer.logger.log_metrics({'a': 1})"))
 
 
+def test_a_hook_that_only_creates_folders_stays() -> None:
+    check_nothing(UnguardedHook, callback("on_train_start", "os.makedirs('a', exist_ok=True)"))
+
+
 def test_what_steps_have_filled_in_is_told() -> None:
     source = """\
         import json

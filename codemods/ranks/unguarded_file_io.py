@@ -1,0 +1,251 @@
+"""DDP202: files that every rank writes, renames or deletes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.effects import Effect, Kind, effects_of_function, names_rank, phrases
+from codemods.analysis.guard_spelling import guard_for
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
+from codemods.analysis.names import dotted, last
+from codemods.analysis.observers import covered, is_left_to_rank_zero
+from codemods.analysis.output_runs import Run, output_runs
+from codemods.analysis.paths import origin_text
+from codemods.analysis.rank_data import rank_local, sees_batches
+from codemods.analysis.rank_guards import decorated_ranks, ranks_at
+from codemods.analysis.reach import ranks_reaching
+from codemods.analysis.shared_values import same_everywhere
+from codemods.codemod import DdpCodemod
+from codemods.data import host_only
+from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
+_HOOKS = OBSERVERS | HF_CALLBACK_HOOKS
+_READS = frozenset(
+    {"open", "load", "exists", "isfile", "is_file", "isdir", "is_dir", "listdir", "glob", "read_csv", "read_text", "imread",
+     "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
+)  # fmt: skip
+
+
+class UnguardedFileIo(DdpCodemod):
+    """A file that every rank writes, renames or deletes.
+
+    ## What it does
+    Finds neighbouring statements that write, rename, delete or plot, in hooks and in functions that know the rank, and puts
+    the smallest block of them under a test for rank 0.
+
+    ## Why it matters
+    The ranks open the same file at once: the last writer wins, lines are torn, appended rows stand there once for each rank.
+    A rank that deletes or renames takes the file from under the others, which die with FileNotFoundError.
+
+    ## Example
+    ```python
+    import json
+
+    import lightning.pytorch as pl
+
+
+    class History(pl.Callback):
+        def on_train_epoch_end(self, trainer, pl_module):
+            metrics = {k: float(v) for k, v in trainer.callback_metrics.items()}
+            with open("history.json", "a") as f:
+                json.dump(metrics, f)
+    ```
+
+    ## Use instead
+    ```python
+    import json
+
+    import lightning.pytorch as pl
+
+
+    class History(pl.Callback):
+        def on_train_epoch_end(self, trainer, pl_module):
+            metrics = {k: float(v) for k, v in trainer.callback_metrics.items()}
+            if trainer.is_global_zero:
+                with open("history.json", "a") as f:
+                    json.dump(metrics, f)
+    ```
+
+    ## Safety
+    Safe in observing hooks, and in scripts where what is written comes from the arguments, the configuration or the result of
+    a Trainer. Elsewhere unsafe: the finding names the values that are assumed to be the same on every rank.
+
+    ## Refuses
+    - Paths that name the rank or the process: each rank's own file.
+    - A file that other ranks read, list or test: told, for the guard and a barrier must come together.
+    - What only this rank has seen (batches, lists that a step fills), and what is written for each item of a loop without
+      being shown to be the same everywhere: told, gather first.
+    - Statements that create a folder stay outside the test.
+    - Constructors, told: the rank is not known there for sure.
+    - Statements that bind a name used later, or that stand between calls every rank needs: told in hooks.
+    - Hooks that only write (DDP201 takes them as a whole), folders (DDP204), `torch.save` (DDP501).
+    - Statements that are guarded already, by a test, a decorator, or every caller; a repository's own tests.
+    - Functions without a sure test for rank 0.
+
+    ## References
+    Two-process runs on Lightning 2.6.6: unguarded writes, appends, `rmtree` and renames in hooks; transformers 5 callbacks.
+    """
+
+    code = "DDP202"
+    TRIGGERS = (
+        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
+        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"LightningModule"),
+    )
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or b"split_between_processes" in module.data:
+            return
+        for function in module.functions:
+            if decorated_ranks(module, function).some:
+                continue
+            owner = module.parent(function)
+            in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
+            if in_class and function.name == "__init__":
+                yield from self._constructor(module, project, function)
+            if function.name.startswith("__") or not (in_class or ranks_in_file(project, module)):
+                continue
+            if is_left_to_rank_zero(project, module, function):
+                continue
+            done = list(self._runs(module, project, function, in_class=in_class))
+            yield from done
+            if in_class and function.name in _HOOKS and not done:
+                yield from self._between(module, project, function)
+        if ranks_in_file(project, module):
+            yield from self._runs(module, project, module.tree, in_class=False)
+
+    def _runs(
+        self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, *, in_class: bool
+    ) -> Iterator[Finding]:
+        for run in output_runs(project, module, function, lambda s: _may_move(module, s)):
+            files = _files(project, module, run.effects.output)
+            if not files or any(e.text.startswith("torch.save") for e in files):
+                continue
+            if ranks_reaching(project, module, run.first).some or (spelled := guard_for(project, module, run.first)) is None:
+                continue
+            paths = [p for s in run.statements for p in paths_in(s)]
+            if any(names_rank(origin_text(module, p)) for p in paths):
+                continue
+            message = f"every rank comes here, and {phrases(files[:1])}: the ranks overwrite or repeat each other's output"
+            evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
+            if told := self._why_not(module, project, function, run, paths):
+                yield self.finding(module, run.first, message, evidence=evidence, reason=told)
+                continue
+            level, assumes = _level(module, function, run, in_class=in_class)
+            if assumes and _is_of_a_share(module, function, run):
+                reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
+                yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
+                continue
+            guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
+            edits: list[Edit] = [guard, *spelled.edits]
+            yield self.finding(
+                module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes
+            )
+
+    def _why_not(
+        self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr]
+    ) -> str:
+        if not isinstance(function, ast.Module):
+            body = function.body if function.name in _HOOKS else list(run.statements)
+            if own := rank_local(project, module, function, body):
+                return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
+        for path in paths:
+            if reader := _reader(module, function, run, path):
+                return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early"
+        return ""
+
+    def _constructor(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
+        files = [e for e in _files(project, module, effects_of_function(project, module, function).output) if "open(" in e.text]
+        if files:
+            message = f"every rank builds this object, and {phrases(files[:1])}: the ranks overwrite each other's file"
+            reason = "a constructor runs before the rank is sure to be known: open the file in a hook, on rank 0"
+            yield self.finding(module, function, message, reason=reason)
+
+    def _between(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
+        """A hook that writes, but not in statements of their own."""
+        effects = effects_of_function(project, module, function)
+        files = [e for e in _files(project, module, effects.output) if not covered(project, module, e)]
+        rest = effects.besides(Kind.STATE)
+        if not files or not rest or names_rank(module.text_of(function)) or any(e.text.startswith("torch.save") for e in files):
+            return
+        message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
+        reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
+        yield self.finding(module, function, message, reason=reason)
+
+
+def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -> list[Effect]:
+    """What is written, but for folders, by what names the file first."""
+    found = [e for e in output if e.kind is Kind.FILE and not covered(project, module, e)]
+    found = [e for e in found if not any(w in e.text for w in ("makedirs(", "mkdir(", ".flush("))]
+    return sorted(found, key=lambda e: e.text.endswith(("write(…)", "writerow(…)", "writelines(…)")))
+
+
+def _may_move(module: SourceModule, statement: ast.stmt) -> bool:
+    """False for a rank's own file, and for folders: other ranks may write into them, on their own node's disk too."""
+    text = module.text_of(statement)
+    return not names_rank(text) and "makedirs(" not in text and "mkdir(" not in text
+
+
+def _is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> bool:
+    """True in a loop, and in a function that is handed batches."""
+    if not isinstance(function, ast.Module) and sees_batches(function):
+        return True
+    return any(isinstance(up, (ast.For, ast.AsyncFor, ast.While)) for up in module.ancestors(run.first))
+
+
+def _level(
+    module: SourceModule, function: FunctionNode | ast.Module, run: Run, *, in_class: bool
+) -> tuple[Applicability, str]:
+    if in_class and not isinstance(function, ast.Module) and function.name in _HOOKS:
+        return Applicability.SAFE, ""
+    unknown = same_everywhere(module, run.statements)
+    if not unknown:
+        return Applicability.SAFE, ""
+    return Applicability.UNSAFE, f"assumes that {', '.join(unknown[:3])} is the same on every rank"
+
+
+def paths_in(statement: ast.stmt) -> list[ast.expr]:
+    """The expressions of the files that a statement opens, writes or deletes, as far as they are written there."""
+    out: list[ast.expr] = []
+    for node in walk(statement):
+        if not isinstance(node, ast.Call):
+            continue
+        name = last(dotted(node.func)) or getattr(node.func, "attr", "")
+        if name in host_only.WRITING_METHODS and isinstance(node.func, ast.Attribute) and not node.args:
+            out.append(node.func.value)
+        elif node.args and name != "write":
+            out.append(node.args[0])
+            if name in ("rename", "replace", "move", "copy", "copyfile"):
+                out += node.args[1:2]
+    return out
+
+
+def _reader(module: SourceModule, function: FunctionNode | ast.Module, run: Run, path: ast.expr) -> str:
+    """A call outside the run that reads, lists or tests the same path on every rank."""
+    text = "".join(module.text_of(path).split())
+    if isinstance(path, ast.Constant) and not isinstance(path.value, str):
+        return ""
+    inside = {id(n) for s in run.statements for n in walk(s)}
+    tests = {id(n) for up in module.ancestors(run.first) if isinstance(up, ast.If) for n in walk(up.test)}
+    owner = module.class_of(function) if not isinstance(function, ast.Module) else None
+    home: ast.AST = owner if owner is not None and text.startswith("self.") else function
+    for node in walk(home):
+        if not isinstance(node, ast.Call) or id(node) in inside or id(node) in tests:
+            continue
+        name = last(dotted(node.func)) or getattr(node.func, "attr", "")
+        if name not in _READS or (name == "open" and _opens_to_write(node)):
+            continue
+        asked = [*node.args[:1], *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+        if any("".join(module.text_of(a).split()) == text for a in asked) and not ranks_at(module, node).some:
+            return f"{module.text_of(node)[:60]} reads or tests it in line {node.lineno}"
+    return ""
+
+
+def _opens_to_write(call: ast.Call) -> bool:
+    mode = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "mode"), None)
+    return isinstance(mode, ast.Constant) and isinstance(mode.value, str) and bool(set(mode.value) & set("wax"))

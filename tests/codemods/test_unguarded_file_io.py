@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.ranks.unguarded_file_io import UnguardedFileIo
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+
+def hook(*lines: str, base: str = "pl.Callback", arguments: str = "self, trainer, pl_module", name: str = "on_fit_end") -> str:
+    body = "".join(f"        {line}\n" for line in ("self.prune(trainer)", *lines))
+    head = "import csv, json, os, shutil\nimport matplotlib.pyplot as plt\nimport torch\nimport lightning.pytorch as pl\n"
+    return f"{head}\nclass A({base}):\n    def {name}({arguments}):\n{body}"
+
+
+def script(*lines: str) -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"import json, os, yaml\nimport lightning as L\nimport torch\n\ndef main(args):\n{body}"
+
+
+TRAINER = "trainer = L.Trainer(devices=2)"
+DUMP = ("with open('a.json', 'w') as f:", "    json.dump({'a': 1}, f)")
+
+
+def test_example_of_the_page() -> None:
+    sections = UnguardedFileIo.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(UnguardedFileIo, before, after)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        DUMP,
+        ("shutil.rmtree(self.folder)",),
+        ("os.rename('a', 'b')",),
+        ("self.path.write_text('a')",),
+        ("self.table.to_csv('a.csv')",),
+        ("print('saving')", *DUMP, "print('saved')"),
+        ("if os.path.exists(self.a):", "    os.remove(self.a)", "    print('gone')"),
+    ],
+)
+def test_writing_goes_under_the_test(lines: tuple[str, ...]) -> None:
+    if lines[0].startswith("if "):
+        guarded = (lines[0], "    if trainer.is_global_zero:", *("    " + x for x in lines[1:]))
+    else:
+        guarded = ("if trainer.is_global_zero:", *("    " + x for x in lines))
+    check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))
+
+
+def test_a_plot_and_what_it_takes() -> None:
+    lines = ("plt.plot([1])", "plt.savefig('a.png')", "plt.close()")
+    guarded = (lines[0], "if trainer.is_global_zero:", "    " + lines[1], lines[2])
+    check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))
+
+
+def test_the_spelling_of_a_module_and_of_transformers() -> None:
+    place = {"base": "pl.LightningModule", "arguments": "self"}
+    check_transformed(
+        UnguardedFileIo, hook(*DUMP, **place), hook("if self.trainer.is_global_zero:", *("    " + x for x in DUMP), **place)
+    )
+    before = """\
+        from transformers import TrainerCallback
+
+        class Log(TrainerCallback):
+          def on_log(self, args, state, control, logs=None, **kwargs):
+            self.steps += 1
+            with open("a", "a") as f:  # one line each
+              f.write(str(logs))
+        """
+    moved = '            with open("a", "a") as f:  # one line each\n              f.write(str(logs))\n'
+    deeper = '              with open("a", "a") as f:  # one line each\n                f.write(str(logs))\n'
+    check_transformed(UnguardedFileIo, before, before.replace(moved, "            if state.is_world_process_zero:\n" + deeper))
+
+
+def test_a_helper_that_writes_is_called_under_the_test() -> None:
+    files = {"files.py": "def keep(path, rows):\n    with open(path, 'w') as f:\n        f.write(str(rows))\n"}
+    head = "from files import keep\n"
+    before, after = hook("keep('a', [])"), hook("if trainer.is_global_zero:", "    keep('a', [])")
+    check_transformed(UnguardedFileIo, head + before, head + after, files=files)
+
+
+def test_a_script_writes_what_its_trainer_found() -> None:
+    lines = (TRAINER, "results = trainer.test(args.model)", "with open(args.out, 'w') as f:", "    json.dump(results, f)")
+    guarded = (*lines[:2], "if trainer.is_global_zero:", *("    " + x for x in lines[2:]))
+    check_transformed(UnguardedFileIo, script(*lines), script(*guarded))
+
+
+def test_a_script_that_writes_something_else_takes_an_assumption() -> None:
+    lines = (TRAINER, "scores = evaluate(args)", "with open(args.out, 'w') as f:", "    json.dump(scores, f)")
+    guarded = (*lines[:2], "if trainer.is_global_zero:", *("    " + x for x in lines[2:]))
+    found = check_transformed(UnguardedFileIo, script(*lines), script(*guarded), unsafe=True)
+    assert "scores" in found[0].reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open(f'rank{trainer.global_rank}.txt', 'w').write('a')",
+        "open(self.path).read()",
+        "os.makedirs(self.path, exist_ok=True)",
+        "torch.save(pl_module.state_dict(), 'a.pt')",
+        "trainer.logger.log_metrics({})",
+    ],
+)
+def test_what_is_not_everybodys_file_stays(line: str) -> None:
+    check_nothing(UnguardedFileIo, hook(line))
+
+
+def test_a_path_made_of_the_rank_stays() -> None:
+    check_nothing(UnguardedFileIo, hook("path = f'a-{trainer.global_rank}'", "open(path, 'w').write('a')"))
+
+
+def test_a_file_that_the_others_read_is_told() -> None:
+    lines = ("with open(self.path, 'w') as f:", "    f.write('a')", "self.rows = open(self.path).read()")
+    check_told(UnguardedFileIo, hook(*lines), reason="barrier")
+    lines = (TRAINER, "with open(args.out, 'w') as f:", "    json.dump({}, f)", "if os.path.exists(args.out):", "    go(args)")
+    check_told(UnguardedFileIo, script(*lines), reason="barrier")
+
+
+def test_what_only_this_rank_has_seen_is_told() -> None:
+    place = {"name": "on_test_batch_end", "arguments": "self, trainer, pl_module, outputs, batch, i"}
+    check_told(UnguardedFileIo, hook("open('a', 'a').write(str(outputs))", **place), reason="gather")
+    source = hook("open('a', 'w').write(str(self.rows))", base="pl.LightningModule", arguments="self", name="on_test_epoch_end")
+    source += "\n    def test_step(self, batch, i):\n        self.rows.append(batch)\n"
+    check_told(UnguardedFileIo, source, reason="gather")
+
+
+def test_what_is_written_for_each_item_is_told() -> None:
+    lines = (TRAINER, "for row in evaluate(args):", "    with open(args.out, 'a') as f:", "        f.write(row.name)", "    row.close()")
+    check_told(UnguardedFileIo, script(*lines), reason="share")
+    place = {"name": "validation_step", "arguments": "self, batch, i", "base": "pl.LightningModule"}
+    check_told(UnguardedFileIo, hook("open('a', 'w').write(str(self.net(i)))".replace("self.net(i)", "i"), **place), reason="share")
+
+
+def test_folders_stay_outside() -> None:
+    lines = ("os.makedirs(self.folder, exist_ok=True)", *DUMP)
+    guarded = (lines[0], "if trainer.is_global_zero:", *("    " + x for x in DUMP))
+    check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))
+
+
+def test_a_constructor_is_told() -> None:
+    check_told(UnguardedFileIo, hook(*DUMP, name="__init__", arguments="self"), reason="constructor")
+
+
+def test_a_name_that_is_used_later_stays_outside() -> None:
+    check_told(UnguardedFileIo, hook("handle = open('a', 'w')", "self.handle = handle"), reason="every rank may need")
+
+
+def test_writing_between_what_every_rank_needs_is_told() -> None:
+    check_told(UnguardedFileIo, hook("self.count = open('a', 'w').write('a')"), reason="every rank may need")
+
+
+def test_hooks_that_only_write_and_guarded_ones_stay() -> None:
+    check_nothing(UnguardedFileIo, hook(*DUMP).replace("        self.prune(trainer)\n", ""))
+    check_nothing(UnguardedFileIo, hook("if trainer.is_global_zero:", *("    " + x for x in DUMP)))
+    check_nothing(UnguardedFileIo, hook("if not trainer.is_global_zero:", "    return", *DUMP))
+    check_nothing(UnguardedFileIo, hook(*DUMP).replace("    def on", "    @rank_zero_only\n    def on"))
+
+
+def test_no_sure_test_and_tests_of_the_repository_stay() -> None:
+    check_nothing(UnguardedFileIo, script(*DUMP))
+    check_nothing(UnguardedFileIo, hook(*DUMP), path="tests/test_a.py")
