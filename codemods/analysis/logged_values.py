@@ -149,8 +149,7 @@ def _name_now(scope: Scope, name: str, path: Path, depth: int) -> Value:
         found.append(_parameter(scope, name, path, depth + 1))
     if not found:
         return unknown(f"{name} is not assigned in this function")
-    value = join(found)
-    return value if value.text else Value(value.kind, name, value.traced)
+    return join(found)
 
 
 def _bound(scope: Scope, name: str, bound: Bound, path: Path, depth: int) -> Value:

@@ -63,9 +63,10 @@ MODEL_WORDS = ("loss", "criterion", "crit", "model", "net", "encoder", "decoder"
 
 def join(values: Iterable[Value]) -> Value:
     """What a name is that may come from any of these."""
-    found = [v for v in values if v is not NEUTRAL]
+    sources = list(values)
+    found = [v for v in sources if v is not NEUTRAL]
     if not found:
-        return Value(Kind.UNKNOWN, "nothing shows what it is", traced=False)
+        return NEUTRAL if sources else Value(Kind.UNKNOWN, "nothing shows what it is", traced=False)
     worst = max(found, key=lambda v: v.kind)
     return worst if all(v.traced for v in found) else Value(worst.kind, worst.text, traced=False)
 

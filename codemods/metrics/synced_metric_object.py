@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.class_index import Role, role_of_method
-from codemods.analysis.log_calls import logged_value
-from codemods.analysis.metric_attributes import metric_attribute
+from codemods.analysis.callers import family_of
+from codemods.analysis.log_calls import LogCall, as_log_call, literal_mapping, logged_value, twins
+from codemods.analysis.metric_attributes import Made, metric_attribute
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropKeyword, Evidence, Finding
 from codemods.project import Project
@@ -63,8 +63,13 @@ class SyncedMetricObject(DdpCodemod):
     time, on one device or on many.
 
     ## Refuses
-    Says nothing where the attribute is not shown to be a torchmetrics object in the class or one of its project bases, or
-    where the logged value is the result of a call.
+    - an attribute that is not shown to be a torchmetrics object by every value the class and its project bases give it
+    - what a call returned: `self.acc(preds, y)` is a number, and `sync_dist` counts for it
+    - a dictionary in which not every entry is a torchmetrics object
+    - an argument that is not the literal True: somebody decides elsewhere
+    - a key that the same hook also logs with another `sync_dist`: Lightning refuses two calls with different options
+    - a class, or a project subclass of it, with a `log` of its own
+    - a metric made with `sync_on_compute`: it may not reduce itself
 
     ## References
     Lightning 2.6.6 `trainer/connectors/logger_connector/result.py`; two-process run with and without the argument.
@@ -75,22 +80,40 @@ class SyncedMetricObject(DdpCodemod):
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("log", "log_dict"):
-            keyword = next((k for k in call.keywords if k.arg == "sync_dist"), None)
-            if keyword is None or not isinstance(keyword.value, ast.Constant) or keyword.value.value is not True:
+            log = as_log_call(module, project, call) if _asks(call) else None
+            made = _metrics_of(log) if log is not None else []
+            if log is None or not made or not log.on_self or _is_elsewhere_decided(log):
                 continue
-            place = role_of_method(project, module, call)
             value = logged_value(call)
-            if place is None or value is None or not place[0].is_a(Role.LIGHTNING_MODULE):
-                continue
-            made = metric_attribute(project, place[0], value)
-            if made is None:
-                continue
+            named = module.text_of(value) if value is not None and len(made) == 1 else "each of these values"
             yield self.finding(
                 module,
                 call,
-                f"sync_dist=True does nothing here: {module.text_of(value)} is a torchmetrics object, which reduces its own "
-                "state over the ranks",
+                f"sync_dist=True does nothing here: {named} is a torchmetrics object, which reduces its own state over the ranks",
                 level=Applicability.SAFE,
                 edits=[DropKeyword(module.path, module.span(call), "sync_dist")],
-                evidence=[Evidence("static", f"{made.text} makes it", made.path, made.line)],
+                evidence=[Evidence("static", f"{m.text} makes it", m.path, m.line) for m in made],
             )
+
+
+def _asks(call: ast.Call) -> bool:
+    """True for a call with a literal sync_dist=True."""
+    keyword = next((k for k in call.keywords if k.arg == "sync_dist"), None)
+    return keyword is not None and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+
+
+def _metrics_of(log: LogCall) -> list[Made]:
+    """What makes the logged values torchmetrics objects; empty where one of them is not shown to be one."""
+    value = logged_value(log.call)
+    mapping = None if log.is_log else literal_mapping(log)
+    nodes = list(mapping.values) if mapping is not None else [value] if value is not None else []
+    found = [metric_attribute(log.project, log.facts, node) for node in nodes]
+    made = [m for m in found if m is not None and b"sync_on_compute" not in (log.project.read(m.path) or b"")]
+    return made if len(made) == len(nodes) else []
+
+
+def _is_elsewhere_decided(log: LogCall) -> bool:
+    """True where a log of the class itself reads the argument, or the same key is logged with another one."""
+    if any(name in site.methods() for site in family_of(log.project, log.facts) for name in ("log", "log_dict")):
+        return True
+    return any(not _asks(twin.call) and any(k.arg == "sync_dist" for k in twin.call.keywords) for twin in twins(log))
