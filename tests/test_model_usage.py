@@ -134,6 +134,13 @@ ALL_USED = {
         "return self._through(self._inner, x)",
         more="def _inner(self, x):\n    return self.b(self.a(x))\ndef _through(self, run, x):\n    return run(x)",
     ),
+    "losses added in a loop": net(
+        "outs = [self.a(x), self.b(x)]\nloss = 0\nfor out in outs:\n    loss = loss + out.mean()\nreturn loss"
+    ),
+    "an autograd function": net("return Scale.apply(self.b(self.a(x)), 2)") + "class Scale(torch.autograd.Function):\n    pass\n",
+    "an input multiplied by a parameter": net(
+        "return self.b(self.a(x)) + x.matmul(self.w)", init="self.w = nn.Parameter(torch.zeros(4, 4))"
+    ),
     "skip connections": net(
         "skips = []\nx = self.a(x)\nskips.append(x)\nx = self.b(x)\nreturn x + skips.pop()"
     ),
@@ -269,6 +276,20 @@ NOT_ALL = {
     "a bound method handed to an unknown function": "from other import run\n" + net(
         "return run(self._inner, x)", more="def _inner(self, x):\n    return self.b(self.a(x))"
     ),
+    "several outputs on one path only": net(
+        "if reverse:\n    return self.b(self.a(x))\ny = self.a(x)\nreturn y, self.b(y)", arguments="x, reverse=False"
+    ),
+    "the last of a list": net("outs = []\nouts.append(self.a(x))\nouts.append(self.b(x))\nreturn outs.pop()"),
+    "the last round of a loop": net("outs = [self.a(x), self.b(x)]\nfor out in outs:\n    y = F.relu(out)\nreturn y"),
+    "a method of another object": net("return self.help.pick(self.a(x), self.b(x))", init="self.help = Helper()"),
+    "the larger of two": net("return max(self.a(x), self.b(x))"),
+    "one of two broadcast tensors": net("p, q = torch.broadcast_tensors(self.a(x), self.b(x))\nreturn p"),
+    "the second of a module's outputs": net(
+        "return self.pair(x)[1]",
+        init="self.pair = Pair()",
+    )
+    + "class Pair(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.p = nn.Linear(4, 4)\n"
+    "        self.q = nn.Linear(4, 4)\n    def forward(self, x):\n        return self.p(x), self.q(x)\n",
     "a prototype layer": net(
         "return self.enc(self.b(self.a(x)))",
         init="self.layer = nn.TransformerEncoderLayer(4, 2)\nself.enc = nn.TransformerEncoder(self.layer, 2)",

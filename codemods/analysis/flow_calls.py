@@ -67,7 +67,7 @@ def attribute(flow: Flow, frame: Frame, env: Env, node: ast.Attribute) -> Value:
         return NOTHING
     if (part := owner.part(node.attr)) is not None:
         return part
-    return flow.element(owner, node.attr) if owner.wrapped else flat(owner)
+    return flow.element(owner, node.attr) if owner.wrapped or owner.parts else flat(owner)
 
 
 def _member(flow: Flow, owner: Value, attr: str, frame: Frame, node: ast.AST) -> Value:
@@ -345,12 +345,25 @@ def _method_call(
         return NOTHING
     if func.attr in ("items", "values", "get", "pop", "keys") and (owner.parts or owner.many):
         key = args[0].constant if args and func.attr in ("get", "pop") else UNSET
-        if key is not UNSET:
-            return flow.element(owner, key)
+        if func.attr in ("get", "pop"):
+            return flow.element(owner, key if key is not UNSET else object())
         return NOTHING if func.attr == "keys" else replace(flat(owner), many=True)
-    if func.attr in ("split", "chunk", "unbind", "tensor_split", "unflatten") and owner.carries:
-        return flat(owner)
-    return union(everything)
+    if any(a.carries for a in everything[1:]) and not _is_tensor_method(flow, frame, owner, func):
+        text = f"what {frame.module.text_of(func)[:50]}(…) returns is not known ({frame.module.path}:{node.lineno})"
+        return doubtful(everything, text)
+    return flow.element(owner, func.attr) if owner.wrapped else union(everything)
+
+
+def _is_tensor_method(flow: Flow, frame: Frame, owner: Value, func: ast.Attribute) -> bool:
+    """True for `x.matmul(w)`; any other method of a thing that is no known tensor may do anything with its arguments."""
+    if func.attr in table.TENSOR_METHODS or (owner.carries and not owner.wrapped and not owner.parts and not owner.many):
+        return True
+    if func.attr != "apply" or not dotted(func.value):
+        return False
+    site = find_class(flow.project, frame.module, dotted(func.value))
+    if site is None:
+        return False
+    return "torch.autograd.Function" in class_facts(flow.project, site.module, site.node).external
 
 
 def _call_own_method(
@@ -477,7 +490,7 @@ def _torch_call(
         return doubtful(values, f"what checkpoint(…) runs is not known ({frame.module.path}:{node.lineno})")
     if end in table.STOPPING_FUNCTIONS:
         return NOTHING
-    if end in ("compile", "script", "trace", "vmap", "grad", "functional_call"):
+    if end in table.NOT_FOLLOWED:
         return doubtful(values, f"{name} is not followed")
     if any(v.closure is not None for v in values):
         return doubtful([*values, Value(NONE, flow.all_paths)], f"a function of the model is handed to {name}")
@@ -501,6 +514,8 @@ def _call_refs(
     results = [_call_ref(flow, frame, ref, args, keywords, node) for ref in refs]
     if len(results) == 1:
         return results[0]
+    if any(r.parts or r.many for r in results):
+        return doubtful(results, f"the outputs of several modules ({frame.module.path}:{node.lineno})")
     if all(ref.each for ref in refs):
         return union(results)
     common = frozenset.intersection(*(r.must for r in results))
@@ -577,6 +592,8 @@ def _call_choice(
         result = _call_ref(flow, frame, part, args, keywords, node)
         results.append((result, frozenset(flow.parameters_below(part))))
     joined = union(r for r, _ in results)
+    if any(r.parts or r.many for r, _ in results):
+        return doubtful([joined], f"the outputs of {ref.path} differ by what it is")
     shared = frozenset.intersection(*(r.must for r, _ in results))
     own = frozenset(p for r, mine in results for p in r.must & mine)
     return replace(joined, must=shared | own, may=joined.may | joined.must)
@@ -588,7 +605,9 @@ def _partial_call(
     """A call of `container[index]`: the parameters of the element take part in this step, or not."""
     below = frozenset(flow.parameters_below(replace(ref, partial="")))
     whole = _call_ref(flow, frame, replace(ref, partial=""), args, keywords, node)
-    lost = whole.must & below
+    if whole.parts or whole.many:
+        whole = doubtful([whole], f"the outputs of {ref.partial}")
+    lost = (whole.must | whole.may) & below
     flow.decisions.append(Decision(ref.cause, ref.partial, frame.module.path, node.lineno, lost))
     return replace(flat(whole), must=whole.must - below, may=whole.may | whole.must)
 

@@ -140,6 +140,9 @@ def merged(a: Value, b: Value, keep: Names = NONE) -> Value:
         joint = [(k, merged(v, both[k], keep)) for k, v in a.parts if k in both]
         rest = [(k, replace(v, must=v.must & keep)) for k, v in [*a.parts, *b.parts] if k not in dict(joint)]
         parts = tuple(joint + rest)
+    elif a.parts or b.parts:
+        whole, bare = (a, b) if a.parts else (b, a)
+        parts = tuple((k, replace(v, must=v.must & (bare.must | keep))) for k, v in whole.parts)
     refs = tuple(dict.fromkeys((*a.refs, *b.refs)))
     return Value(
         must, a.may | b.may | a.must | b.must, a.doubts | b.doubts, parts, refs, a.many or b.many,

@@ -365,10 +365,7 @@ class Flow:
             return self.element(value, None)
         if not (value.many or value.parts):
             return flat(value)
-        adds = any(isinstance(n, ast.AugAssign) for n in walk(node)) or any(
-            isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "append" for n in walk(node)
-        )
-        return flat(value) if adds else self.element(value, object())
+        return flat(value) if _adds_up(node) else self.element(value, object())
 
     def _runs(self, frame: Frame, env: Env, iterated: ast.expr) -> bool:
         """True where the loop goes over modules (no round without a module) or a literal."""
@@ -588,6 +585,27 @@ def _below(path: str, name: str) -> bool:
     steps = path.replace("[", ".[").split(".")
     wanted = name.split(".")
     return any(steps[i : i + len(wanted)] == wanted for i in range(len(steps)))
+
+
+def _adds_up(loop: ast.For | ast.AsyncFor) -> bool:
+    """True where the loop adds (or appends) what it makes of each element to something, so all of them count."""
+    names = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+    for statement in loop.body:
+        added: list[ast.expr] = []
+        if isinstance(statement, ast.AugAssign):
+            added = [statement.value]
+        elif isinstance(statement, ast.Assign):
+            if any(isinstance(n, ast.Name) and n.id in names for n in walk(statement.value)):
+                names |= {n.id for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
+            grown = {t.id for t in statement.targets if isinstance(t, ast.Name)}
+            old = isinstance(statement.value, ast.BinOp) and isinstance(statement.value.left, ast.Name)
+            added = [statement.value] if old and statement.value.left.id in grown else []  # type: ignore[attr-defined]
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            func = statement.value.func
+            added = statement.value.args if isinstance(func, ast.Attribute) and func.attr == "append" else []
+        if any(isinstance(n, ast.Name) and n.id in names for a in added for n in walk(a)):
+            return True
+    return False
 
 
 def _sources(function: FunctionNode | ast.Lambda, name: str) -> Iterator[ast.expr]:

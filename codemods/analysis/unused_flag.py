@@ -82,7 +82,7 @@ def _wrappers(project: Project, module: SourceModule) -> Iterator[Wrapper]:
         elif root == "lightning" and end in ("Trainer", "Fabric"):
             framework = Framework.LIGHTNING if end == "Trainer" else Framework.FABRIC
             yield Wrapper(framework, module, call, tuple(_strategy_settings(project, module, call, taken)), None)
-        elif any(k.arg == HF_KEYWORD for k in call.keywords) or _is_arguments(project, module, call):
+        elif (name != "dict" and any(k.arg == HF_KEYWORD for k in call.keywords)) or _is_arguments(project, module, call):
             yield _keyword_wrapper(project, module, call, Framework.HF, HF_KEYWORD, taken)
     for call in module.nodes(ast.Call):
         if id(call) not in taken and last(qualified(module, call.func)) in STRATEGY_CLASSES and _is_lightning(module, call):
@@ -230,11 +230,13 @@ def _dict_values(
     if depth > 4:
         return
     if isinstance(expression, ast.Dict):
+        found: list[tuple[SourceModule, ast.expr | None]] = []
         for key, value in zip(expression.keys, expression.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == keyword:
-                yield module, value
+                found = [(module, value)]  # what stands behind wins
             elif key is None:
-                yield from _dict_values(project, module, value, keyword, depth + 1)
+                found += _dict_values(project, module, value, keyword, depth + 1)
+        yield from found
     elif isinstance(expression, ast.Call) and dotted(expression.func) == "dict":
         for k in expression.keywords:
             if k.arg == keyword:

@@ -55,6 +55,10 @@ STOPPING_FUNCTIONS = frozenset(
         "heaviside", "isclose", "allclose", "equal",
     }
 )  # fmt: skip
+# Functions whose results each carry the gradient of some arguments only, or that run something else.
+NOT_FOLLOWED = frozenset(
+    {"broadcast_tensors", "meshgrid", "align_tensors", "compile", "script", "trace", "vmap", "grad", "functional_call"}
+)
 # Methods of a tensor whose result carries no gradient.
 STOPPING_METHODS = frozenset(
     {
@@ -63,6 +67,17 @@ STOPPING_METHODS = frozenset(
         "new_ones", "new_full", "new_empty", "new_tensor", "is_floating_point", "stride", "ndimension", "unique",
         "sign", "floor", "ceil", "round", "isnan", "isinf", "isfinite", "multinomial", "bernoulli", "get_device",
         "data_ptr", "is_contiguous", "backward", "bincount", "logical_not", "logical_and", "logical_or",
+    }
+)  # fmt: skip
+# Methods that only a tensor has, so the receiver needs no proof that it is one.
+TENSOR_METHODS = frozenset(
+    {
+        "matmul", "mm", "bmm", "addmm", "baddbmm", "mul", "mul_", "add", "add_", "sub", "sub_", "div", "div_", "expand_as",
+        "view_as", "reshape_as", "type_as", "to", "masked_fill", "masked_fill_", "masked_select", "masked_scatter", "scatter",
+        "scatter_", "scatter_add", "scatter_add_", "index_add", "index_add_", "index_select", "index_put", "index_put_",
+        "gather", "where", "lerp", "copy_", "fill_", "pow", "dot", "outer", "ger", "mv", "addcmul", "addcdiv", "maximum",
+        "minimum", "clamp", "atan2", "take_along_dim", "split", "chunk", "unbind", "tensor_split", "__add__", "__mul__",
+        "softmax", "log_softmax", "cosine_similarity", "index_copy", "index_copy_", "index_fill", "true_divide", "multiply",
     }
 )  # fmt: skip
 STOPPING_ATTRIBUTES = frozenset(
@@ -74,7 +89,7 @@ STOPPING_BUILTINS = frozenset(
      "callable", "format", "hash", "round", "any", "all", "open"}
 )  # fmt: skip
 PASSING_BUILTINS = frozenset(
-    {"sum", "list", "tuple", "dict", "set", "max", "min", "abs", "reversed", "sorted", "pow", "iter", "next"}
+    {"sum", "list", "tuple", "dict", "set", "abs", "reversed", "pow", "iter"}
 )
 # Libraries whose functions pass gradients from every tensor argument to the result.
 DIFFERENTIABLE_FAMILIES = frozenset({"einops"})
