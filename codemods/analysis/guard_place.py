@@ -10,10 +10,12 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.guard_split import (
     Parts,
     assigned_names,
+    call_of,
     changed_attributes,
     leaves,
     missing_on_other_ranks,
     used_attributes,
+    used_behind,
     used_names,
     used_outside,
 )
@@ -22,6 +24,9 @@ from codemods.analysis.rank_guards import ranks_at
 from codemods.findings import Applicability, Edit
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
+
+# torch.distributed writes the result into its argument.
+_OVERWRITING = frozenset({"all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "broadcast_object_list"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +69,24 @@ def refused(place: Place, guard: ast.If, parts: Parts) -> str:
             return f"it needs `{min(held)}`, which is set inside the guard"
         if missing := missing_on_other_ranks(place.project, place.module, statement, guard, place.function):
             return f"the other ranks may not have `{missing}`"
+        if changed_there := _in_place(place, statement, guard):
+            return f"`{changed_there}` is read behind the guard, and the collective changes it in place: by hand"
         for name in assigned_names([statement]):
             if used_outside(place.module, name, guard, place.function):
                 return f"its result `{name}` is used outside the guard: what the other ranks do with it has to be decided"
     return ""
+
+
+def _in_place(place: Place, statement: ast.stmt, guard: ast.If) -> str:
+    """A tensor that the collective overwrites on every rank, and that is used further down."""
+    call = call_of(statement)
+    if not isinstance(call, ast.Call) or place.site.guard.kind == "exit":
+        return ""
+    name = next((s.collective.name for s in place.sites if s.node is call), "")
+    if name not in _OVERWRITING:
+        return ""
+    names = {n for a in call.args for n in used_names(a)}
+    return used_behind(names, guard, place.function, place.module)
 
 
 def guarded_call(project: Project, module: SourceModule, function: FunctionNode) -> str:

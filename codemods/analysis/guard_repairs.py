@@ -66,6 +66,8 @@ def _never(place: Place) -> str:
         return "the decorator keeps the other ranks from the whole function: guard its file output inside instead"
     if place.function is not None and place.function.name in ONE_PROCESS_HOOKS:
         return f"{place.function.name} does not run on every rank: no collective can stand in it"
+    if any(isinstance(up, ast.ExceptHandler) for up in place.module.ancestors(guard.node)):
+        return "it stands in an exception handler: only the ranks that failed come there"
     if any(len(s.guards) > 1 for s in place.sites):
         return "more than one rank test stands round it"
     if guard.kind == "else" or not isinstance(guard.node, ast.If):

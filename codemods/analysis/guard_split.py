@@ -82,7 +82,6 @@ def missing_on_other_ranks(
 ) -> str:
     """A name in `node` that ranks outside the guard may not have at the guard, "" where all have every one of them."""
     names = used_names(node)
-    own = assigned_names([node]) if isinstance(node, ast.stmt) else set()
     for name in sorted(names):
         bound = bindings_in(module, function, name)
         if not bound:
@@ -91,9 +90,15 @@ def missing_on_other_ranks(
         everywhere = [b for b in before if b.parameter or ranks_at(module, b.node, project=project) is Ranks.ALL]
         if not everywhere or len(before) != len(everywhere):
             return name
-        if name not in own and any(guard.lineno <= b.node.lineno <= (guard.end_lineno or 0) for b in bound):  # type: ignore[attr-defined]
-            return name
     return ""
+
+
+def used_behind(names: set[str], guard: ast.stmt, function: FunctionNode | None, module: SourceModule) -> str:
+    """One of `names` that is read behind the guard, "" where none is."""
+    scope: ast.AST = function or module.tree
+    end = guard.end_lineno or guard.lineno
+    found = {n.id for n in walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.lineno > end}
+    return min(names & found, default="")
 
 
 def used_outside(module: SourceModule, name: str, guard: ast.stmt, function: FunctionNode | None) -> bool:

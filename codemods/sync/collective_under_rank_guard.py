@@ -84,7 +84,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
       shares its line.
     - Tells a read of a Trainer property in a function that is no hook, and whatever stands in `prepare_data`.
     - Tells a guarded block that can be left before its last collective, or that ends in a comment.
-    - Tells a result that is used outside the guard, and names that other ranks may not have.
+    - Tells a result, or a tensor reduced in place, that is used outside the guard, and names that other ranks may not have.
+    - Tells whatever stands in an exception handler.
     - Tells a test with more operands that cannot be taken apart, an `else`, an `elif`, two guards, a conditional expression.
     - Tells a decorated function, and a function that is called under a guard itself.
     - Tells a collective in a loop over, or under a test of, what only rank 0 set; it is silent where that is broadcast first.

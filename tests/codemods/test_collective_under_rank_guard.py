@@ -185,6 +185,14 @@ def test_head_and_end() -> None:
     )
 
 
+def test_a_reduction_whose_result_stays_inside() -> None:
+    check_transformed(
+        RULE,
+        f"{START}    if rank == 0:\n        dist.all_reduce(x)\n        x /= 2\n        print(x)\n",
+        f"{START}    dist.all_reduce(x)\n    if rank == 0:\n        x /= 2\n        print(x)\n",
+    )
+
+
 def test_aliases_and_fabric() -> None:
     check_transformed(
         RULE,
@@ -348,6 +356,8 @@ def test_early_returns_that_are_told(body: str, reason: str) -> None:
         ("if rank == 0:\n    a()\n    dist.barrier()\n    b()\n", "in the middle"),
         ("if rank == 0:\n    a()\n    if x:\n        dist.barrier()\n", "in the middle"),
         ("if rank == 0:\n    a()\n    dist.barrier()\n    # end\n", "comment ends"),
+        ("if rank == 0:\n    dist.all_reduce(x)\n    print(x)\nuse(x)\n", "changes it in place"),
+        ("try:\n    a()\nexcept OSError:\n    if rank == 0:\n        dist.barrier()\n", "exception handler"),
         ("if rank == 0:\n    a(); dist.barrier()\n", "shares its line"),
         ("if rank == 0:\n    import b\n    dist.all_reduce(b)\n", "`b`, which is made inside"),
         ("if dist.is_initialized() and rank == 0:\n    a()\n    dist.barrier()\n", "more than the rank"),
