@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from codemods.analysis.effects import Effects, Kind, effects_of
+from codemods.analysis.effects import Effects, Kind, effects_of, names_rank
 from codemods.analysis.names import dotted, last
 from codemods.analysis.observers import covered
 from codemods.analysis.rank_guards import early_exit, ranks_at
@@ -67,7 +67,12 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
 
 
 def _below(project: Project, module: SourceModule, statement: ast.stmt, wanted: Wanted) -> Iterator[Run]:
-    """The runs inside a compound statement; none where one branch of an `if` has output that must stay as it is."""
+    """The runs inside a compound statement.
+
+    None where one branch of an `if` has output that must stay as it is, nor under a `with` that opens the rank's own file.
+    """
+    if isinstance(statement, ast.With) and any(names_rank(module.text_of(i.context_expr)) for i in statement.items):
+        return
     if isinstance(statement, ast.If) and statement.orelse:
         for branch in (*statement.body, *statement.orelse):
             if not wanted(branch) and _is_output(project, module, branch):

@@ -16,7 +16,7 @@ _SETTINGS = frozenset(
     {"args", "cfg", "config", "conf", "opt", "opts", "options", "hparams", "params", "hyp", "hydra_cfg", "training_args",
      "model_args", "data_args", "script_args", "trainer", "checkpoint_callback", "epoch"}
 )  # fmt: skip
-_RESULTS = frozenset({"parse_args", "parse_args_into_dataclasses", "test", "validate", "fit", "evaluate", "train"})
+_RESULTS = frozenset({"test", "validate", "fit", "evaluate", "train"})
 _DEPTH = 5
 
 
@@ -43,8 +43,11 @@ def _is_same(module: SourceModule, node: ast.AST, depth: int) -> bool:
             return True
         values = values_of(module, node)
         return bool(values) and all(_is_same(module, v, depth - 1) for v in values)
-    if isinstance(node, ast.Call) and not _is_same_call(module, node, depth):
-        return False
+    if isinstance(node, ast.Call):
+        if _is_result(node):
+            return True
+        if not _is_same_call(module, node, depth):
+            return False
     if names_rank(ast.unparse(node)):
         return False
     parts = [n for n in walk(node) if isinstance(n, (ast.Name, ast.Call)) and n is not node]
@@ -55,13 +58,17 @@ def _is_same(module: SourceModule, node: ast.AST, depth: int) -> bool:
     )  # fmt: skip
 
 
+def _is_result(call: ast.Call) -> bool:
+    """True for the parsed arguments, and for what a Trainer hands back on every rank."""
+    name = dotted(call.func)
+    root, end = name.partition(".")[0], last(name)
+    return end.startswith("parse_args") or (root == "trainer" and end in _RESULTS)
+
+
 def _is_same_call(module: SourceModule, call: ast.Call, depth: int) -> bool:
     """True for a call that gives every rank the same if its arguments are the same."""
     name = qualified(module, call.func)
     end = last(dotted(call.func)) or getattr(call.func, "attr", "")
-    if end in _RESULTS:
-        root = dotted(call.func).partition(".")[0]
-        return end.startswith("parse_args") or root in ("trainer", "parser")
     if family(name) in host_only.PACKAGES - {"tempfile", "uuid"} or name.startswith("os.path.") or name in host_only.BUILTINS:
         return True
     return isinstance(call.func, ast.Attribute) and end in host_only.PURE_METHODS and depth > 0

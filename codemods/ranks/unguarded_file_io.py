@@ -30,6 +30,12 @@ _READS = frozenset(
     {"open", "load", "exists", "isfile", "is_file", "isdir", "is_dir", "listdir", "glob", "read_csv", "read_text", "imread",
      "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
 )  # fmt: skip
+_ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
+_TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})
+_TAKES_PATH = (
+    {"open", "to_csv", "to_json", "to_parquet", "to_pickle", "to_excel", "savefig"}
+    | {last(name) for name in host_only.WRITERS} - {"dump", "safe_dump", "dump_all", "writer", "DictWriter", "save_image"}
+)  # fmt: skip
 
 
 class UnguardedFileIo(DdpCodemod):
@@ -129,7 +135,8 @@ class UnguardedFileIo(DdpCodemod):
             if ranks_reaching(project, module, run.first).some or (spelled := guard_for(project, module, run.first)) is None:
                 continue
             paths = [p for s in run.statements for p in paths_in(s)]
-            if any(names_rank(origin_text(module, p)) for p in paths):
+            handles = [h for s in run.statements for h in _handles_in(s)]
+            if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
                 continue
             message = f"every rank comes here, and {phrases(files[:1])}: the ranks overwrite or repeat each other's output"
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
@@ -216,13 +223,17 @@ def paths_in(statement: ast.stmt) -> list[ast.expr]:
         if not isinstance(node, ast.Call):
             continue
         name = last(dotted(node.func)) or getattr(node.func, "attr", "")
-        if name in host_only.WRITING_METHODS and isinstance(node.func, ast.Attribute) and not node.args:
+        if name in _TAKES_PATH and node.args:
+            out += node.args[: 2 if name in _TAKES_TWO else 1]
+        elif name in host_only.WRITING_METHODS - _ON_HANDLES and isinstance(node.func, ast.Attribute):
             out.append(node.func.value)
-        elif node.args and name != "write":
-            out.append(node.args[0])
-            if name in ("rename", "replace", "move", "copy", "copyfile"):
-                out += node.args[1:2]
     return out
+
+
+def _handles_in(statement: ast.stmt) -> list[ast.expr]:
+    """The open files that a statement writes to."""
+    calls = [n for n in walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    return [c.func.value for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in _ON_HANDLES]
 
 
 def _reader(module: SourceModule, function: FunctionNode | ast.Module, run: Run, path: ast.expr) -> str:

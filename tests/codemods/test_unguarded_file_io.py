@@ -85,6 +85,12 @@ def test_a_script_writes_what_its_trainer_found() -> None:
     check_transformed(UnguardedFileIo, script(*lines), script(*guarded))
 
 
+def test_a_folder_that_is_tested_is_not_the_file() -> None:
+    lines = (TRAINER, "if not os.path.isdir(args.out):", "    fill(args)", "with open(os.path.join(args.out, 'a'), 'w') as f:", "    f.write('a')")
+    guarded = (*lines[:3], "if trainer.is_global_zero:", *("    " + x for x in lines[3:]))
+    check_transformed(UnguardedFileIo, script(*lines), script(*guarded))
+
+
 def test_a_script_that_writes_something_else_takes_an_assumption() -> None:
     lines = (TRAINER, "scores = evaluate(args)", "with open(args.out, 'w') as f:", "    json.dump(scores, f)")
     guarded = (*lines[:2], "if trainer.is_global_zero:", *("    " + x for x in lines[2:]))
@@ -107,6 +113,8 @@ def test_what_is_not_everybodys_file_stays(line: str) -> None:
 
 
 def test_a_path_made_of_the_rank_stays() -> None:
+    check_nothing(UnguardedFileIo, hook("with open(f'a-{trainer.global_rank}', 'w') as f:", "    f.write('a')"))
+    check_nothing(UnguardedFileIo, hook("f = open(f'a-{trainer.global_rank}', 'w')", "f.write('a')"))
     check_nothing(UnguardedFileIo, hook("path = f'a-{trainer.global_rank}'", "open(path, 'w').write('a')"))
 
 
