@@ -51,8 +51,10 @@ def call_value(scope: Scope, node: ast.Call, path: Path, depth: int) -> Value:
     if isinstance(node.func, ast.Name) and end in _BUILTIN_SUMS and arguments:
         return join([classify(scope, a, (), depth + 1) for a in arguments])
     if family(name) in NUMBER_FAMILIES or name.startswith("torch.cuda."):
-        hidden = [v for a in arguments if (v := classify(scope, a, (), depth + 1)).kind >= Kind.LIST]
-        return join(hidden) if hidden else Value(Kind.NUMBER, f"{short(scope, node)} is a number")
+        judged = [classify(scope, a, (), depth + 1) for a in arguments]
+        hidden = [v for v in judged if v.kind >= Kind.LIST]
+        traced = all(v.traced for v in judged)
+        return join(hidden) if hidden else Value(Kind.NUMBER, f"{short(scope, node)} is a number", traced)
     if family(name) in TENSOR_FAMILIES and "." in name and (not end[:1].isupper() or end in NEW_TENSORS):
         return _tensor_call(scope, node, name, arguments, depth)
     return _project_call(scope, node, name, end, path, depth)
@@ -109,7 +111,8 @@ def _tensor_call(scope: Scope, node: ast.Call, name: str, arguments: list[ast.ex
         return _new_tensor(scope, node, judged)
     for kind in (Kind.CPU, Kind.LOCAL):
         if found := next((v for v in judged if v.kind is kind), None):
-            return Value(kind, f"{short(scope, node)} is computed from this rank's batch" if kind is Kind.LOCAL else found.text)
+            text = f"{short(scope, node)} is computed from this rank's batch" if kind is Kind.LOCAL else found.text
+            return Value(kind, text, all(v.traced for v in judged))
     if judged and all(v.kind is Kind.EQUAL for v in judged):
         return join(judged)
     return unknown(next((v.text for v in judged if v.kind is Kind.UNKNOWN), f"what {short(scope, node)} works on is not seen"))
@@ -129,7 +132,7 @@ def _project_call(scope: Scope, node: ast.Call, name: str, end: str, path: Path,
     func = node.func
     if isinstance(func, ast.Call):  # nn.MSELoss()(a, b)
         if is_model(scope, func):
-            return _batch_result(scope, node)
+            return _batch_result(scope, node, depth)
         made = dotted(func.func) == "super"
         return unknown("what the base class returns is not seen" if made else f"what {short(scope, func)} makes is not known")
     if name in ("self", "self.forward", "pl_module"):
@@ -145,15 +148,20 @@ def _project_call(scope: Scope, node: ast.Call, name: str, end: str, path: Path,
     return unknown(f"what {end or short(scope, func)}(…) returns is not known")
 
 
-def _batch_result(scope: Scope, node: ast.Call) -> Value:
-    return Value(Kind.LOCAL, f"{short(scope, node)} is computed from this rank's batch")
+def _batch_result(scope: Scope, node: ast.Call, depth: int) -> Value:
+    """What a network or a loss gives: a tensor of this rank, unless what goes in is already more than its batch."""
+    given = [a.value if isinstance(a, ast.Starred) else a for a in [*node.args, *(k.value for k in node.keywords)]]
+    judged = [classify(scope, a, (), depth + 1) for a in given]
+    if deciding := [v for v in judged if v.kind in (Kind.LIST, Kind.REDUCED)]:
+        return join(deciding)
+    return Value(Kind.LOCAL, f"{short(scope, node)} is computed from this rank's batch", all(v.traced for v in judged))
 
 
 def _method_call(scope: Scope, node: ast.Call, func: ast.Attribute, path: Path, depth: int) -> Value:
     if isinstance(func.value, ast.Call) and dotted(func.value.func) == "super":
         return unknown("what the base class returns is not seen")
-    if (root := _module_attribute(scope, func.value)) is not None:
-        return root
+    if _is_part(scope, func.value):
+        return _batch_result(scope, node, depth)
     # d.items(), d.values() keep what is inside; d.get("k") and d.pop("k") choose
     if func.attr in ("get", "pop") and node.args and isinstance(node.args[0], ast.Constant):
         return classify(scope, func.value, (node.args[0].value, *path), depth + 1)
@@ -161,20 +169,16 @@ def _method_call(scope: Scope, node: ast.Call, func: ast.Attribute, path: Path, 
     if receiver.kind is Kind.METRIC_OBJECT:
         forward = func.attr == "forward"
         return Value(Kind.METRIC_RESULT, receiver.text) if forward else unknown(f"what {func.attr} gives is not seen")
-    if receiver.kind is Kind.EQUAL and any(classify(scope, a, (), depth + 1).kind is not Kind.EQUAL for a in node.args):
+    judged = [classify(scope, a, (), depth + 1) for a in node.args if not isinstance(a, ast.Starred)]
+    if receiver.kind is Kind.EQUAL and any(v.kind is not Kind.EQUAL for v in judged):
         return unknown(f"what {short(scope, func)}(…) returns is not known")
-    return receiver
+    return join([receiver, *(v for v in judged if v.kind in (Kind.LIST, Kind.REDUCED))])
 
 
-def _module_attribute(scope: Scope, node: ast.expr) -> Value | None:
-    """The result of a method of a sub-module (`self.model.score(x)`), None where the receiver is none."""
+def _is_part(scope: Scope, node: ast.expr) -> bool:
+    """True for `self.model` and what hangs on it, where the class makes a network of it."""
     name = dotted(node)
-    if not name.startswith("self.") or scope.facts is None:
-        return None
-    attribute = name.split(".")[1]
-    if not _made_model(scope, attribute):
-        return None
-    return Value(Kind.LOCAL, f"a method of self.{attribute} works on this rank's batch")
+    return name.startswith("self.") and scope.facts is not None and bool(_made_model(scope, name.split(".")[1]))
 
 
 def _own_call(scope: Scope, node: ast.Call, end: str, path: Path, depth: int) -> Value:
@@ -191,7 +195,7 @@ def _own_call(scope: Scope, node: ast.Call, end: str, path: Path, depth: int) ->
         inner_facts = class_facts(scope.project, site.module, site.node) if isinstance(site, ClassSite) else None
         return _through_forward(scope, node, inner_facts, path, depth)
     if any(word in end.lower() for word in MODEL_WORDS):
-        return _batch_result(scope, node)
+        return _batch_result(scope, node, depth)
     return unknown(f"what self.{end} is, a metric or a function, is not seen")
 
 
@@ -220,7 +224,7 @@ def is_model(scope: Scope, call: ast.Call) -> bool:
 
 def _through_forward(scope: Scope, node: ast.Call, facts: ClassFacts | None, path: Path, depth: int) -> Value:
     """What a module gives for this rank's batch; of a dictionary that its `forward` returns, the entry that is meant."""
-    batch = _batch_result(scope, node)
+    batch = _batch_result(scope, node, depth)
     method = facts.method("forward") if facts is not None and path else None
     if facts is None or method is None:
         return batch

@@ -9,15 +9,16 @@ holds for a read of `trainer.callback_metrics` under a rank test, and for what a
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.collectives import PENDING
+from codemods.analysis.collectives import PENDING, collective_at
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.rank_guards import ranks_at
-from codemods.analysis.reached_collectives import reached_in
+from codemods.analysis.reached_collectives import reached_by
 from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
 
 TRAINING_ENDS = ("on_train_epoch_end", "training_epoch_end")
 EVALUATION_ENDS = ("on_validation_epoch_end", "on_test_epoch_end", "validation_epoch_end", "test_epoch_end")
@@ -72,10 +73,22 @@ def _collective(project: Project, names: tuple[str, ...]) -> Place | None:
                 facts = class_facts(project, module, owner) if owner else None
                 if facts is None or not (facts.is_a(Role.LIGHTNING_MODULE) or facts.is_a(Role.LIGHTNING_CALLBACK)):
                     continue
-                found = reached_in(project, FunctionSite(module, function))
-                if found is not None and found.collective.name not in PENDING and not _only_logs(found.collective.text):
-                    return Place(f"{name} runs {found.text}", path, found.steps[-1].line if found.steps else function.lineno)
+                for text, line in _collectives_of(project, module, function):
+                    return Place(f"{name} runs {text}", path, line)
     return None
+
+
+def _collectives_of(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[tuple[str, int]]:
+    """The collectives of a hook, those under a test and those of the functions it calls too."""
+    for node in walk(function):
+        if not isinstance(node, (ast.Call, ast.Attribute)):
+            continue
+        found = collective_at(module, node, project)
+        if found is not None and found.name not in PENDING and not _only_logs(found.text):
+            yield found.text, node.lineno
+        elif isinstance(node, ast.Call) and (inner := reached_by(project, module, node)) is not None:
+            if inner.collective.name not in PENDING and not _only_logs(inner.collective.text):
+                yield inner.text, node.lineno
 
 
 def _only_logs(text: str) -> bool:

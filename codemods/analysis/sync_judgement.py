@@ -248,6 +248,8 @@ def _is_mean(node: ast.AST) -> bool:
 
 def _judge_reduction(log: LogCall, verdict: Verdict) -> None:
     reduce_fx = log.keyword("reduce_fx")
+    if log.keyword("enable_graph") is not None and log.flag("enable_graph") is not False:
+        verdict.lower(UNSAFE, "right if no gradient is taken of the logged value: enable_graph keeps it in the graph")
     if reduce_fx is None:
         return
     name = str(reduce_fx.value) if isinstance(reduce_fx, ast.Constant) else dotted(reduce_fx).rpartition(".")[2]
@@ -280,7 +282,7 @@ def _judge_stage(log: LogCall, found: Entries, verdict: Verdict) -> None:
         place = epoch_end_collective(log.project, evaluation=True)
     if place is not None:
         verdict.lower(DISPLAY, f"{place}: rank 0's progress bar starts the reduction before that call, the other ranks after it, "
-                               "and the run hangs")  # fmt: skip
+                               "so they wait for each other")  # fmt: skip
     if training - TRAINING_EPOCH_HOOKS and log.flag("on_step") is not False:
         monitored = "a monitor reads this key, so it should be; " if monitor_of(log.project, key_text(log)) else ""
         verdict.lower(UNSAFE, monitored + _STEP_COST)

@@ -55,26 +55,38 @@ class UnsyncedMetric(DdpCodemod):
 
     ## Safety
     Safe where every rank is shown to reach the call with the same literal key, in a validation or test hook or an epoch hook,
-    and the value is a plain number or tensor on the module's device. On one device `sync_dist` does nothing. On several the
-    value changes: it becomes the mean over all ranks, which is what one device would have shown. Unsafe where the value's
-    device or type is not seen, where the key is also logged at every training step (one barrier and one all-reduce a step),
-    or where the data may be uneven (a rank without a validation batch lacks the key, and the others wait).
+    and the value is a plain number or tensor on the module's device. What may stand before the call is what Lightning itself
+    keeps equal (`trainer.sanity_checking`, `current_epoch`) and what callers decide by literals. On one device `sync_dist` does
+    nothing. On several the value changes: it becomes the mean over all ranks, which is what one device would have shown.
+
+    Unsafe, each with its assumption named: configuration decides about the call or its key, the value's device or type is not
+    seen, a dictionary's keys are not written out, `reduce_fx="sum"`, the key is also logged at every training step (one barrier
+    and one all-reduce a step), or ranks may get no validation batch (iterable data, own samplers, sharding switched off).
 
     ## Refuses
-    - a class that overrides `log` or has a base that cannot be followed
-    - a call under an `if` on data, in a loop, a `try`, a comprehension, an inner function, or below an early return: a rank
-      that does not come here leaves the others waiting, or mixes values of different keys in silence
-    - a key that is not literal, positional arguments beyond the value, or keywords from `**kwargs`
-    - a torchmetrics object (it reduces itself), the batch value that a metric returned (log the object instead), a value that
-      is already gathered, reduced or computed by a metric
-    - a value worked out from a list filled step by step, unless it is logged as a mean (unsafe then: counts may differ)
-    - `reduce_fx` other than mean, min or max
-    - an explicit `sync_dist=False` and a call that only some ranks reach: both are left alone without a word
-    - a training-epoch key where a hook of the project reads `trainer.callback_metrics` on some ranks only
+    - an explicit `sync_dist` or `rank_zero_only`, a call that only some ranks reach, values that are equal on all ranks (learning
+      rates, counters, configuration), metric objects, gathered, reduced or computed values: nothing is said
+    - a repository's own tests, and projects that pin Lightning 1.4 to 1.6, which reduced epoch values anyway: nothing is said
+    - a value that is not followed in a place that is not either: nothing is said
+    - a call under an `if` on data, in a loop over data, a `try`, a comprehension, an inner function, a coroutine, or below an
+      early return: a rank that does not come here leaves the others waiting, or values of different keys are mixed in silence
+    - a helper that other code may call, and a hook that a rank guard calls by hand
+    - a key built from anything but literals, options by position, or keywords from `**kwargs`
+    - a class, or a project subclass of it, with a `log` of its own
+    - the batch value that a metric returned: log the object instead
+    - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ)
+    - an epoch-end value whose source is not seen: the mean of the ranks' scores need not be the score
+    - `reduce_fx` other than mean, min, max or sum
+    - a key that the same hook logs a second time where only one of the two calls could be changed: Lightning raises then
+    - a value of each evaluation batch (`on_step=True`) where ranks may get different numbers of batches
+    - a training value where a hook reads `trainer.callback_metrics` on some ranks only, or where `on_train_epoch_end` of the
+      project runs a collective: rank 0's progress bar starts the reduction before that hook, the other ranks after it
+    - a callback's epoch-end value where an evaluation's epoch-end hook of the project runs a collective, for the same reason
 
     ## References
-    Lightning 1.7.0 (PR #13364) removed the forced reduction; `logger_connector/result.py` of 2.6.6; issues #19045, #19106,
-    #18803; two-process runs of each row.
+    Lightning 1.7.0 (PR #13364) removed the forced reduction; `logger_connector/result.py` and `loops/fit_loop.py` of 2.6.6;
+    issues #19045, #19106, #18803; two-process runs on 2.6.6 of each row, the error for a key logged twice and the progress
+    bar's early read among them.
     """
 
     code = "DDP101"

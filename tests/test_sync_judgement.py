@@ -1,0 +1,354 @@
+"""What DDP101 refuses or offers under an assumption, each with its reason."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.findings import Applicability
+from codemods.metrics.unsynced_metric import UnsyncedMetric
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+from tests.lightning_sources import METRICS, fixed, module, offered, step, told
+
+# What is refused, with its reason
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("if loss > 0:", '    self.log("val/loss", loss)'), "`if loss > 0`"),
+        (("for name in y:", '    self.log("val/loss", loss)'), "a loop over y"),
+        (("while True:", '    self.log("val/loss", loss)', "    break"), "a loop"),
+        (("try:", '    self.log("val/loss", loss)', "except ValueError:", "    pass"), "a `try` block"),
+        (("if y.numel() == 0:", "    return", 'self.log("val/loss", loss)'), "the `return` under `if y.numel() == 0`"),
+        (("match y:", "    case 1:", '        self.log("val/loss", loss)'), "`match y`"),
+        (('[self.log("val/loss", part) for part in loss]',), "a comprehension"),
+        (("def inner():", '    self.log("val/loss", loss)', "inner()"), "the inner function inner"),
+        (('(lambda: self.log("val/loss", loss))()',), "a lambda"),
+        (("with contextlib.suppress(KeyError):", '    self.log("val/loss", loss)'), "`with contextlib.suppress(KeyError)`"),
+        (('y.any() and self.log("val/loss", loss)',), "`and` or `or`"),
+        (('self.log(f"val/{y}", loss)',), "the key is built from y"),
+        (('self.log_dict({f"val/{y}": loss})',), "the key is built from y"),
+        (('self.log("val/loss", loss, **options)',), "unpacked collection"),
+        (('self.log("val/loss", loss, True)',), "given by position"),
+        (('self.log("val/loss", loss, reduce_fx=torch.median)',), "reduce_fx=torch.median"),
+    ],
+)
+def test_a_rank_may_not_come_here_or_log_another_key(lines: tuple[str, ...], reason: str) -> None:
+    told(*lines, reason=reason)
+
+
+def test_a_coroutine() -> None:
+    source = step('self.log("val/loss", loss)').replace("    def val", "    async def val")
+    check_told(UnsyncedMetric, source, reason="the coroutine validation_step")
+
+
+def test_an_own_log_of_the_class_or_of_a_subclass() -> None:
+    own = "def log(self, name, value):\n    pass\n"
+    told('self.log("val/loss", loss)', reason="the class has its own log (Model, module.py:", more=own)
+    files = {"sub.py": "from module import Model\n\n\nclass Sub(Model):\n    def log(self, name, value):\n        pass\n"}
+    check_told(UnsyncedMetric, step('self.log("val/loss", loss)'), reason="(Sub, sub.py:5)", files=files)
+
+
+def test_what_a_metric_returned_for_the_batch() -> None:
+    told('self.log("acc", self.acc(self(x), y))', reason="the value is what the metric returned", more=METRICS)
+    told("scores = self.val_metrics(self(x), y)", "self.log_dict(scores)", reason="what the metric returned", more=METRICS)
+    told("value = self.acc(self(x), y)", 'self.log("a", value)', reason="what the metric returned", more=METRICS)
+
+
+def test_lists_that_the_steps_fill() -> None:
+    source = module("""
+        def __init__(self):
+            super().__init__()
+            self.losses = []
+
+        def validation_step(self, batch, batch_idx):
+            self.losses.append(self(batch))
+
+        def on_validation_epoch_end(self):
+            self.log("val/worst", torch.stack(self.losses).max())
+        """)
+    check_told(UnsyncedMetric, source, reason="self.losses is filled step by step")
+    offered(source.replace(".max()", ".mean()"), "only if every rank has as many")
+
+
+def test_numbers_that_the_steps_add_up() -> None:
+    source = module("""
+        def __init__(self):
+            super().__init__()
+            self.right = 0
+
+        def validation_step(self, batch, batch_idx):
+            self.right += (self(batch[0]) == batch[1]).sum()
+
+        def on_validation_epoch_end(self):
+            self.log("val/right", self.right)
+        """)
+    check_told(UnsyncedMetric, source, reason="self.right is worked on step by step")
+
+
+def test_a_helper_that_works_on_a_list_of_the_steps() -> None:
+    files = {"means.py": "import torch\n\n\ndef worst(values):\n    return torch.stack(values).max()\n"}
+    source = module("""
+        def __init__(self):
+            super().__init__()
+            self.losses = []
+
+        def validation_step(self, batch, batch_idx):
+            self.losses.append(self(batch))
+
+        def on_validation_epoch_end(self):
+            self.log("val/worst", worst(self.losses))
+        """).replace("import torch\n", "import torch\nfrom means import worst\n")
+    check_told(UnsyncedMetric, source, reason="filled step by step", files=files)
+
+
+def test_an_epoch_value_whose_source_is_not_seen() -> None:
+    source = module('def on_validation_epoch_end(self):\n    self.log("val/map", self.evaluator.summarize()["map"])\n')
+    check_told(UnsyncedMetric, source, reason="need not be the value of all the data")
+
+
+def test_a_helper_that_nobody_is_seen_to_call_or_that_is_handed_on() -> None:
+    source = module("""
+        def report(self, batch):
+            self.log("val/loss", self(batch).mean())
+
+        def validation_step(self, batch, batch_idx):
+            run(self.report)
+        """)
+    check_told(UnsyncedMetric, source, reason="report is passed on as a value")
+    check_told(UnsyncedMetric, source.replace("run(self.report)", "pass"), reason="nobody in the project is seen to call")
+
+
+def test_nothing_is_said_where_neither_value_nor_place_is_seen() -> None:
+    check_nothing(UnsyncedMetric, step("for name in y:", "    self.log(name, unheard_of(name))"))
+
+
+def test_a_metric_that_reduces_whenever_it_is_called() -> None:
+    own = """\
+        class Sum(torchmetrics.Metric):
+            def __init__(self, dist_sync_on_step=True):
+                super().__init__(dist_sync_on_step=dist_sync_on_step)
+
+
+        """
+    more = "    def __init__(self):\n    super().__init__()\n    self.total = Sum()\n".replace("    def", "def", 1)
+    source = step('self.log("total", self.total(loss))', more=more)
+    check_nothing(UnsyncedMetric, source.replace("class Model", textwrap.dedent(own) + "class Model"))
+
+
+def test_a_hook_that_a_guard_calls_by_hand() -> None:
+    files = {
+        "watch.py": """\
+            import lightning as L
+
+
+            class Watch(L.Callback):
+                def on_train_end(self, trainer, pl_module):
+                    if trainer.is_global_zero:
+                        pl_module.validation_step(self.batch, 0)
+            """
+    }
+    check_told(UnsyncedMetric, step('self.log("val/loss", loss)'), reason="watch.py:7 calls it on some ranks only", files=files)
+
+
+def test_a_helper_called_under_a_guard_or_a_condition() -> None:
+    source = module("""
+        def report(self, loss):
+            self.log("val/loss", loss)
+
+        def validation_step(self, batch, batch_idx):
+            loss = self(batch).mean()
+            if loss > 1:
+                self.report(loss)
+        """)
+    check_told(UnsyncedMetric, source, reason="`if loss > 1`")
+    guarded = source.replace("if loss > 1:", "if self.trainer.is_global_zero:")
+    check_told(UnsyncedMetric, guarded, reason="calls it on some ranks only")
+
+
+def test_helpers_that_call_each_other() -> None:
+    source = module("""
+        def one(self, loss):
+            self.log("val/loss", loss)
+            if loss > 1:
+                self.two(loss / 2)
+
+        def two(self, loss):
+            self.one(loss)
+
+        def validation_step(self, batch, batch_idx):
+            self.one(self(batch).mean())
+        """)
+    check_told(UnsyncedMetric, source, reason="`if loss > 1`")
+
+
+# The same key twice: Lightning refuses two calls with different options (measured on 2.6.6)
+
+
+def test_the_same_key_in_two_branches_is_all_or_nothing() -> None:
+    told("if y.any():", '    self.log("val/loss", loss)', "else:", '    self.log("val/loss", 0 * loss)', reason="`if y.any()`")
+    source = step('self.log("val/loss", loss)', "if y.any():", '    self.log("val/loss", loss.detach())')
+    found = findings_of(UnsyncedMetric, source)
+    assert [f.applicability for f in found] == [Applicability.DISPLAY] * 2
+    assert "logs the same key in the same hook" in found[0].reason
+
+
+def test_the_same_key_with_a_constant_elsewhere_in_the_hook() -> None:
+    source = step('self.log("val/loss", loss)', 'self.log("val/loss", 0.0)')
+    check_told(UnsyncedMetric, source, reason="both need sync_dist=True, or neither")
+
+
+def test_the_same_key_in_the_base_that_super_runs() -> None:
+    base = module("""
+        def validation_step(self, batch, batch_idx):
+            if batch.empty:
+                self.log("val/loss", self(batch).mean())
+        """)
+    child = """\
+        from base import Model
+
+
+        class Child(Model):
+            def validation_step(self, batch, batch_idx):
+                super().validation_step(batch, batch_idx)
+                self.log("val/loss", self(batch).mean())
+        """
+    check_told(UnsyncedMetric, child, reason="base.py:", files={"base.py": base})
+    alone = child.replace("        super().validation_step(batch, batch_idx)\n", "")
+    check_transformed(UnsyncedMetric, alone, alone.replace(".mean())", ".mean(), sync_dist=True)"), files={"base.py": base})
+
+
+# Training values
+
+
+EPOCH_LOSS = 'self.log("train/loss", loss, on_step=False, on_epoch=True)'
+TRAIN = "training_step(self, batch, batch_idx)"
+
+
+def test_training_values() -> None:
+    fixed(EPOCH_LOSS, hook=TRAIN)
+    offered(step('self.log("train/loss", loss, on_epoch=True)', hook=TRAIN), "at every training step")
+    monitored = {"m.py": "import lightning as L\n\nstop = L.EarlyStopping(monitor='train/loss_epoch')\n"}
+    offered(step('self.log("train/loss", loss, on_epoch=True)', hook=TRAIN), "a monitor reads this key", monitored)
+
+
+def test_training_values_and_a_metric_read_under_a_guard() -> None:
+    files = {
+        "watch.py": """\
+            import lightning as L
+
+
+            class Watch(L.Callback):
+                def on_train_epoch_end(self, trainer, pl_module):
+                    if trainer.is_global_zero:
+                        print(trainer.callback_metrics["train/loss"])
+            """
+    }
+    check_told(UnsyncedMetric, step(EPOCH_LOSS, hook=TRAIN), reason="callback_metrics is read on some ranks only", files=files)
+    before = step('self.log("val/loss", loss)')
+    check_transformed(UnsyncedMetric, before, before.replace('/loss", loss)', '/loss", loss, sync_dist=True)'), files=files)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["self.all_gather(self.seen)", "self.trainer.strategy.barrier()", "self.share()", "if self.odd: self.share()"],
+)
+def test_training_values_and_a_collective_at_the_end_of_the_epoch(call: str) -> None:
+    more = f"\ndef share(self):\n    self.trainer.strategy.barrier()\n\ndef on_train_epoch_end(self):\n    {call}\n"
+    told(EPOCH_LOSS, reason="rank 0's progress bar starts the reduction before", hook=TRAIN, more=more)
+    fixed('self.log("val/loss", loss)', more=more)
+
+
+def test_a_callback_s_epoch_value_and_a_collective_of_the_module() -> None:
+    callback = """\
+        import time
+        import lightning as L
+
+
+        class Watch(L.Callback):
+            def on_validation_epoch_end(self, trainer, pl_module):
+                pl_module.log("val/time", time.time())
+        """
+    files = {"model.py": module("def on_validation_epoch_end(self):\n    self.all_gather(self.seen)\n")}
+    check_told(UnsyncedMetric, callback, reason="on_validation_epoch_end runs self.all_gather", files=files)
+
+
+def test_an_epoch_end_value_and_a_guarded_read_in_an_epoch_end_hook() -> None:
+    source = module("""
+        def on_validation_epoch_end(self):
+            self.log("val/time", time.time())
+            if self.trainer.is_global_zero:
+                print(self.trainer.callback_metrics)
+        """).replace("import torch\n", "import time\nimport torch\n")
+    check_told(UnsyncedMetric, source, reason="callback_metrics is read on some ranks only")
+
+
+# What is offered under an assumption
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (('self.log("val/loss", torch.tensor(loss.item()))',), "NCCL cannot reduce a CPU tensor"),
+        (('self.log("val/loss", loss.cpu())',), "NCCL cannot reduce a CPU tensor"),
+        (('self.log("val/loss", unheard_of(loss))',), "right if the value is a number or a tensor on the module's device"),
+        (("scores = unheard_of(loss)", "self.log_dict(scores)"), "scores has the same keys, in the same order"),
+        (('self.log_dict({"val/loss": loss, **unheard_of(loss)})',), "has the same keys"),
+        (('self.log("val/loss", loss, enable_graph=True)',), "enable_graph keeps it in the graph"),
+        (("if self.hparams.verbose:", '    self.log("val/loss", loss)'), "`if self.hparams.verbose`"),
+        (("for name in self.hparams.names:", '    self.log(f"val/{self.tag}", loss)'), "a loop over self.hparams.names"),
+        (('self.log(f"{self.tag}/loss", loss)',), "right if self.tag is the same on every rank"),
+        (('self.log("val/right", (y == 1).sum(), reduce_fx="sum")',), "counts this rank's own batch"),
+    ],
+)
+def test_assumptions(lines: tuple[str, ...], reason: str) -> None:
+    offered(step(*lines), reason)
+
+
+def test_an_unsafe_fix_is_made_only_when_asked_for() -> None:
+    before = step('self.log("val/loss", loss.cpu())')
+    check_transformed(UnsyncedMetric, before, before.replace(".cpu())", ".cpu(), sync_dist=True)"), unsafe=True)
+
+
+def test_a_base_that_cannot_be_looked_into() -> None:
+    source = step('self.log("val/loss", loss)').replace("(pl.LightningModule)", "(Unseen, pl.LightningModule)")
+    offered(source, "the base Unseen")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "from torch.utils.data import IterableDataset\n\n\nclass Stream(IterableDataset):\n    pass\n",
+        "import lightning as L\nfrom model import x\n\ntrainer = L.Trainer(use_distributed_sampler=False)\n",
+        "import webdataset as wds\n",
+        "from datasets import load_dataset\n\ndata = load_dataset('x', streaming=True)\n",
+        "from torch.utils.data import DataLoader\n\n\ndef val_dataloader(d):\n    return DataLoader(d, sampler=Own(d))\n",
+    ],
+)
+def test_data_that_ranks_may_get_unevenly(data: str) -> None:
+    files = {"data.py": data, "train.py": "import data\nfrom data import Stream\nfrom module import Model\n"}
+    offered(step('self.log("val/loss", loss)'), "right if every rank has at least one batch", files)
+    told_files = check_told(
+        UnsyncedMetric, step('self.log("val/loss", loss, on_step=True, on_epoch=True)'), reason="with on_step=True", files=files
+    )
+    assert "data.py" in told_files.reason
+
+
+def test_an_iterable_data_set_of_another_script_does_not_matter() -> None:
+    script = "from torch.utils.data import IterableDataset\n\n\nclass Stream(IterableDataset):\n    pass\n"
+    before = step('self.log("val/loss", loss)')
+    after = before.replace('/loss", loss)', '/loss", loss, sync_dist=True)')
+    check_transformed(UnsyncedMetric, before, after, files={"other/script.py": script})
+
+
+def test_a_batch_sampler_and_a_value_of_each_batch() -> None:
+    loader = "def make(d):\n    return DataLoader(d, batch_sampler=Own(d))\n"
+    files = {"data.py": "from torch.utils.data import DataLoader\n\n\n" + loader}
+    offered(step('self.log("val/loss", loss, on_step=True, on_epoch=True)'), "reduces in each of them", files)
+
+
+def test_at_most_two_reasons_are_given() -> None:
+    found = offered(step('self.log(f"{self.tag}/loss", loss.cpu(), reduce_fx="sum")'), "self.tag")
+    assert found.reason.count("; ") <= 2
