@@ -6,10 +6,11 @@ import fnmatch
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ddpfix import ignore_rules
 from ddpfix.results import Failure
 
 # Never entered: not the project's own code.
@@ -19,6 +20,7 @@ SKIPPED = frozenset(
 )  # fmt: skip
 # Other people's code kept in the repository: read for facts, never reported on or changed.
 VENDORED = frozenset({"third_party", "third-party", "thirdparty", "vendor", "vendored", "_vendor"})
+SUBMODULE = "a submodule, left alone: run ddpfix in it"
 ROOT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", "ddpfix.toml")
 
 
@@ -28,7 +30,10 @@ class NoSuchPath(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One project: its root, every file in it (relative, posix), and those Python files the user asked about."""
+    """One project: its root, every file in it (relative, posix), and those Python files the user asked about.
+
+    skipped: what was asked for and is left alone, with the reason.
+    """
 
     root: Path
     files: tuple[str, ...]
@@ -77,15 +82,29 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str]) -> Tree:
             extra = []
         files += [f for f in extra if f not in known]
         known.update(extra)
-    named = {p for p, path in zip(prefixes, wanted, strict=True) if path.is_file()}
     patterns = [re.compile(fnmatch.translate(p)) for p in exclude]
     chosen = []
     for name in sorted(known):
-        if not name.endswith(".py") or not any(not p or name == p or name.startswith(p + "/") for p in prefixes):
-            continue
-        if name in named or not (_is_vendored(name) or any(_excluded(p, name) for p in patterns)):
-            chosen.append(name)
-    return Tree(root, tuple(sorted(known)), tuple(chosen), is_git=is_git)
+        below = [p for p in prefixes if not p or name == p or name.startswith(p + "/")]
+        if name.endswith(".py") and below:
+            if name in below or not (_is_vendored(name, below) or any(_excluded(p, name) for p in patterns)):
+                chosen.append(name)
+    skipped = tuple(Failure(p, SUBMODULE) for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))
+    return Tree(root, tuple(sorted(known)), tuple(chosen), skipped, is_git)
+
+
+def _submodules(root: Path, files: set[str]) -> list[str]:
+    if ".gitmodules" not in files:
+        return []
+    try:
+        text = (root / ".gitmodules").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return []
+    return [p.strip() for p in re.findall(r"^\s*path\s*=\s*(.+)$", text, re.M) if p.strip() in files]
+
+
+def _meet(one: str, other: str) -> bool:
+    return not other or one == other or one.startswith(other + "/")
 
 
 def _relative(root: Path, path: Path) -> str:
@@ -93,8 +112,9 @@ def _relative(root: Path, path: Path) -> str:
     return "" if relative == "." else relative
 
 
-def _is_vendored(name: str) -> bool:
-    return not VENDORED.isdisjoint(name.split("/")[:-1])
+def _is_vendored(name: str, asked: Sequence[str]) -> bool:
+    """True if a vendored folder lies between every path that was asked for and the file."""
+    return all(not VENDORED.isdisjoint(name[len(prefix) :].split("/")[:-1]) for prefix in asked)
 
 
 def _excluded(pattern: re.Pattern[str], name: str) -> bool:
@@ -113,7 +133,8 @@ def git_files(root: Path) -> tuple[str, ...] | None:
     if done.returncode:
         return None
     names = os.fsdecode(done.stdout).split("\0")
-    return tuple(n for n in names if n and SKIPPED.isdisjoint(n.split("/")))
+    # an untracked repository inside this one is listed as a folder
+    return tuple(n for n in names if n and not n.endswith("/") and SKIPPED.isdisjoint(n.split("/")))
 
 
 # Without git
@@ -121,11 +142,11 @@ def git_files(root: Path) -> tuple[str, ...] | None:
 
 def walk_files(root: Path, below: str) -> Iterator[str]:
     """Files under `root/below`, heeding every .gitignore on the way; links to folders are not followed."""
-    stack: list[tuple[str, tuple[Rule, ...]]] = [(below, ())]
+    stack: list[tuple[str, tuple[ignore_rules.Rule, ...]]] = [(below, ())]
     while stack:
         folder, rules = stack.pop()
         here = root / folder if folder else root
-        rules = (*rules, *ignore_rules(here, folder))
+        rules = (*rules, *ignore_rules.rules_of(here, folder))
         try:
             entries = sorted(os.scandir(here), key=lambda e: e.name)
         except OSError:
@@ -133,57 +154,10 @@ def walk_files(root: Path, below: str) -> Iterator[str]:
         for entry in entries:
             name = f"{folder}/{entry.name}" if folder else entry.name
             is_dir = entry.is_dir(follow_symlinks=False)
-            if entry.name in SKIPPED or is_ignored(name, is_dir, rules):
+            if entry.name in SKIPPED or ignore_rules.is_ignored(name, is_dir, rules):
                 continue
             if is_dir:
                 if not (here / entry.name / "pyvenv.cfg").exists():
                     stack.append((name, rules))
             elif entry.is_file(follow_symlinks=False):
                 yield name
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A line of a .gitignore: the folder it holds for, its pattern, `!`, and whether it is for folders only."""
-
-    base: str
-    pattern: re.Pattern[str]
-    negated: bool
-    folders_only: bool
-
-
-def ignore_rules(folder: Path, base: str) -> tuple[Rule, ...]:
-    try:
-        text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ()
-    return tuple(rule for line in text.splitlines() if (rule := parse_rule(line, base)))
-
-
-def parse_rule(line: str, base: str) -> Rule | None:
-    """One line as gitignore(5) reads it; None for a blank line or a comment."""
-    line = line.rstrip()
-    if not line or line.startswith("#"):
-        return None
-    negated = line.startswith("!")
-    body = line[1:] if negated else line
-    folders_only = body.endswith("/")
-    body = body.rstrip("/")
-    anchored = "/" in body
-    body = body.lstrip("/")
-    parts = []
-    for part in body.split("/"):
-        parts.append(".*" if part == "**" else fnmatch.translate(part)[4:-3].replace(".*", "[^/]*"))
-    joined = "/".join(parts).replace(".*/", "(?:.*/)?")
-    return Rule(base, re.compile(joined if anchored else f"(?:.*/)?{joined}"), negated, folders_only)
-
-
-def is_ignored(name: str, is_dir: bool, rules: Iterable[Rule]) -> bool:
-    ignored = False
-    for rule in rules:
-        if rule.folders_only and not is_dir:
-            continue
-        relative = name[len(rule.base) + 1 :] if rule.base else name
-        if rule.pattern.fullmatch(relative):
-            ignored = not rule.negated
-    return ignored

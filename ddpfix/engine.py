@@ -87,9 +87,9 @@ def _check(
     tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], started: float, progress: Progress | None
 ) -> Report:
     project = Project(tree.files, disk_reader(tree.root))
-    work, scanned = gated(project, tree.chosen, codemods)
+    work, unread = gated(project, tree.chosen, codemods)
     findings: list[Finding] = []
-    failed: list[Failure] = []
+    failed = [*tree.skipped, *not_read(tree.root, unread)]
     parsed = 0
     for i, path in enumerate(sorted(work)):
         if progress:
@@ -100,26 +100,47 @@ def _check(
             continue
         parsed += 1
         findings += [f for f in find_in(module, project, work[path]) if not _ignored_here(f, settings)]
+    scanned = len(tree.chosen) - len(unread)
     return Report(tree.root, tuple(findings), scanned, parsed, tuple(failed), time.perf_counter() - started)
 
 
 def gated(
     project: Project, paths: Iterable[str], codemods: Sequence[DdpCodemod]
-) -> tuple[dict[str, Sequence[DdpCodemod]], int]:
-    """(path -> codemods that can have something to say there, number of files looked at)."""
+) -> tuple[dict[str, Sequence[DdpCodemod]], list[str]]:
+    """(path -> codemods that can have something to say there, paths without bytes)."""
     gate = Gate(codemods)
     work: dict[str, Sequence[DdpCodemod]] = {}
-    scanned = 0
+    unread: list[str] = []
     for path in paths:
         data = project.read(path)
         if data is None:
+            unread.append(path)
             continue
-        scanned += 1
         # which codemods have nothing to say matters to a suppression comment, too
         hits = codemods if b"ddpfix:" in data else gate.open_for(data)
         if hits:
             work[path] = hits
-    return work, scanned
+    return work, unread
+
+
+def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
+    """Why listed files gave no bytes; nothing for those that are simply gone."""
+    out = []
+    for path in paths:
+        full = root / path
+        try:
+            about = full.lstat()
+        except OSError:
+            continue
+        if stat.S_ISLNK(about.st_mode):
+            out.append(Failure(path, "a symbolic link, left alone: the file it points to is what counts"))
+        elif not stat.S_ISREG(about.st_mode):
+            out.append(Failure(path, "no ordinary file"))
+        elif about.st_size > LARGEST:
+            out.append(Failure(path, f"larger than {LARGEST // 1024 // 1024} MiB, so taken for data"))
+        else:
+            out.append(Failure(path, "it cannot be opened"))
+    return out
 
 
 def _ignored_here(finding: Finding, settings: Settings) -> bool:
@@ -144,23 +165,20 @@ def fix(
     started = time.perf_counter()
     with collector_off():
         project = Project(tree.files, read or disk_reader(tree.root))
-        counts = [0]
+        first, unread = gated(project, tree.chosen, codemods)
+        candidates = tuple(first)
 
         def work(now: Project, paths: Iterable[str]) -> Mapping[str, Sequence[DdpCodemod]]:
-            found, counts[0] = gated(now, paths, codemods)
-            return found
+            return first if now is project else gated(now, paths, codemods)[0]
 
-        first = work(project, tree.chosen)
-        candidates = tuple(first)
-        scanned = counts[0]
         wanted: Accept = lambda f: accept(f) and not _ignored_here(f, settings)  # noqa: E731
         result = fix_project(project, work, candidates, wanted)
         before = {path: project.read(path) or b"" for path in result.changed}
-        failed = [Failure(p, project.why_unreadable(p)) for p in candidates if project.module(p) is None]
+        broken = [Failure(p, project.why_unreadable(p)) for p in candidates if project.module(p) is None]
+    failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
     left = tuple(f for f in result.left if not _ignored_here(f, settings))
-    report = Report(
-        tree.root, (*result.fixed, *left), scanned, len(candidates) - len(failed), tuple(failed), time.perf_counter() - started
-    )
+    scanned, parsed = len(tree.chosen) - len(unread), len(candidates) - len(broken)
+    report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started)
     return Fixed(report, before, result.changed, result.fixed, left, result.withdrawn)
 
 
