@@ -15,7 +15,7 @@ from codemods.analysis.rank_guards import Ranks, ranks_of_test
 from codemods.findings import NeedImport
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, walk_scope
 
 _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
 # A rank of -1 is how a run without a process group is written: `rank == 0` would silence it.
@@ -46,6 +46,12 @@ def guard_for(project: Project, module: SourceModule, statement: ast.stmt) -> Sp
     if reused := _used_already(project, module, function, statement):
         return reused
     return _of_script(project, module, statement, function)
+
+
+def has_guard(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where some place of the function has a test: no place knows more names than its last statement."""
+    inside = [n for n in walk_scope(function) if isinstance(n, ast.stmt)]
+    return guard_for(project, module, max(inside, key=lambda n: n.lineno)) is not None
 
 
 def _is_bound_to(function: FunctionNode, test: str) -> bool:

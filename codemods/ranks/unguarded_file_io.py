@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.effects import Effect, Kind, effects_of_function, names_rank, phrases
-from codemods.analysis.guard_spelling import guard_for
+from codemods.analysis.guard_spelling import guard_for, has_guard
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.observers import covered, is_left_to_rank_zero
@@ -116,7 +116,7 @@ class UnguardedFileIo(DdpCodemod):
                 yield from self._constructor(module, project, function)
             if function.name.startswith("__") or not (in_class or ranks_in_file(project, module)):
                 continue
-            if is_left_to_rank_zero(project, module, function):
+            if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
                 continue
             done = list(self._runs(module, project, function, in_class=in_class))
             yield from done

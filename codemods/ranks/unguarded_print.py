@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.effects import Kind, effects_of, names_rank, phrases
-from codemods.analysis.guard_spelling import guard_for
+from codemods.analysis.guard_spelling import guard_for, has_guard
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.natures import values_of
@@ -114,7 +114,7 @@ class UnguardedPrint(DdpCodemod):
             return
         if not any(last(dotted(c.func)) in ("print", "info") for c in ast.walk(function) if isinstance(c, ast.Call)):
             return
-        if is_left_to_rank_zero(project, module, function):
+        if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
             return
         yield from self._runs(module, project, function)
         if in_class and function.name in _HOOKS:
