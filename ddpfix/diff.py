@@ -33,12 +33,21 @@ def _split(data: bytes) -> list[bytes]:
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r"}
+
+
 def quoted(path: str) -> str:
-    """A path as git writes it in a patch: C-quoted where it holds a control character, a quote or a backslash."""
-    if not any(c in '"\\' or ord(c) < 32 or ord(c) == 127 for c in path):
-        return path
-    escapes = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-    return '"' + "".join(escapes.get(c) or (c if ord(c) >= 32 and ord(c) != 127 else f"\\{ord(c):03o}") for c in path) + '"'
+    """A path as git writes it in a patch: C-quoted where it holds a control character, a quote, or bytes that are no text."""
+    plain = "".join(_ESCAPES.get(c) or (c if _is_plain(c) else _octal(c)) for c in path)
+    return path if plain == path else f'"{plain}"'
+
+
+def _is_plain(c: str) -> bool:
+    return ord(c) >= 32 and ord(c) != 127 and not 0xDC80 <= ord(c) <= 0xDCFF
+
+
+def _octal(c: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in c.encode("utf-8", "surrogateescape"))
 
 
 def patch(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
