@@ -10,12 +10,15 @@ from codemods.analysis.effects import Effects, Kind, effects_of_function, names_
 from codemods.project import Project
 
 
-def effects(body: str, *, files: dict[str, str] | None = None, head: str = "", arguments: str = "self, trainer, pl_module") -> Effects:
+IMPORTS = "import csv, json, os, shutil, sys\nimport numpy as np\nimport torch\nfrom lightning.pytorch import Callback\n"
+
+
+def effects(body: str, *, files: dict[str, str] | None = None, head: str = "") -> Effects:
     """The effects of a method `hook` of a callback with this body."""
     lines = textwrap.indent(textwrap.dedent(body).strip("\n"), " " * 8)
-    source = f"{textwrap.dedent(head)}\nclass Saver(Callback):\n    def hook({arguments}):\n{lines}\n"
+    source = f"{textwrap.dedent(head)}\nclass Saver(Callback):\n    def hook(self, trainer, pl_module):\n{lines}\n"
     if not head:
-        source = "import csv, json, os, shutil, sys\nimport numpy as np\nimport torch\nfrom lightning.pytorch import Callback\n" + source
+        source = IMPORTS + source
     texts = {"saver.py": source, **{p: textwrap.dedent(t) for p, t in (files or {}).items()}}
     project = Project.of({p: t.encode() for p, t in texts.items()})
     module = project.module("saver.py")

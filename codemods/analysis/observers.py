@@ -129,7 +129,9 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
     output = effects.output
     if not output or effects.returns or any(e.own for e in output) or function.name.startswith("__"):
         return None
-    if all(e.kind is Kind.TRACKER or _creates_folder(e) for e in output) or (not hook and not _is_helper(project, module, function, effects)):
+    if all(e.kind is Kind.TRACKER or _creates_folder(e) for e in output):
+        return None
+    if not hook and not _is_helper(project, module, function, effects):
         return None
     made = Observer(function, effects)
     state = effects.of(Kind.STATE)

@@ -94,7 +94,7 @@ class UnguardedPrint(DdpCodemod):
     code = "DDP203"
     TRIGGERS = (
         (b"print(", b".info("),
-        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"LightningModule", b"DataModule"),
+        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule"),
     )
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -137,7 +137,7 @@ def test_hooks_where_the_decorator_is_right(hook: str, line: str, base: str) -> 
 
 
 def test_other_decorators_and_classes_are_left_alone() -> None:
-    source = "from mine import master_only, rank_zero_only\n\nclass A:\n    @rank_zero_only\n    def forward(self, x):\n        return x\n"
+    source = "from mine import rank_zero_only\n\nclass A:\n    @rank_zero_only\n    def forward(self, x):\n        return x\n"
     check_nothing(ForbiddenRankZeroDecorator, source)
     check_nothing(ForbiddenRankZeroDecorator, module("forward(self, x)", "return x", decorated=False) + "# rank_zero_only\n")
 

@@ -204,7 +204,7 @@ def test_an_error_caught_by_the_caller_is_told() -> None:
     "lines",
     [
         ("n = 0", "while os.path.exists(f'run{n}'):", "    n += 1", "os.makedirs(f'run{n}')"),
-        ("for n in range(9):", "    out = str(n)", "    if not os.path.exists(out):", "        os.makedirs(out)", "        break"),
+        ("for out in args.names:", "    if not os.path.exists(out):", "        os.makedirs(out)", "        break"),
         ("out = increment_path(args.out)", "os.makedirs(out)"),
     ],
 )

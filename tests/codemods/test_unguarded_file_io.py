@@ -86,7 +86,8 @@ def test_a_script_writes_what_its_trainer_found() -> None:
 
 
 def test_a_folder_that_is_tested_is_not_the_file() -> None:
-    lines = (TRAINER, "if not os.path.isdir(args.out):", "    fill(args)", "with open(os.path.join(args.out, 'a'), 'w') as f:", "    f.write('a')")
+    write = ("with open(os.path.join(args.out, 'a'), 'w') as f:", "    f.write('a')")
+    lines = (TRAINER, "if not os.path.isdir(args.out):", "    fill(args)", *write)
     guarded = (*lines[:3], "if trainer.is_global_zero:", *("    " + x for x in lines[3:]))
     check_transformed(UnguardedFileIo, script(*lines), script(*guarded))
 
@@ -134,10 +135,11 @@ def test_what_only_this_rank_has_seen_is_told() -> None:
 
 
 def test_what_is_written_for_each_item_is_told() -> None:
-    lines = (TRAINER, "for row in evaluate(args):", "    with open(args.out, 'a') as f:", "        f.write(row.name)", "    row.close()")
+    write = ("    with open(args.out, 'a') as f:", "        f.write(row.name)", "    row.close()")
+    lines = (TRAINER, "for row in evaluate(args):", *write)
     check_told(UnguardedFileIo, script(*lines), reason="share")
     place = {"name": "validation_step", "arguments": "self, batch, i", "base": "pl.LightningModule"}
-    check_told(UnguardedFileIo, hook("open('a', 'w').write(str(self.net(i)))".replace("self.net(i)", "i"), **place), reason="share")
+    check_told(UnguardedFileIo, hook("open('a', 'w').write(str(i))", **place), reason="share")
 
 
 def test_folders_stay_outside() -> None:

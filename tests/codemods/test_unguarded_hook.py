@@ -67,15 +67,18 @@ def test_two_spaces_an_alias_and_a_decorator_that_is_there() -> None:
 
 
 def test_tabs_and_the_older_flavour() -> None:
-    before = "import pytorch_lightning as pl\n\nclass A(pl.Callback):\n\tdef on_fit_end(self, trainer, pl_module):\n\t\tprint('a')\n"
-    after = before.replace("import pytorch_lightning as pl\n", "import pytorch_lightning as pl\nfrom pytorch_lightning.utilities import rank_zero_only\n")  # fmt: skip
+    before = "import pytorch_lightning as pl\n\nclass A(pl.Callback):\n\tdef on_fit_end(self, trainer, m):\n\t\tprint('a')\n"
+    planned = "import pytorch_lightning as pl\nfrom pytorch_lightning.utilities import rank_zero_only\n"
+    after = before.replace("import pytorch_lightning as pl\n", planned)
     check_transformed(UnguardedHook, before, after.replace("\tdef", "\t@rank_zero_only\n\tdef"))
 
 
 def test_a_base_class_in_another_file() -> None:
     files = {"base.py": "from lightning.pytorch import Callback\n\nclass Base(Callback):\n    pass\n"}
-    before = "import lightning as L\nfrom base import Base\n\nclass A(Base):\n    def on_fit_end(self, trainer, pl_module):\n        print('a')\n"  # fmt: skip
-    after = before.replace("import lightning as L\n", "import lightning as L\nfrom lightning.pytorch.utilities import rank_zero_only\n")  # fmt: skip
+    hook = "class A(Base):\n    def on_fit_end(self, trainer, pl_module):\n        print('a')\n"
+    before = f"import lightning as L\nfrom base import Base\n\n{hook}"
+    planned = "import lightning as L\nfrom lightning.pytorch.utilities import rank_zero_only\n"
+    after = before.replace("import lightning as L\n", planned)
     check_transformed(UnguardedHook, before, after.replace("    def", "    @rank_zero_only\n    def"), files=files)
 
 
@@ -134,10 +137,10 @@ def test_state_that_only_decorated_hooks_read() -> None:
     lines = ("self.started = time.time()", "print('start')")
     imports = "import time\n" + IMPORTS
     before = callback("on_train_start", *lines, rest=STATE, imports=imports)
+    rest = STATE.replace("    def", "    @rank_zero_only\n    def")
     after = callback(
-        "on_train_start", *lines, rest=STATE.replace("    def", "    @rank_zero_only\n    def"), imports="import time\n" + PLANNED,
-        decorator="@rank_zero_only",
-    )  # fmt: skip
+        "on_train_start", *lines, rest=rest, imports="import time\n" + PLANNED, decorator="@rank_zero_only"
+    )
     found = check_transformed(UnguardedHook, before, after)
     assert len({f.fix.group for f in found if f.fix}) == 1
 
@@ -156,7 +159,7 @@ def test_state_that_somebody_else_reads_keeps_the_hook(reader: str) -> None:
 
 
 def test_unknown_calls_beside_the_output_are_an_assumption() -> None:
-    rest = "\n    def _describe(self, trainer):\n        loader = trainer.datamodule.train_dataloader()\n        print(len(loader))\n"
+    rest = "\n    def _describe(self, trainer):\n        print(len(trainer.datamodule.train_dataloader()))\n"
     before = callback("on_train_start", "print('start')", "self._describe(trainer)", rest=rest)
     after = decorated("on_train_start", "print('start')", "self._describe(trainer)", rest=rest)
     found = check_transformed(UnguardedHook, before, after, unsafe=True)
@@ -268,7 +271,8 @@ def test_the_body_of_a_transformers_hook_is_guarded() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["control.should_save = True", "self.count += 1", "model(logs)", "self.trainer.evaluate()", "return None if logs else control"]
+    "line",
+    ["control.should_save = True", "self.count += 1", "model(logs)", "self.trainer.evaluate()", "return logs or control"],
 )
 def test_a_transformers_hook_that_does_more_stays(line: str) -> None:
     check_nothing(UnguardedHook, TRANSFORMERS + f"        print(logs)\n        {line}\n        print(state)\n")
@@ -276,4 +280,5 @@ def test_a_transformers_hook_that_does_more_stays(line: str) -> None:
 
 def test_a_transformers_hook_under_a_test_stays() -> None:
     check_nothing(UnguardedHook, TRANSFORMERS + "        if state.is_world_process_zero:\n            print(logs)\n")
-    check_nothing(UnguardedHook, TRANSFORMERS + "        if not state.is_world_process_zero:\n            return\n        print(logs)\n")
+    leaves = "        if not state.is_world_process_zero:\n            return\n        print(logs)\n"
+    check_nothing(UnguardedHook, TRANSFORMERS + leaves)
