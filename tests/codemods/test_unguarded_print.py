@@ -7,7 +7,6 @@ import pytest
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_told, check_transformed
 
-
 ARGUMENTS = "self, trainer, pl_module"
 
 
