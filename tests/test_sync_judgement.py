@@ -73,6 +73,12 @@ def test_lists_that_the_steps_fill() -> None:
     offered(source.replace(".max()", ".mean()"), "only if every rank has as many")
 
 
+def test_a_queue_that_the_loss_of_a_step_looks_at() -> None:
+    more = "def __init__(self):\n    super().__init__()\n    self.queue = []\n\n"
+    more += "def training_step(self, batch, batch_idx):\n    self.queue.append(batch)\n"
+    offered(step('self.log("val/loss", self.criterion(self(x), self.queue))', more=more), "the value of this batch: self.queue")
+
+
 def test_numbers_that_the_steps_add_up() -> None:
     source = module("""
         def __init__(self):

@@ -27,7 +27,7 @@ from codemods.analysis.value_kinds import (
 from codemods.source import FunctionNode, walk_scope
 
 CALLS = 12  # project functions deep
-_BUILTIN_SUMS = frozenset({"sum", "max", "min", "abs", "mean", "sorted", "list", "tuple", "dict", "reversed", "zip", "enumerate"})
+_BUILTINS = frozenset({"sum", "max", "min", "abs", "sorted", "list", "tuple", "dict", "reversed", "zip", "enumerate"})
 
 
 def call_value(scope: Scope, node: ast.Call, path: Path, depth: int) -> Value:
@@ -48,7 +48,7 @@ def call_value(scope: Scope, node: ast.Call, path: Path, depth: int) -> Value:
         return _on_device(scope, classify(scope, node.func.value, (), depth + 1))
     if name == "getattr" and len(arguments) >= 2 and dotted(arguments[0]) == "self":
         return attribute_by_pattern(scope, arguments[1], depth)
-    if isinstance(node.func, ast.Name) and end in _BUILTIN_SUMS and arguments:
+    if isinstance(node.func, ast.Name) and name in _BUILTINS and arguments and callee(scope, node) is None:
         return join([classify(scope, a, (), depth + 1) for a in arguments])
     if family(name) in NUMBER_FAMILIES or name.startswith("torch.cuda."):
         judged = [classify(scope, a, (), depth + 1) for a in arguments]

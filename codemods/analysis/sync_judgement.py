@@ -208,7 +208,7 @@ def _judge_values(log: LogCall, found: Entries, logged: list[tuple[str, Value]],
             verdict.lower(DISPLAY, f"{named}the value is what the metric returned for this batch ({value.text}): update the "
                                    "metric and log the object itself, which reduces over ranks and batches")  # fmt: skip
         elif value.kind is Kind.LIST:
-            _judge_list(log, value, verdict)
+            _judge_list(log, value, verdict, at_end=at_end)
         elif at_end and not value.traced and value.kind is not Kind.REDUCED:
             text = value.text or "its source is not seen"
             verdict.lower(DISPLAY, f"{named}{text}: if it is worked out from this rank's share, a mean over ranks need not be "
@@ -228,7 +228,10 @@ def _has_written_keys(log: LogCall) -> bool:
     return log.is_log or literal_mapping(log) is not None
 
 
-def _judge_list(log: LogCall, value: Value, verdict: Verdict) -> None:
+def _judge_list(log: LogCall, value: Value, verdict: Verdict, *, at_end: bool) -> None:
+    if not at_end:
+        verdict.lower(UNSAFE, f"right if what is logged is the value of this batch: {value.text}")
+        return
     node = logged_value(log.call)
     sources: list[ast.expr | None] = [node]
     if isinstance(node, ast.Name):
