@@ -292,6 +292,11 @@ def test_a_wrapper_that_guards_nothing_in_spite_of_its_name() -> None:
     assert ranks_here("from tools import master_only\n@master_only\ndef f():\n    here()\n", tools=WRAPPER) is Ranks.ALL
 
 
+def test_a_wrapper_that_decorates_its_own_inside() -> None:
+    wrapper = "def again(func):\n    @again\n    def inner():\n        return func()\n    return inner\n"
+    assert ranks_here("from tools import again\n@again\ndef f():\n    here()\n", tools=wrapper) is Ranks.ALL
+
+
 def test_the_default_of_a_parameter_is_outside_the_decorator() -> None:
     module = SourceModule(MAIN, b"@rank_zero_only\ndef f():\n    pass\n")
     assert decorated_ranks(module, module.functions[0]) is Ranks.ZERO

@@ -58,8 +58,12 @@ def ranks_at(module: SourceModule, node: ast.AST, *, project: Project | None = N
     return ranks
 
 
-def guards_over(module: SourceModule, node: ast.AST, *, project: Project | None = None) -> Iterator[Guard]:
-    """Every guard between `node` and the outside of its function, innermost first."""
+def guards_over(
+    module: SourceModule, node: ast.AST, *, project: Project | None = None, decorators: bool = True
+) -> Iterator[Guard]:
+    """Every guard between `node` and the outside of its function, innermost first; its decorators last."""
+    if id(module.function_of(node)) not in _guarded_scopes(module, project):
+        return
     exits = _exits(module, project)
     below: ast.AST = node
     for up in module.ancestors(node):
@@ -67,13 +71,35 @@ def guards_over(module: SourceModule, node: ast.AST, *, project: Project | None 
         if exits:
             yield from _exits_above(exits, up, below)
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if any(d is below for d in up.decorator_list):
+            if not decorators or any(d is below for d in up.decorator_list):
                 return
             ranks = decorated_ranks(module, up, project=project)
             if ranks.some:
                 yield Guard(ranks, up, "decorator")
             return
         below = up
+
+
+def _guarded_scopes(module: SourceModule, project: Project | None) -> frozenset[int]:
+    """The functions (by id; that of None is the module itself) in which anything speaks of ranks: few, in most files."""
+    if project is None:
+        return _scopes_alone(module)
+    return project.memo(("guarded scopes", module.path), lambda: _find_scopes(module, project))
+
+
+@lru_cache(maxsize=64)
+def _scopes_alone(module: SourceModule) -> frozenset[int]:
+    return _find_scopes(module, None)
+
+
+def _find_scopes(module: SourceModule, project: Project | None) -> frozenset[int]:
+    tested: list[ast.If | ast.While | ast.IfExp] = [
+        *module.nodes(ast.If), *module.nodes(ast.While), *module.nodes(ast.IfExp)
+    ]  # fmt: skip
+    tests: list[ast.expr] = [t.test for t in tested]
+    tests += [value for operation in module.nodes(ast.BoolOp) for value in operation.values[:-1]]
+    found = {id(module.function_of(t)) for t in tests if _split(module, t, project) is not None}
+    return frozenset(found | {id(f) for f in module.functions if f.decorator_list})
 
 
 def _branch(module: SourceModule, up: ast.AST, below: ast.AST, project: Project | None) -> Iterator[Guard]:
@@ -237,7 +263,10 @@ def _wrapper_ranks(module: SourceModule, decorator: ast.expr, project: Project |
     answers = set()
     for call in (n for n in _all_calls(site.node) if isinstance(n.func, ast.Name)):
         if _is_parameter_round(site.module, call, site.node):
-            answers.add(ranks_at(site.module, call, project=project))
+            ranks = Ranks.ALL
+            for guard in guards_over(site.module, call, project=project, decorators=False):
+                ranks = both(ranks, guard.ranks)
+            answers.add(ranks)
     if not answers:
         return None
     return answers.pop() if len(answers) == 1 else Ranks.UNKNOWN
