@@ -52,7 +52,8 @@ def test_a_hook_that_another_hook_calls() -> None:
 
 
 def test_a_subclass_in_another_file() -> None:
-    files = {"sub.py": "from module import Model\n\n\nclass Sub(Model):\n    def test_step(self, batch):\n        self.one(batch)\n"}
+    sub = "class Sub(Model):\n    def test_step(self, batch):\n        self.one(batch)\n"
+    files = {"sub.py": f"from module import Model\n\n\n{sub}"}
     source = module("def one(self, batch):\n    pass\n")
     assert reached(source, "one", files).hooks == {"test_step"}
     assert reached(source, "one").unknown == "nobody in the project is seen to call one"
