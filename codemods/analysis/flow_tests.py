@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from codemods.analysis.flow_values import Cause
+from codemods.analysis.flow_frame import Env, Frame
+from codemods.analysis.flow_values import NONE, NOTHING, UNSET, Cause
 from codemods.analysis.names import dotted, last, qualified
-from codemods.source import SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk
 
 _RANDOM_TORCH = frozenset({"rand", "bernoulli", "randint", "randperm", "multinomial"})
 _RANDOM_WORDS = frozenset(
@@ -54,3 +56,31 @@ def cause_of(module: SourceModule, test: ast.expr, *, random: bool, parameters: 
     if any(last(n) in _SHAPES for n in names):
         return Cause.DATA
     return Cause.ARGUMENT if roots & parameters else Cause.OTHER
+
+
+def varies(frame: Frame, env: Env, node: ast.expr, seen: frozenset[str] = NONE) -> bool:
+    """True where an expression depends on what the method is given; loop counters, settings and literals do not."""
+    for name in {n.id for n in walk(node) if isinstance(n, ast.Name)} - seen - {"self"}:
+        if name in frame.parameters:
+            value = env.get(name, NOTHING)
+            if not value.index_of and value.constant is UNSET:
+                return True
+            continue
+        sources = [*_sources(frame.function, name)]
+        if any(varies(frame, env, source, seen | {name}) for source in sources):
+            return True
+    return False
+
+
+def _sources(function: FunctionNode | ast.Lambda, name: str) -> Iterator[ast.expr]:
+    """What a local name is made of: assigned values, what a loop goes over."""
+    for node in walk(function):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets, source = node.targets, node.value
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+            targets, source = [node.target], node.iter
+        elif isinstance(node, ast.AugAssign):
+            targets, source = [node.target], node.value
+        if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in walk(t)):
+            yield source

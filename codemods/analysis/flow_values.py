@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
-from codemods.analysis.model_members import Kind, Member
+from codemods.analysis.member_kinds import Kind, Member
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -84,7 +85,7 @@ class Value:
     random: bool = False
     wrapped: str = ""
     index_of: str = ""
-    closure: object = field(default=None, compare=False)
+    closure: Any = field(default=None, compare=False)
 
     def part(self, key: object) -> Value | None:
         return next((v for k, v in self.parts if k == key), None)
@@ -173,3 +174,10 @@ def parts_of(ref: Ref) -> list[Ref]:
         label = part.name if part.name.startswith("(") else f"[{part.name}]" if part.name else "" if single else f"[{i}]"
         out.append(Ref(ref.path + label, part, ref.partial))
     return out
+
+
+def below(path: str, name: str) -> bool:
+    """True if the path has `name` as one of its steps: `head.fc` is below `head`, `enc.head.fc` too."""
+    steps = path.replace("[", ".[").split(".")
+    wanted = name.split(".")
+    return any(steps[i : i + len(wanted)] == wanted for i in range(len(steps)))

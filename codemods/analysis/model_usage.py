@@ -9,9 +9,10 @@ from enum import Enum
 from itertools import takewhile
 
 from codemods.analysis.class_index import ClassSite, class_facts
+from codemods.analysis.flow_frame import TooDeep
 from codemods.analysis.flow_values import NONE, NOTHING, Cause, Decision, Names, Ref, Value
-from codemods.analysis.model_flow import Flow, TooDeep
-from codemods.analysis.model_members import Kind, Member
+from codemods.analysis.member_kinds import Kind, Member
+from codemods.analysis.model_flow import Flow
 from codemods.findings import Evidence
 from codemods.project import Project
 
