@@ -16,7 +16,7 @@ from codemods.source import FunctionNode, SourceModule, child_nodes
 
 __all__ = [
     "ORDERED_CONTEXTS", "Guard", "Ranks", "both", "decorated_ranks", "early_exit", "guards_over", "negated", "ranks_at",
-    "ranks_of_test", "split_of",
+    "ranks_of_test", "speaks_of_ranks", "split_of",
 ]  # fmt: skip
 
 _ZERO_DECORATORS = frozenset(
@@ -62,7 +62,7 @@ def guards_over(
     module: SourceModule, node: ast.AST, *, project: Project | None = None, decorators: bool = True
 ) -> Iterator[Guard]:
     """Every guard between `node` and the outside of its function, innermost first; its decorators last."""
-    if id(module.function_of(node)) not in _guarded_scopes(module, project):
+    if not speaks_of_ranks(module, module.function_of(node), project):
         return
     exits = _exits(module, project)
     below: ast.AST = node
@@ -78,6 +78,11 @@ def guards_over(
                 yield Guard(ranks, up, "decorator")
             return
         below = up
+
+
+def speaks_of_ranks(module: SourceModule, function: FunctionNode | None, project: Project | None = None) -> bool:
+    """False where no statement of the function (None: of the module itself) can stand under a rank guard."""
+    return id(function) in _guarded_scopes(module, project)
 
 
 def _guarded_scopes(module: SourceModule, project: Project | None) -> frozenset[int]:

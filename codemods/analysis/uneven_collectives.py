@@ -16,7 +16,7 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guard_split import used_names
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS
 from codemods.analysis.names import dotted, last
-from codemods.analysis.rank_guards import Ranks, guards_over, ranks_at
+from codemods.analysis.rank_guards import Ranks, guards_over, ranks_at, speaks_of_ranks
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -47,7 +47,9 @@ def _decided_by_one_rank(project: Project, module: SourceModule) -> Iterator[Une
     seen: set[int] = set()
     for call in module.nodes(ast.Call):
         function = module.function_of(call)
-        if function is None or (collective := collective_at(module, call, project)) is None or collective.grouped:
+        if function is None or not speaks_of_ranks(module, function, project):
+            continue
+        if (collective := collective_at(module, call, project)) is None or collective.grouped:
             continue
         below: ast.AST = call
         for up in module.ancestors(call):
