@@ -141,6 +141,10 @@ ALL_USED = {
     "an input multiplied by a parameter": net(
         "return self.b(self.a(x)) + x.matmul(self.w)", init="self.w = nn.Parameter(torch.zeros(4, 4))"
     ),
+    "a torch layer with its own forward": net("return self.b(self.a(self.s(x)))", init="self.s = Sub(4)")
+    + "class Sub(nn.LayerNorm):\n    def forward(self, x):\n        return super().forward(x.float()).type_as(x)\n",
+    "a torch layer under another name": net("return self.b(self.a(self.s(x)))", init="self.s = Sub(4)")
+    + "class Sub(nn.LayerNorm):\n    pass\n",
     "skip connections": net(
         "skips = []\nx = self.a(x)\nskips.append(x)\nx = self.b(x)\nreturn x + skips.pop()"
     ),
@@ -290,6 +294,14 @@ NOT_ALL = {
     )
     + "class Pair(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.p = nn.Linear(4, 4)\n"
     "        self.q = nn.Linear(4, 4)\n    def forward(self, x):\n        return self.p(x), self.q(x)\n",
+    "a torch layer whose parameters are not all read": net("return self.b(self.a(self.s(x)))", init="self.s = Sub(4)")
+    + "class Sub(nn.LayerNorm):\n    def forward(self, x):\n        return x * self.weight\n",
+    "a container of torch as a base": net("return self.b(self.a(self.s(x)))", init="self.s = Sub(nn.Linear(4, 4))")
+    + "class Sub(nn.Sequential):\n    def forward(self, x):\n        return self[0](x)\n",
+    "arguments that are spread": net(
+        "return self._run(*inputs)", arguments="*inputs",
+        more="def _run(self, x, bare=False):\n    x = self.a(x)\n    if bare:\n        return x\n    return self.b(x)",
+    ),
     "a prototype layer": net(
         "return self.enc(self.b(self.a(x)))",
         init="self.layer = nn.TransformerEncoderLayer(4, 2)\nself.enc = nn.TransformerEncoder(self.layer, 2)",

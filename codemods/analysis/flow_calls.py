@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from codemods.analysis.class_index import Role, class_facts, find_class
 from codemods.analysis.flow_elements import member_value
 from codemods.analysis.flow_frame import Bound, Env, Frame
-from codemods.analysis.flow_modules import call_refs
+from codemods.analysis.flow_modules import call_refs, torch_base
 from codemods.analysis.flow_tests import is_random_call
 from codemods.analysis.flow_values import NONE, NOTHING, UNSET, Ref, Value, doubtful, flat, leaves, union
 from codemods.analysis.functions import find_function
@@ -34,6 +34,8 @@ def call(flow: Flow, frame: Frame, env: Env, node: ast.Call) -> Value:
     args = [flow.eval(frame, env, a) for a in node.args if not isinstance(a, ast.Starred)]
     starred = [flow.eval(frame, env, a.value) for a in node.args if isinstance(a, ast.Starred)]
     keywords = {k.arg or "**": flow.eval(frame, env, k.value) for k in node.keywords}
+    if any(not s.parts for s in starred):
+        keywords.setdefault("**", union(starred))  # which parameters get a value is not known
     if starred:
         args = [v for s in starred for _, v in s.parts] + args if all(s.parts for s in starred) else [*args, *map(flat, starred)]
     module = frame.module
@@ -155,6 +157,8 @@ def _super_call(flow: Flow, frame: Frame, env: Env, name: str, args: list[Value]
         if name in (methods := site.methods()):
             inner = flow.arguments(methods[name], args, dict(keywords), bound=True)
             return flow.run(Frame(site.module, methods[name], frame.facts), {**inner, "self": owner})
+    if name == "forward" and (base := torch_base(flow, owner.refs[0], frame.facts)) is not None:
+        return union([*map(flat, args), *map(flat, keywords.values()), base])
     return doubtful([*args, *keywords.values()], f"super().{name} of a base outside the project")
 
 

@@ -12,7 +12,7 @@ from codemods.analysis.flow_modules import note_use
 from codemods.analysis.flow_tests import cause_of, varies
 from codemods.analysis.flow_values import NONE, NOTHING, UNSET, Cause, Ref, Value, doubtful, flat, parts_of, union
 from codemods.analysis.member_kinds import Kind
-from codemods.analysis.model_members import members_of, set_from_outside
+from codemods.analysis.model_members import BASE, members_of, set_from_outside
 from codemods.analysis.names import dotted, last
 from codemods.data import torch_modules as table
 
@@ -51,6 +51,9 @@ def member_value(flow: Flow, owner: Value, attr: str, frame: Frame, node: ast.AS
                 continue
             if inner is not None and inner.kind is Kind.ALIAS and inner.note in members.by_name:
                 path, inner = (f"{ref.path}.{inner.note}" if ref.path else inner.note), members.by_name[inner.note]
+            if inner is None and attr in ("weight", "bias") and (base := members.by_name.get(BASE)) is not None:
+                found.append(_leaf_attribute(flow, frame, Ref(f"{ref.path}.{BASE}".lstrip("."), base), attr, node))
+                continue
             if inner is None or inner.kind is Kind.PLAIN:
                 if attr in members.state:
                     below = frozenset(flow.parameters_below(ref))

@@ -6,10 +6,11 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.flow_frame import Frame
 from codemods.analysis.flow_values import NONE, Cause, Decision, Ref, Value, doubtful, flat, parts_of, union
 from codemods.analysis.member_kinds import Kind
+from codemods.analysis.model_members import BASE, members_of
 from codemods.data import torch_modules as table
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ def _call_module(
     assert site is not None
     facts = class_facts(flow.project, site.module, site.node)
     found = facts.method("forward")
+    if found is None and (base := torch_base(flow, ref, facts)) is not None:
+        note_use(flow, frame, ref.path, node)
+        return union([*map(flat, args), *map(flat, keywords.values()), base])
     if found is None:
         below = frozenset(flow.parameters_below(ref))
         text = f"the forward of {site.name} is not part of the project"
@@ -87,6 +91,15 @@ def _call_module(
         note_use(flow, frame, ref.path, node)
     inner = flow.arguments(found[1], args, dict(keywords), bound=True)
     return flow.run(Frame(found[0].module, found[1], facts), {**inner, "self": Value(refs=(ref,))})
+
+
+def torch_base(flow: Flow, ref: Ref, facts: ClassFacts) -> Value | None:
+    """What the forward of a torch base adds: its parameters; None where there is no such base."""
+    base = members_of(flow.project, facts).by_name.get(BASE)
+    if base is None or base.note in table.FIRST_OUTPUT_ONLY:
+        return None
+    names = frozenset({f"{ref.path}.{BASE}".lstrip(".")})
+    return Value(names, names)
 
 
 def _call_choice(

@@ -22,6 +22,7 @@ from codemods.analysis.member_kinds import (
     without_aliases,
 )
 from codemods.analysis.names import dotted, last
+from codemods.data import torch_modules as table
 from codemods.project import Project
 from codemods.source import FunctionNode, walk
 
@@ -32,6 +33,8 @@ def members_of(project: Project, facts: ClassFacts) -> Members:
     return project.memo(("model members", site.module.path, site.node.lineno), lambda: _Reader(project, facts).read())
 
 
+# The name under which the parameters of a torch base hang.
+BASE = "(base)"
 # Methods that change what a call or an attribute of the model means.
 _INTERCEPTORS = ("__call__", "__getattr__", "__getattribute__", "__setattr__")
 
@@ -50,6 +53,7 @@ class _Reader:
 
     def read(self) -> Members:
         self.problems += [f"its base {name} is not part of the project" for name in self.facts.opaque]
+        self._inherited()
         for site in reversed(self.facts.lineage):
             self.problems += [f"{site.name} has its own {name}" for name in _INTERCEPTORS if name in site.methods()]
             builders = set(_builders(site))
@@ -63,6 +67,19 @@ class _Reader:
         changed = self._assigned_twice | self.state
         constants = {n: v[0] for n, v in self.constants.items() if len(v) == 1 and n not in changed}
         return Members(merged, constants, frozenset(self.state), frozenset(self.frozen), tuple(dict.fromkeys(self.problems)))
+
+    def _inherited(self) -> None:
+        """Parameters that a base of torch itself registers: `class Norm(nn.LayerNorm)`."""
+        site = self.facts.lineage[0]
+        for name in self.facts.external:
+            end = last(name)
+            if not name.startswith("torch.nn.") or end == "Module":
+                continue
+            if end in table.PARAMETRISED or end in table.AFFINE:
+                member = Member(BASE, Kind.LEAF, end, site.module.path, site.node.lineno)
+                self.found[BASE] = [member]
+            else:
+                self.problems.append(f"its base nn.{end} may register modules of its own")
 
     @property
     def _assigned_twice(self) -> set[str]:
