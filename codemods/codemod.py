@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pkgutil
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from typing import ClassVar
 
 from codemods.findings import Applicability, Edit, Evidence, Finding, Fix, Span
@@ -23,11 +25,26 @@ DISTRIBUTED: tuple[bytes, ...] = (
 )  # fmt: skip
 
 
+def built_in() -> list[type[DdpCodemod]]:
+    """Every codemod in the topic folders: a new file there is all it takes."""
+    classes: list[type[DdpCodemod]] = []
+    for topic in TOPICS:
+        package = import_module(f"codemods.{topic}")
+        for info in pkgutil.iter_modules(package.__path__):
+            module = import_module(f"codemods.{topic}.{info.name}")
+            classes += [
+                value for value in vars(module).values()
+                if isinstance(value, type) and issubclass(value, DdpCodemod) and value.__module__ == module.__name__
+            ]  # fmt: skip
+    return classes
+
+
 class DdpCodemod(ABC):
     """One rule and its repair.
 
     code: `DDP101`. TRIGGERS: byte words, an AND of ORs; a file that does not hold one word of each group is never parsed
-    for this codemod. SITE: where the words are common, a pattern that the bytes must match as well. The docstring holds a summary line and the sections of SECTIONS, each under `## `.
+    for this codemod. SITE: where the words are common, a pattern that the bytes must match as well. The docstring holds a
+    summary line and the sections of SECTIONS, each under `## `.
     """
 
     code: ClassVar[str]
@@ -57,6 +74,12 @@ class DdpCodemod(ABC):
         """The docstring by heading."""
         parts = re.split(r"^## (.+)$", inspect.getdoc(cls) or "", flags=re.M)
         return {parts[i].strip(): parts[i + 1].strip() for i in range(1, len(parts) - 1, 2)}
+
+    def concerns(self, data: bytes) -> bool:
+        """False where the bytes lack the words or the site, so that nothing can be found in them."""
+        if not all(any(word in data for word in group) for group in self.TRIGGERS):
+            return False
+        return self.SITE is None or self.SITE.search(data) is not None
 
     @abstractmethod
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import pkgutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 
-from codemods.codemod import TOPICS, DdpCodemod
+from codemods.codemod import TOPICS, DdpCodemod, built_in
 
 ENTRY_POINTS = "ddpfix.codemods"
 
@@ -27,24 +25,11 @@ class UnknownSelector(Exception):
 def all_codemods() -> tuple[DdpCodemod, ...]:
     """One instance of every codemod, by code. Raises ValueError where two share a code."""
     found: dict[str, DdpCodemod] = {}
-    for cls in (*_built_in(), *_plugged_in()):
+    for cls in (*built_in(), *_plugged_in()):
         if cls.code in found:
             raise ValueError(f"two codemods have the code {cls.code}: {cls.__qualname__} and {found[cls.code]!r}")
         found[cls.code] = cls()
     return tuple(found[code] for code in sorted(found))
-
-
-def _built_in() -> list[type[DdpCodemod]]:
-    classes = []
-    for topic in TOPICS:
-        package = import_module(f"codemods.{topic}")
-        for info in pkgutil.iter_modules(package.__path__):
-            module = import_module(f"codemods.{topic}.{info.name}")
-            classes += [
-                value for value in vars(module).values()
-                if isinstance(value, type) and issubclass(value, DdpCodemod) and value.__module__ == module.__name__
-            ]  # fmt: skip
-    return classes
 
 
 def _plugged_in() -> list[type[DdpCodemod]]:
