@@ -259,7 +259,13 @@ def test_training_values_and_a_metric_read_under_a_guard() -> None:
 
 @pytest.mark.parametrize(
     "call",
-    ["self.all_gather(self.seen)", "self.trainer.strategy.barrier()", "self.share()", "if self.odd: self.share()"],
+    [
+        "self.all_gather(self.seen)",
+        "self.trainer.strategy.barrier()",
+        "self.share()",
+        "if self.odd: self.share()",
+        "print(self.handed_in.compute())",
+    ],
 )
 def test_training_values_and_a_collective_at_the_end_of_the_epoch(call: str) -> None:
     more = f"\ndef share(self):\n    self.trainer.strategy.barrier()\n\ndef on_train_epoch_end(self):\n    {call}\n"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.collectives import PENDING, collective_at
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted
 from codemods.analysis.rank_guards import ranks_at
 from codemods.analysis.reached_collectives import reached_by
 from codemods.project import Project
@@ -86,9 +87,17 @@ def _collectives_of(project: Project, module: SourceModule, function: FunctionNo
         found = collective_at(module, node, project)
         if found is not None and found.name not in PENDING and not _only_logs(found.text):
             yield found.text, node.lineno
+        elif isinstance(node, ast.Call) and _may_be_a_metric(node):
+            yield f"{module.text_of(node.func)}, which may be a metric's", node.lineno
         elif isinstance(node, ast.Call) and (inner := reached_by(project, module, node)) is not None:
             if inner.collective.name not in PENDING and not _only_logs(inner.collective.text):
                 yield inner.text, node.lineno
+
+
+def _may_be_a_metric(call: ast.Call) -> bool:
+    """`self.x.compute()`: nearly always a metric, wherever it was made."""
+    own = isinstance(call.func, ast.Attribute) and call.func.attr == "compute" and not call.args and not call.keywords
+    return own and dotted(call.func).startswith(("self.", "pl_module."))
 
 
 def _only_logs(text: str) -> bool:
