@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.effects import OUTPUT, Effect, Effects, Kind, effects_of, effects_of_function, phrases
+from codemods.analysis.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted
 from codemods.analysis.rank_data import rank_local
@@ -151,6 +152,10 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
         made.assumes = made.assumes or f"assumes that the base class {facts.unresolved[0]} adds nothing to this hook"
     if any(e.kind is Kind.FILE for e in output):
         made.told = rank_local(project, module, function, function.body)
+        reader = reader_on_every_rank(project, module, function, suffixes(module, function))
+        if reader:
+            made.level = Applicability.UNSAFE
+            made.assumes = made.assumes or f"assumes that the other ranks do not read what it writes: {reader} may"
     return made
 
 

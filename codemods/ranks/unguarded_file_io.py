@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.effects import Effect, Kind, effects_of_function, names_rank, phrases
+from codemods.analysis.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.guard_spelling import guard_for, has_guard
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
@@ -80,7 +81,8 @@ class UnguardedFileIo(DdpCodemod):
 
     ## Safety
     Safe in observing hooks, and in scripts where what is written comes from the arguments, the configuration or the result of
-    a Trainer. Elsewhere unsafe: the finding names the values that are assumed to be the same on every rank.
+    a Trainer. Elsewhere unsafe: the finding names the values that are assumed to be the same on every rank. Unsafe too where
+    the same source reads a file of that suffix on every rank, which may be this one.
 
     ## Refuses
     - Paths that name the rank or the process: each rank's own file.
@@ -144,7 +146,9 @@ class UnguardedFileIo(DdpCodemod):
                 yield self.finding(module, run.first, message, evidence=evidence, reason=told)
                 continue
             level, assumes = _level(module, function, run, in_class=in_class)
-            if assumes and _is_of_a_share(module, function, run):
+            if level is Applicability.SAFE:
+                level, assumes = _unless_read(module, project, function, paths)
+            if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and _is_of_a_share(module, function, run):
                 reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
                 yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
                 continue
@@ -190,6 +194,19 @@ def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -
     found = [e for e in output if e.kind is Kind.FILE and not covered(project, module, e)]
     found = [e for e in found if not any(w in e.text for w in ("makedirs(", "mkdir(", ".flush("))]
     return sorted(found, key=lambda e: e.text.endswith(("write(…)", "writerow(…)", "writelines(…)")))
+
+
+_NOT_READ = "assumes that the other ranks do not read it:"
+
+
+def _unless_read(
+    module: SourceModule, project: Project, function: FunctionNode | ast.Module, paths: list[ast.expr]
+) -> tuple[Applicability, str]:
+    written = set().union(*(suffixes(module, p) for p in paths)) if paths else set()
+    reader = reader_on_every_rank(project, module, function, written) if written else ""
+    if reader:
+        return Applicability.UNSAFE, f"{_NOT_READ} {reader} reads such a file on every rank"
+    return Applicability.SAFE, ""
 
 
 def _may_move(module: SourceModule, statement: ast.stmt) -> bool:

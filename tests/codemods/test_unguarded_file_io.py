@@ -126,6 +126,23 @@ def test_a_file_that_the_others_read_is_told() -> None:
     check_told(UnguardedFileIo, script(*lines), reason="barrier")
 
 
+READER = """
+class B(pl.Callback):
+    def on_fit_end(self, trainer, pl_module):
+        self.rows = read_image(f"{self.folder}/a.png")
+"""
+
+
+def test_a_file_of_that_suffix_that_another_hook_reads_takes_an_assumption() -> None:
+    line = "self.figure().savefig(self.folder + '/a.png')"
+    before = hook("figure = self.figure()", line.replace("self.figure()", "figure")) + READER
+    after = hook(
+        "figure = self.figure()", "if trainer.is_global_zero:", "    " + line.replace("self.figure()", "figure")
+    ) + READER
+    found = check_transformed(UnguardedFileIo, before, after, unsafe=True)
+    assert "read_image" in found[0].reason
+
+
 def test_what_only_this_rank_has_seen_is_told() -> None:
     place = {"name": "on_test_batch_end", "arguments": "self, trainer, pl_module, outputs, batch, i"}
     check_told(UnguardedFileIo, hook("open('a', 'a').write(str(outputs))", **place), reason="gather")
