@@ -16,7 +16,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _SHOWN = (Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS)
 # Evaluation metrics are reduced before these run: a read on one rank finishes, barrier or not (measured).
-_AFTER_EVALUATION = frozenset(
+AFTER_EVALUATION = frozenset(
     {f"on_{stage}_{edge}" for stage in ("validation", "test") for edge in ("epoch_end", "end")} | {"on_sanity_check_end"}
 )
 
@@ -117,7 +117,7 @@ def _counts(project: Project, module: SourceModule, site: Guarded) -> bool:
     name = site.function.name if site.function else ""
     if site.guard.kind == "decorator" and name in NEEDED_ON_EVERY_RANK:
         return False
-    if site.collective.name in PENDING and name in _AFTER_EVALUATION:
+    if site.collective.name in PENDING and name in AFTER_EVALUATION:
         return site.reached is None and site.guard.kind == "if" and later_collective(project, module, site) is not None
     return True
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.collectives import PENDING
 from codemods.analysis.guard_place import Repair
 from codemods.analysis.guard_repairs import repair
-from codemods.analysis.guarded_collectives import Guarded, guarded_collectives, later_collective
+from codemods.analysis.guarded_collectives import AFTER_EVALUATION, Guarded, guarded_collectives, later_collective
 from codemods.analysis.rank_guards import Ranks
 from codemods.analysis.uneven_collectives import uneven_collectives
 from codemods.codemod import DISTRIBUTED, DdpCodemod
@@ -148,11 +148,13 @@ def message(project: Project, module: SourceModule, sites: list[Guarded]) -> str
             "resume the other ranks start from other random numbers, and DeepSpeed or FSDP would hang"
         )
     if site.collective.name in PENDING:
+        evaluated = site.function is not None and site.function.name in AFTER_EVALUATION
+        which = ", those of values logged in this hook or by a callback before it" if evaluated else ""
         then = later_collective(project, module, site)
         next_one = f"{then.text} in line {then.node.lineno}" if then else "the next collective"
         return (
-            f"reading {site.text} runs the reductions that are still pending, and {where} only {who} does{also}; the other ranks "
-            f"are at {next_one} by then: a hang, or mixed-up values"
+            f"reading {site.text} runs the reductions that are still pending{which}, and {where} only {who} does{also}; the other "
+            f"ranks are at {next_one} by then: a hang, or mixed-up values"
         )
     if site.collective.is_read:
         return f"reading {site.text} is a collective, and {where} only {who} does{also}: {who} waits for the other ranks"
