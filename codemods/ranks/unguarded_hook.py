@@ -87,9 +87,8 @@ class UnguardedHook(DdpCodemod):
             if not node.bases:
                 continue
             made = observers(project, module, node)
-            group = _group(module, node, made)
             for observer in made.values():
-                yield self._decorate(module, observer, group if _is_tied(observer, made) else "")
+                yield self._decorate(module, observer, _group(module, node, observer, made))
             if class_facts(project, module, node).is_a(Role.HF_CALLBACK):
                 yield from self._transformers(module, project, node)
 
@@ -126,13 +125,16 @@ class UnguardedHook(DdpCodemod):
             yield self.finding(module, function, message, level=safe, edits=[guard], evidence=evidence)
 
 
-def _is_tied(made: Observer, all_made: dict[str, Observer]) -> bool:
-    name = made.function.name
-    return bool(made.needs) or any(name in other.needs for other in all_made.values())
-
-
-def _group(module: SourceModule, node: ast.ClassDef, made: dict[str, Observer]) -> str:
-    return f"DDP201:{module.path}:{node.name}:{node.lineno}" if any(o.needs for o in made.values()) else ""
+def _group(module: SourceModule, node: ast.ClassDef, made: Observer, all_made: dict[str, Observer]) -> str:
+    """One name for a method that sets state and those that read it: reading alone under the decorator is no harm, so a
+    method that sets it on an assumption holds back none that is safe.
+    """
+    for setter in all_made.values():
+        readers = [all_made[name] for name in setter.needs if name in all_made and all_made[name] is not setter]
+        together = bool(readers) and all(reader.level is setter.level for reader in readers)
+        if together and (made is setter or made in readers):
+            return f"{module.path}:{node.name}:{node.lineno}:{setter.level.value}"
+    return ""
 
 
 def _message(function: FunctionNode, effects: Effects, *, hook: bool) -> str:

@@ -145,6 +145,14 @@ def test_state_that_only_decorated_hooks_read() -> None:
     assert len({f.fix.group for f in found if f.fix}) == 1
 
 
+def test_a_hook_that_sets_state_on_an_assumption_holds_back_no_reader() -> None:
+    describe = "\n    def _describe(self, trainer):\n        print(len(trainer.datamodule.train_dataloader()))\n"
+    lines = ("self.started = time.time()", "self._describe(trainer)")
+    before = "import time\n" + callback("on_train_start", *lines, rest=describe + STATE)
+    after = before.replace(IMPORTS, PLANNED).replace("    def on_train_end", "    @rank_zero_only\n    def on_train_end")
+    check_transformed(UnguardedHook, before, after)
+
+
 @pytest.mark.parametrize(
     "reader",
     [
