@@ -15,21 +15,18 @@ import pickle
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from codemods import findings
 from codemods.codemod import DdpCodemod
-from ddpfix import __version__
+from ddpfix import __version__, results
 from ddpfix.discovery import Tree
-from ddpfix.results import Report
+from ddpfix.results import Failure, Report
 from ddpfix.settings import Settings
 
 RACY = 2_000_000_000  # nanoseconds; the coarsest clock of a common file system
-_ALLOWED = {
-    ("codemods.findings", None),
-    ("ddpfix.results", None),
-    ("pathlib", None),
-    ("builtins", "getattr"),
-}
+_VALUES = (findings, results)  # the modules whose own classes a report is made of
 
 
 def folder() -> Path:
@@ -41,13 +38,14 @@ def folder() -> Path:
 
 def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod]) -> str:
     """What the answer depends on besides the files: version, Python, codemods and their code, settings, what was asked."""
-    chosen = hashlib.sha256("\0".join(tree.chosen).encode("utf-8", "surrogateescape")).hexdigest()
-    parts = [__version__, sys.version, settings.digest(), chosen, str(tree.root), *(c.code for c in codemods), _own_code()]
+    asked = "\0".join((*tree.chosen, "", *(f.path for f in tree.skipped)))
+    chosen = hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()
+    parts = [__version__, sys.version, settings.digest(), chosen, str(tree.root), *(c.code for c in codemods), _code_of(codemods)]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _own_code() -> str:
-    """The newest change of this installation's own files, so that a working copy never answers with old findings."""
+def _code_of(chosen: Sequence[DdpCodemod]) -> str:
+    """The newest change of this installation's own files and of plug-ins, so that old code's findings are never given."""
     import codemods
     import ddpfix
 
@@ -58,11 +56,23 @@ def _own_code() -> str:
                 for name in names:
                     if name.endswith(".py"):
                         newest = max(newest, os.stat(os.path.join(base, name)).st_mtime_ns)
+    for codemod in chosen:
+        own = getattr(sys.modules.get(type(codemod).__module__), "__file__", None)
+        if own and os.path.exists(own):
+            newest = max(newest, os.stat(own).st_mtime_ns)
     return str(newest)
 
 
-def _state(tree: Tree) -> tuple[str, int]:
-    """(digest of every file's size, time and inode; the latest time)."""
+@dataclass(frozen=True, slots=True)
+class State:
+    """Every file of a tree as it was before it was read: a digest of sizes, times and inodes, and the latest time."""
+
+    digest: str
+    newest: int
+
+
+def state_of(tree: Tree) -> State:
+    """To be taken before the files are read: what changes later is then seen to have changed."""
     base = os.fspath(tree.root)
     newest = 0
     rows = []
@@ -72,42 +82,57 @@ def _state(tree: Tree) -> tuple[str, int]:
         except OSError:
             rows.append(f"{path}\0-")
             continue
-        newest = max(newest, about.st_mtime_ns)
-        rows.append(f"{path}\0{about.st_size}\0{about.st_mtime_ns}\0{about.st_ino}")
-    return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest(), newest
+        # the time of the last change cannot be set back by a tool, unlike that of the contents
+        newest = max(newest, about.st_mtime_ns, about.st_ctime_ns)
+        rows.append(f"{path}\0{about.st_size}\0{about.st_mtime_ns}\0{about.st_ctime_ns}\0{about.st_ino}")
+    return State(hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest(), newest)
 
 
 class _Restricted(pickle.Unpickler):
-    """Reads nothing but the values this program writes: a cache file is not a place to run code from."""
+    """Makes nothing but the values this program writes: a cache file is not a place to run code from."""
 
     def find_class(self, module: str, name: str) -> object:
-        if (module, None) in _ALLOWED or (module, name) in _ALLOWED:
-            return super().find_class(module, name)
+        if (module, name) == ("builtins", "getattr"):  # how some versions of Python write a member of an enumeration
+            return _member
+        for home in _VALUES:
+            value = vars(home).get(name)
+            if module == home.__name__ and isinstance(value, type) and value.__module__ == module:
+                return value
         raise pickle.UnpicklingError(f"{module}.{name}")
 
 
-def load(tree: Tree, name: str) -> Report | None:
+def _member(enumeration: object, name: object) -> findings.Applicability:
+    if enumeration is findings.Applicability and isinstance(name, str):
+        return findings.Applicability[name]
+    raise pickle.UnpicklingError(f"a member of {enumeration!r}")
+
+
+def load(tree: Tree, name: str, state: State) -> Report | None:
     """The stored report, if every file is as it was."""
     try:
         data = (folder() / f"{name}.report").read_bytes()
-        state, written, report = _Restricted(io.BytesIO(data)).load()
+        digest, written, rows = _Restricted(io.BytesIO(data)).load()
+        if digest != state.digest or state.newest > written - RACY:
+            return None
+        found, scanned, parsed, failed, elapsed = rows
+        kinds = {*(type(f) for f in found), *(type(f) for f in failed), type(scanned), type(parsed), type(elapsed)}
+        if not kinds <= {findings.Finding, Failure, int, float}:
+            return None
+        report = Report(tree.root, found, scanned, parsed, failed, elapsed)
     except Exception:  # whatever is wrong with a cache file, the answer is to work it out again
-        return None
-    now, newest = _state(tree)
-    if now != state or newest > written - RACY or not isinstance(report, Report):
         return None
     return report
 
 
-def store(tree: Tree, name: str, report: Report) -> None:
+def store(name: str, state: State, report: Report) -> None:
     """Keep a report; a cache that cannot be written is no reason to fail."""
-    state, newest = _state(tree)
     written = time.time_ns()
-    if newest > written - RACY:
+    if state.newest > written - RACY:
         return
     with contextlib.suppress(OSError):
         place = folder()
         place.mkdir(parents=True, exist_ok=True)
         fresh = place / f"{name}.{os.getpid()}.tmp"
-        fresh.write_bytes(pickle.dumps((state, written, report), protocol=5))
+        rows = (report.findings, report.scanned, report.parsed, report.failed, report.elapsed)
+        fresh.write_bytes(pickle.dumps((state.digest, written, rows), protocol=5))
         os.replace(fresh, place / f"{name}.report")

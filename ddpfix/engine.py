@@ -73,13 +73,15 @@ def check(
 ) -> Report:
     """Findings of a project. Reads only; a project in which nothing changed since the last run is answered from the cache."""
     started = time.perf_counter()
-    key = cache.key(tree, settings, codemods) if use_cache else None
-    if key and (known := cache.load(tree, key)):
+    if not use_cache:
+        with collector_off():
+            return _check(tree, settings, codemods, started, progress)
+    key, state = cache.key(tree, settings, codemods), cache.state_of(tree)
+    if known := cache.load(tree, key, state):
         return known
     with collector_off():
         report = _check(tree, settings, codemods, started, progress)
-    if key:
-        cache.store(tree, key, report)
+    cache.store(key, state, report)
     return report
 
 
