@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from codemods.analysis.effects import Effects, Kind, effects_of, names_rank
+from codemods.analysis.effects import Effect, Effects, Kind, effects_of, names_rank
+from codemods.analysis.guard_spelling import has_guard
 from codemods.analysis.names import dotted, last
 from codemods.analysis.observers import covered
 from codemods.analysis.rank_guards import early_exit, ranks_at
@@ -159,9 +160,20 @@ def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> b
     effects = effects_of(project, module, [statement])
     if not effects.only_output:
         return False
-    if any(e.guarded for e in effects.items) or not any(not covered(project, module, e) for e in effects.output):
+    if any(e.guarded for e in effects.items) or all(_is_seen_to(project, module, statement, e) for e in effects.output):
         return False
     return not _leaves(statement) and not _shows_progress(statement)
+
+
+def _is_seen_to(project: Project, module: SourceModule, statement: ast.stmt, effect: Effect) -> bool:
+    """True for output that belongs to another place: a function left to rank 0, or one that can have a guard of its own."""
+    if covered(project, module, effect):
+        return True
+    if effect.path == module.path and statement.lineno <= effect.line <= (statement.end_lineno or statement.lineno):
+        return False
+    home = module if effect.path == module.path else project.module(effect.path)
+    inside = [f for f in home.functions if f.lineno <= effect.line <= (f.end_lineno or f.lineno)] if home else []
+    return home is not None and bool(inside) and has_guard(project, home, inside[-1])
 
 
 def _shows_progress(statement: ast.stmt) -> bool:

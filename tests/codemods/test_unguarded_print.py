@@ -113,6 +113,14 @@ def test_a_text_that_is_used_later_stays_outside() -> None:
     check_transformed(UnguardedPrint, hook(*lines), hook(*guarded))
 
 
+def test_a_helper_is_guarded_inside_and_not_at_its_call() -> None:
+    rest = "\n    def _note(self, trainer):\n        print('a')\n"
+    after = hook("self._note(trainer)", "self.go(trainer)") + rest.replace(
+        "        print", "        if trainer.is_global_zero:\n            print"
+    )
+    check_transformed(UnguardedPrint, hook("self._note(trainer)", "self.go(trainer)") + rest, after)
+
+
 def test_a_loop_with_a_progress_bar_stays_outside() -> None:
     lines = ("for x in tqdm(self.rows):", "    print(x)")
     check_transformed(UnguardedPrint, hook(*lines), hook(lines[0], "    if trainer.is_global_zero:", "        print(x)"))
