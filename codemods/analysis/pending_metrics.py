@@ -2,8 +2,8 @@
 
 Measured on Lightning 2.6.6, two processes: a training value with `sync_dist=True` is reduced when the metrics are first read
 after the epoch. On rank 0 the progress bar reads them in `on_train_epoch_end`, before the module's own hook; the other ranks
-go straight on to that hook. A collective in it then pairs with rank 0's reduction: the run hangs or mixes values. The same
-holds for a read of `trainer.callback_metrics` under a rank test, and for what a callback logs at the end of an evaluation.
+go straight on to that hook. A collective in it then pairs with rank 0's reduction: the run hangs or mixes values. A read of
+`trainer.callback_metrics` under a rank test does the same; at the end of an evaluation it does so to what is logged there.
 """
 
 from __future__ import annotations
@@ -57,14 +57,13 @@ def _guarded_read(project: Project, evaluation: bool) -> Place | None:
     return None
 
 
-def epoch_end_collective(project: Project, *, evaluation: bool) -> Place | None:
-    """A collective in a training (or evaluation) epoch-end hook of the project's modules and callbacks."""
-    names = EVALUATION_ENDS if evaluation else TRAINING_ENDS
-    return project.memo(("epoch-end collective", evaluation), lambda: _collective(project, names))
+def epoch_end_collective(project: Project) -> Place | None:
+    """A collective in a hook that the project's modules and callbacks run at the end of a training epoch."""
+    return project.memo("epoch-end collective", lambda: _collective(project))
 
 
-def _collective(project: Project, names: tuple[str, ...]) -> Place | None:
-    for name in names:
+def _collective(project: Project) -> Place | None:
+    for name in TRAINING_ENDS:
         for path in project.files_containing(f"def {name}(".encode()):
             module = None if is_test_file(path) else project.module(path)
             for function in module.functions if module else ():

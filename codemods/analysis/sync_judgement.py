@@ -280,9 +280,7 @@ def _judge_stage(log: LogCall, found: Entries, verdict: Verdict) -> None:
     if place is not None:
         verdict.lower(DISPLAY, f"{place}: with a value still to be reduced that read waits for the other ranks; move it above "
                                "the rank test first")  # fmt: skip
-    place = epoch_end_collective(log.project, evaluation=False) if training else None
-    if place is None and at_end and not log.on_self:
-        place = epoch_end_collective(log.project, evaluation=True)
+    place = epoch_end_collective(log.project) if training else None
     if place is not None:
         verdict.lower(DISPLAY, f"{place}: rank 0's progress bar starts the reduction before that call, the other ranks after it, "
                                "so they wait for each other")  # fmt: skip

@@ -81,7 +81,7 @@ class UnsyncedMetric(DdpCodemod):
     - a value of each evaluation batch (`on_step=True`) where ranks may get different numbers of batches
     - a training value where a hook reads `trainer.callback_metrics` on some ranks only, or where `on_train_epoch_end` of the
       project runs a collective: rank 0's progress bar starts the reduction before that hook, the other ranks after it
-    - a callback's epoch-end value where an evaluation's epoch-end hook of the project runs a collective, for the same reason
+    - an evaluation's epoch-end value where such a hook reads `trainer.callback_metrics` on some ranks only
 
     ## References
     Lightning 1.7.0 (PR #13364) removed the forced reduction; `logger_connector/result.py` and `loops/fit_loop.py` of 2.6.6;
