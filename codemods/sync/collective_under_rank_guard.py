@@ -153,8 +153,8 @@ def message(project: Project, module: SourceModule, sites: list[Guarded]) -> str
         then = later_collective(project, module, site)
         next_one = f"{then.text} in line {then.node.lineno}" if then else "the next collective"
         return (
-            f"reading {site.text} runs the reductions that are still pending{which}, and {where} only {who} does{also}; the other "
-            f"ranks are at {next_one} by then: a hang, or mixed-up values"
+            f"reading {site.text} runs the reductions that are still pending{which}, and {where} only {who} does{also}; "
+            f"the other ranks are at {next_one} by then: a hang, or mixed-up values"
         )
     if site.collective.is_read:
         return f"reading {site.text} is a collective, and {where} only {who} does{also}: {who} waits for the other ranks"
