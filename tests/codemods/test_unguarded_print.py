@@ -163,6 +163,8 @@ def test_two_spaces_tabs_and_long_calls_keep_their_layout() -> None:
         "print(torch.cuda.memory_allocated())",
         "print('WARNING: no data')",
         "print('Error', self.size)",
+        "print('done on this worker')",
+        "print('memory per GPU')",
         "print(self.describe())",
         "pl_module.print('a')",
     ],
