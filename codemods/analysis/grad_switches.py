@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import ast
+from posixpath import dirname
 
 from codemods.analysis.names import dotted, last
 from codemods.project import Project
 from codemods.source import SourceModule
 
 _CONSTRUCTORS = ("__init__", "_freeze_parameters", "_init_weights")
-_FINETUNING = (b"BackboneFinetuning", b"BaseFinetuning")
+_FINETUNING = frozenset({"BackboneFinetuning", "BaseFinetuning"})
 
 
-def grad_switch(project: Project, model: SourceModule) -> str:
-    """The first place in the project, tests left out, that switches `requires_grad`; "" where there is none."""
-    return project.memo("requires_grad switches", lambda: _first(project))
-
-
-def _first(project: Project) -> str:
-    for word in _FINETUNING:
-        for path in project.files_containing(word):
-            return path
-    for path in project.files_containing(b"requires_grad"):
-        if any(part.startswith("test") for part in path.split("/")):
-            continue
-        module = project.module(path)
-        if module is not None and (line := _switch_in(module)):
+def grad_switch(project: Project, *near: SourceModule) -> str:
+    """The first place that switches `requires_grad` in the folders of `near` and below, tests left out; "" for none."""
+    folders = {dirname(module.path) for module in near}
+    for path, line in project.memo("requires_grad switches", lambda: _all(project)):
+        if any(not folder or path.startswith(f"{folder}/") for folder in folders):
             return f"{path}:{line}"
     return ""
 
 
+def _all(project: Project) -> list[tuple[str, int]]:
+    paths = {path for word in (b"requires_grad", b"Finetuning") for path in project.files_containing(word)}
+    out = []
+    for path in sorted(paths):
+        if any(part.startswith("test") for part in path.split("/")):
+            continue
+        module = project.module(path)
+        if module is not None and (line := _switch_in(module)):
+            out.append((path, line))
+    return out
+
+
 def _switch_in(module: SourceModule) -> int:
+    for call in module.calls_named(*_FINETUNING):
+        return call.lineno
     for assign in module.nodes(ast.Assign):
-        if any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in assign.targets) and _counts(module, assign):
+        switched = any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in assign.targets)
+        if switched and _counts(module, assign):
             return assign.lineno
     for call in module.calls_named("requires_grad_"):
         # `x.requires_grad_()` on a tensor (gradient penalty, saliency) has no argument and is no switch

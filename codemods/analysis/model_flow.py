@@ -25,7 +25,7 @@ from codemods.data import torch_modules as table
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
-BUDGET = 60_000  # expressions looked at for one model
+BUDGET = 40_000  # expressions looked at for one model
 DEPTH = 24
 
 

@@ -150,7 +150,7 @@ class MissingFindUnusedParameters(DdpCodemod):
                 if decision is not None:
                     yield self._skipping(project, wrapper, setting, usage, decision, trained, alone=alone)
                 return
-            if usage.verdict is Verdict.NEVER and not trained.unknown and wrapper.static_graph is not True:
+            if usage.verdict is Verdict.NEVER and not trained.unknown and not _static_graph(setting):
                 yield self._never(setting, usage)
                 return
 
@@ -198,6 +198,15 @@ def _anchor(setting: Setting) -> ast.AST:
     return up if isinstance(up, ast.keyword) and setting.call is not None else setting.node
 
 
+def _static_graph(setting: Setting) -> str:
+    """`static_graph=…` of the same call, "" where it is absent or False."""
+    for keyword in setting.call.keywords if setting.call is not None else []:
+        off = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+        if keyword.arg in ("static_graph", "ddp_static_graph") and not off:
+            return f"{keyword.arg}={setting.module.text_of(keyword.value)}"
+    return ""
+
+
 def _effect(project: Project, wrapper: Wrapper, setting: Setting) -> State:
     """On, off or unknown: what the setting comes to in the versions that the project allows."""
     if setting.state is State.OFF:
@@ -218,8 +227,8 @@ def _level(
     project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, decision: Decision, trained: Trained, *, alone: bool
 ) -> tuple[Applicability, str]:
     """How far the fix may be trusted, and the first thing that lowers it."""
-    if wrapper.static_graph is True:
-        return Applicability.DISPLAY, "static_graph=True stands beside it, and this graph is not static: take that out first"
+    if static := _static_graph(setting):
+        return Applicability.DISPLAY, f"{static} stands beside it, and this graph is not static: take that out first"
     if usage.checkpointing:
         text = f"reentrant checkpointing ({usage.checkpointing}) fails with the flag on: use_reentrant=False first"
         return Applicability.DISPLAY, text

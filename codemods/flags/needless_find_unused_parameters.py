@@ -162,7 +162,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         self, project: Project, setting: Setting, framework: Framework, trained: list[Trained], *, static: bool
     ) -> Finding:
         usages = [usage for one in trained for usage in one.usages]
-        level, reason = _level(project, framework, usages, static=static)
+        level, reason = _level(project, setting, framework, usages, static=static)
         to = ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False"
         edit = switched(setting, to)
         names = ", ".join(dict.fromkeys(usage.name for usage in usages))
@@ -249,14 +249,16 @@ def _static_evidence(setting: Setting) -> Evidence:
     return Evidence("static", text, setting.module.path, setting.call.lineno)
 
 
-def _level(project: Project, framework: Framework, usages: list[Usage], *, static: bool) -> tuple[Applicability, str]:
+def _level(
+    project: Project, setting: Setting, framework: Framework, usages: list[Usage], *, static: bool
+) -> tuple[Applicability, str]:
     """How sure the proof is, and what it takes for granted."""
     if static:
         if framework in (Framework.LIGHTNING, Framework.FABRIC):
             return Applicability.UNSAFE, "assumes automatic optimization: before 2.6 Lightning read the flag in manual mode"
         return Applicability.SAFE, ""
     assumptions = [a for usage in usages for a in usage.assumptions]
-    if place := grad_switch(project, usages[0].site.module):
+    if place := grad_switch(project, setting.module, *(usage.site.module for usage in usages)):
         assumptions.append(f"{place} does not freeze or release parameters of this model during training")
     if framework is Framework.TORCH and not project.files_containing(b".backward("):
         assumptions.append("the output of forward enters the loss")

@@ -231,6 +231,12 @@ def test_static_graph_is_told() -> None:
     check_told(Rule, WRAP.format(", static_graph=True"), files={"net.py": RANDOM}, reason="static_graph=True")
 
 
+def test_static_graph_of_a_strategy_or_by_a_setting_is_told() -> None:
+    body = "    trainer = pl.Trainer(strategy=DDPStrategy(static_graph=True))\n"
+    check_told(Rule, trainer(body), files=TWO, reason="static_graph=True")
+    check_told(Rule, WRAP.format(", static_graph=flag"), files={"net.py": RANDOM}, reason="static_graph=flag")
+
+
 def test_reentrant_checkpointing_is_told() -> None:
     net = "from torch.utils.checkpoint import checkpoint\n" + RANDOM.replace("self.body(x)", "checkpoint(self.body, x)")
     check_told(Rule, WRAP.format(""), files={"net.py": net}, reason="use_reentrant=False first")

@@ -368,3 +368,16 @@ def test_a_compiled_or_adapted_model_is_told() -> None:
 def test_every_finding_is_suppressible() -> None:
     source = script("model = DDP(model, find_unused_parameters=True)  # ddpfix: ignore[DDP001] measured\n")
     check_nothing(Rule, source, files={"net.py": NET})
+
+
+def test_a_freeze_in_a_folder_of_its_own_does_not_count() -> None:
+    source = script("model = DDP(model, find_unused_parameters=True)\n")
+    freeze = "def freeze(m):\n    for p in m.parameters():\n        p.requires_grad = False\n"
+    found = findings_of(Rule, source, {"a/net.py": NET, "b/tune.py": freeze}, path="a/train.py")
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+
+
+def test_lightnings_finetuning_callback_lowers_the_level() -> None:
+    body = "    trainer = pl.Trainer(strategy='ddp_find_unused_parameters_true', callbacks=[pl.callbacks.BackboneFinetuning()])\n"
+    found = findings_of(Rule, trainer(body), TWO)
+    assert [f.applicability for f in found] == [Applicability.UNSAFE]
