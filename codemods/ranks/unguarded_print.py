@@ -24,7 +24,9 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _TROUBLE = re.compile(
     r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
-    r"mismatch|oom|out of memory|corrupt|skipping|skipped|worker)\b|\b(this|each|per)[ -](process|node|gpu|device)\b|⚠|❌|debug", re.IGNORECASE
+    r"mismatch|oom|out of memory|corrupt|skipping|skipped|worker)\b|"
+    r"\b(this|each|per)[ -](process|node|gpu|device)\b|⚠|❌|debug",
+    re.IGNORECASE,
 )  # fmt: skip
 _DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node"})
 _OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.node")
