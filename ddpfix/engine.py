@@ -30,11 +30,14 @@ LARGEST = 8 * 1024 * 1024  # a Python file of more bytes is data
 def disk_reader(root: Path) -> Callable[[str], bytes | None]:
     """Bytes of a file below `root`; None for what is missing, a link, or no ordinary file."""
     base = os.fspath(root)
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # a pipe is opened without waiting for its other end
+        flags |= getattr(os, name, 0)
 
     def read(path: str) -> bytes | None:
         full = f"{base}/{path}"
         try:
-            handle = os.open(full, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+            handle = os.open(full, flags)
         except OSError:
             return None
         try:

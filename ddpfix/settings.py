@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from ddpfix.catalog import Selection
 
@@ -47,14 +48,21 @@ def load(root: Path) -> Settings:
         if not path.is_file():
             continue
         try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
+            data: dict[str, Any] = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        except OSError as error:
+            raise SettingsError(f"{path}: {error.strerror or error}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             if table:  # somebody else's file: what is wrong in it is not ours to judge
                 continue
             raise SettingsError(f"{path}: {error}") from None
         for key in table:
-            data = data.get(key, {})
-        if data:
+            inner = data.get(key, {})
+            if not isinstance(inner, dict):
+                if key == "ddpfix":
+                    raise SettingsError(f"{path}: tool.ddpfix is a table")
+                inner = {}
+            data = inner
+        if data or not table:
             return parse(data, str(path))
     return Settings()
 
@@ -75,12 +83,12 @@ def parse(data: Mapping[str, object], source: str) -> Settings:
 
 def _value(name: str, key: str, value: object, source: str) -> object:
     if name in ("select", "ignore", "extend_select", "exclude"):
-        if isinstance(value, list) and all(isinstance(v, str) for v in value):
+        if isinstance(value, list) and _is_texts(value):
             return tuple(value)
         raise SettingsError(f"{source}: {key} is a list of texts")
     if name == "per_file_ignores":
-        if isinstance(value, dict) and all(isinstance(v, list) for v in value.values()):
-            return {k: tuple(str(x) for x in v) for k, v in value.items()}
+        if isinstance(value, dict) and all(_is_texts(v) for v in value.values()):
+            return {k: tuple(v) for k, v in value.items()}
         raise SettingsError(f"{source}: {key} is a table of path patterns, each with a list of codes")
     if name == "unsafe_fixes":
         if isinstance(value, bool):
@@ -91,3 +99,7 @@ def _value(name: str, key: str, value: object, source: str) -> object:
     if name == "fail_on" and value not in FAIL_ON:
         raise SettingsError(f"{source}: {key} is one of {', '.join(FAIL_ON)}")
     return value
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)

@@ -1,0 +1,75 @@
+"""The byte gate lets through whatever a codemod would find: with the gate and without it the findings are the same."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from codemods.codemod import DdpCodemod
+from codemods.fix_source import find_in
+from codemods.project import Project
+from ddpfix.catalog import all_codemods
+from ddpfix.engine import disk_reader, gated
+from ddpfix.gate import Gate
+from ddpfix.testing import MAIN
+
+HERE = Path(__file__).parent.parent
+EXAMPLES = sorted(p for p in (HERE / "fixtures" / "examples").glob("*/*") if p.is_dir())
+CODEMODS = all_codemods()
+
+
+@cache
+def example(codemod: DdpCodemod) -> bytes:
+    return codemod.sections()["Example"].removeprefix("```python\n").removesuffix("```").encode()
+
+
+@pytest.mark.parametrize("codemod", CODEMODS, ids=lambda c: c.code)
+def test_the_example_passes_its_own_gate(codemod: DdpCodemod) -> None:
+    assert Gate([codemod]).open_for(example(codemod)) == (codemod,)
+    assert codemod.concerns(example(codemod))
+
+
+def findings(project: Project, path: str, codemods: tuple[DdpCodemod, ...]) -> list[tuple[str, int, str]]:
+    module = project.module(path)
+    return [(f.code, f.span.line, f.message) for f in find_in(module, project, codemods)] if module else []
+
+
+def compare(project: Project, paths: tuple[str, ...]) -> None:
+    work, _ = gated(project, paths, CODEMODS)
+    for path in paths:
+        through = findings(project, path, tuple(work.get(path, ())))
+        assert through == findings(project, path, CODEMODS), path
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda p: "/".join(p.parts[-2:]))
+def test_the_example_projects(folder: Path) -> None:
+    files = [p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if p.is_file()]
+    project = Project(files, disk_reader(folder))
+    compare(project, project.python_files)
+
+
+def test_the_examples_of_all_pages_for_every_codemod() -> None:
+    for codemod in CODEMODS:
+        for name in ("Example", "Use instead"):
+            text = codemod.sections()[name].removeprefix("```python\n").removesuffix("```").encode()
+            compare(Project.of({MAIN: text}), (MAIN,))
+
+
+@pytest.mark.parametrize("codemod", CODEMODS, ids=lambda c: c.code)
+def test_triggers_are_words(codemod: DdpCodemod) -> None:
+    assert codemod.TRIGGERS
+    for group in codemod.TRIGGERS:
+        assert group and all(isinstance(word, bytes) and len(word) > 2 for word in group)
+
+
+def test_a_file_without_any_word_is_for_nobody() -> None:
+    assert Gate(CODEMODS).open_for(b"x = 1\n") == ()
+    assert Gate(()).open_for(b"x = 1\n") == ()
+
+
+def test_a_file_with_a_suppression_comment_is_for_everybody() -> None:
+    project = Project.of({"a.py": b"x = 1  # ddpfix: ignore[DDP101]\n", "b.py": b"x = 1\n"})
+    work, unread = gated(project, ("a.py", "b.py", "gone.py"), CODEMODS)
+    assert work == {"a.py": CODEMODS} and unread == ["gone.py"]
