@@ -30,6 +30,13 @@ from tests.lightning_sources import METRICS, fixed, module, offered, step, told
         (('y.any() and self.log("val/loss", loss)',), "`and` or `or`"),
         (('self.log(f"val/{y}", loss)',), "the key is built from y"),
         (('self.log_dict({f"val/{y}": loss})',), "the key is built from y"),
+        (('self.log(f"val/{batch.name}", loss)',), "the key is built from batch.name"),
+        (('self.log("val/{}".format(y), loss)',), "the key is built from y"),
+        (('self.log("val/" + y.name.lower(), loss)',), "the key is built from y.name"),
+        (('self.log("val/" + pick(y), loss)',), "the key is built from pick(y)"),
+        (('self.log(self.names[y], loss)',), "the key is built from y"),
+        (('self.log(f"val/loss_{self.global_rank}", loss)',), "the key is built from self.global_rank"),
+        (("yield x", 'self.log("val/loss", loss)'), "the generator validation_step"),
         (('self.log("val/loss", loss, **options)',), "unpacked collection"),
         (('self.log("val/loss", loss, True)',), "given by position"),
         (('self.log("val/loss", loss, reduce_fx=torch.median)',), "reduce_fx=torch.median"),
@@ -71,6 +78,7 @@ def test_lists_that_the_steps_fill() -> None:
         """)
     check_told(UnsyncedMetric, source, reason="self.losses is filled step by step")
     offered(source.replace(".max()", ".mean()"), "only if every rank has as many")
+    check_told(UnsyncedMetric, source.replace(".max()", ".mean().exp()"), reason="gather it over the ranks")
 
 
 def test_a_queue_that_the_loss_of_a_step_looks_at() -> None:
@@ -174,6 +182,21 @@ def test_a_helper_called_under_a_guard_or_a_condition() -> None:
     check_told(UnsyncedMetric, guarded, reason="calls it on some ranks only")
 
 
+def test_a_helper_that_forward_calls_too() -> None:
+    source = module("""
+        def report(self, x):
+            self.log("val/size", x.mean())
+            return x
+
+        def forward(self, x):
+            return self.report(self.net(x))
+
+        def validation_step(self, batch, batch_idx):
+            self.report(self.net(batch))
+        """)
+    check_told(UnsyncedMetric, source, reason="forward comes here too")
+
+
 def test_helpers_that_call_each_other() -> None:
     source = module("""
         def one(self, loss):
@@ -204,6 +227,16 @@ def test_the_same_key_in_two_branches_is_all_or_nothing() -> None:
 def test_the_same_key_with_a_constant_elsewhere_in_the_hook() -> None:
     source = step('self.log("val/loss", loss)', 'self.log("val/loss", 0.0)')
     check_told(UnsyncedMetric, source, reason="both need sync_dist=True, or neither")
+
+
+def test_the_same_key_logged_with_sync_dist_in_another_branch() -> None:
+    source = step(
+        "if self.trainer.world_size > 1:",
+        '    self.log("val/loss", loss, sync_dist=True)',
+        "else:",
+        '    self.log("val/loss", loss)',
+    )
+    offered(source, "right if leaving it out here was not meant")
 
 
 def test_the_same_key_in_the_base_that_super_runs() -> None:
@@ -314,6 +347,7 @@ def test_an_epoch_end_value_and_a_guarded_read_in_an_epoch_end_hook() -> None:
         (("if self.hparams.verbose:", '    self.log("val/loss", loss)'), "`if self.hparams.verbose`"),
         (("for name in self.hparams.names:", '    self.log(f"val/{self.tag}", loss)'), "a loop over self.hparams.names"),
         (('self.log(f"{self.tag}/loss", loss)',), "right if self.tag is the same on every rank"),
+        (('self.log("val/score", self.loss_metric(x))',), "a metric or a function, is not seen"),
         (('self.log("val/right", (y == 1).sum(), reduce_fx="sum")',), "counts this rank's own batch"),
     ],
 )

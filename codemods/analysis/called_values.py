@@ -194,7 +194,7 @@ def _own_call(scope: Scope, node: ast.Call, end: str, path: Path, depth: int) ->
     if site := _made_model(scope, end):
         inner_facts = class_facts(scope.project, site.module, site.node) if isinstance(site, ClassSite) else None
         return _through_forward(scope, node, inner_facts, path, depth)
-    if any(word in end.lower() for word in MODEL_WORDS):
+    if any(word in end.lower() for word in MODEL_WORDS) and "metric" not in end.lower():
         return _batch_result(scope, node, depth)
     return unknown(f"what self.{end} is, a metric or a function, is not seen")
 

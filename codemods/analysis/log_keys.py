@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codemods.analysis.local_values import local_values
 from codemods.analysis.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
-from codemods.analysis.uniform import short
+from codemods.analysis.uniform import kept_equal, short
+from codemods.source import child_nodes
 
 _TEXT_METHODS = frozenset({"format", "lower", "upper", "title", "capitalize", "strip", "replace", "join"})
 
@@ -28,16 +30,31 @@ def unsettled_parts(log: LogCall, literal: frozenset[str]) -> list[KeyPart]:
 
 
 def _unsettled(log: LogCall, key: ast.expr, settled: frozenset[str]) -> KeyPart | None:
-    configured: KeyPart | None = None
-    for part in ast.walk(key):
-        if isinstance(part, ast.Attribute) and dotted(part).startswith("self."):
-            configured = KeyPart(dotted(part), True)
-        elif isinstance(part, ast.Name) and part.id not in ("self", "str") and part.id not in settled:
-            if not _is_constant_name(log, part.id):
-                return KeyPart(part.id, False)
-        elif isinstance(part, ast.Call) and not (isinstance(part.func, ast.Attribute) and part.func.attr in _TEXT_METHODS):
-            return KeyPart(short(log.module, part), False)
-    return configured
+    """The first part that data may decide, else the first that configuration does."""
+    found = list(_parts(log, key, settled))
+    return next((p for p in found if not p.configured), found[0] if found else None)
+
+
+def _parts(log: LogCall, node: ast.AST, settled: frozenset[str]) -> Iterator[KeyPart]:
+    if isinstance(node, ast.Attribute):
+        name = dotted(node)
+        configured = name.startswith("self.") and "rank" not in node.attr
+        if not (configured and kept_equal(name)):
+            yield KeyPart(short(log.module, node), configured)
+    elif isinstance(node, ast.Name):
+        if node.id not in settled and not _is_constant_name(log, node.id):
+            yield KeyPart(node.id, False)
+    elif isinstance(node, ast.Call):
+        plain = isinstance(node.func, ast.Name) and node.func.id == "str"
+        if not plain and not (isinstance(node.func, ast.Attribute) and node.func.attr in _TEXT_METHODS):
+            yield KeyPart(short(log.module, node), False)
+            return
+        receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        for part in (*receiver, *node.args, *(k.value for k in node.keywords)):
+            yield from _parts(log, part, settled)
+    else:
+        for part in child_nodes(node):
+            yield from _parts(log, part, settled)
 
 
 def _is_constant_name(log: LogCall, name: str) -> bool:

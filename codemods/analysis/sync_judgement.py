@@ -65,12 +65,13 @@ def judge(log: LogCall) -> Verdict | None:
     if verdict is None or verdict.level is DISPLAY:
         return verdict
     for twin in twins(log):
+        place = f"{twin.module.path}:{twin.call.lineno}"
         if any(k.arg == "sync_dist" for k in twin.call.keywords):
+            verdict.lower(UNSAFE, f"{place} logs the same key with sync_dist: right if leaving it out here was not meant")
             continue
         other = judge_alone(twin)
         level = other.level if other is not None else DISPLAY
         if level is not SAFE:
-            place = f"{twin.module.path}:{twin.call.lineno}"
             verdict.lower(level, f"{place} logs the same key in the same hook, and Lightning refuses two calls with different "
                                  "options: both need sync_dist=True, or neither")  # fmt: skip
     return verdict
@@ -115,6 +116,8 @@ def _reduced_anyway(log: LogCall) -> bool:
 def _judge_place(log: LogCall, found: Entries, verdict: Verdict) -> None:
     if found.unknown:
         verdict.lower(DISPLAY, f"{found.unknown}, so it is not shown that every rank comes here")
+    if "forward" in found.hooks:
+        verdict.lower(DISPLAY, "forward comes here too, and who calls the model under which condition is not followed")
     literal = literal_parameters(log, found)
     standing = conditions(Place(log.project, log.module, log.facts, log.function, literal), log.call)
     for step in found.steps:
@@ -236,7 +239,8 @@ def _judge_list(log: LogCall, value: Value, verdict: Verdict, *, at_end: bool) -
     sources: list[ast.expr | None] = [node]
     if isinstance(node, ast.Name):
         sources += [b.value for b in local_values(log.project, log.module, log.function).get(node.id, [])]
-    if any(_is_mean(part) for source in sources if source is not None for part in ast.walk(source)):
+    parts = [part for source in sources if source is not None for part in ast.walk(source)]
+    if any(_is_mean(part) for part in parts) and not any(_is_bent(part) for part in parts):
         verdict.lower(UNSAFE, f"{value.text}: the mean over ranks is that of all samples only if every rank has as many")
     else:
         verdict.lower(DISPLAY, f"{value.text}: gather it over the ranks (self.all_gather) before the number is worked out")
@@ -247,6 +251,16 @@ def _is_mean(node: ast.AST) -> bool:
         return isinstance(node.op, ast.Div)
     name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
     return name in ("mean", "nanmean", "average", "fmean") or (isinstance(node, ast.Call) and dotted(node.func) == "mean")
+
+
+_CURVES = frozenset({"exp", "sqrt", "log", "log2", "log10", "pow", "square", "std", "var", "norm", "max", "min", "median"})
+
+
+def _is_bent(node: ast.AST) -> bool:
+    """True for what makes the mean of the ranks' values another number than the value of all the data."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Pow)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CURVES
 
 
 def _judge_reduction(log: LogCall, verdict: Verdict) -> None:

@@ -121,6 +121,8 @@ def _round(place: Place) -> Iterator[Condition]:
     function = place.function
     if isinstance(function, ast.AsyncFunctionDef):
         yield Condition(f"the coroutine {function.name}", function.lineno, False)
+    if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk_scope(function)):
+        yield Condition(f"the generator {function.name}", function.lineno, False)
     for decorator in function.decorator_list:
         node = decorator.func if isinstance(decorator, ast.Call) else decorator
         if last(qualified(place.module, node)) not in _TRANSPARENT:
@@ -231,6 +233,12 @@ def _named(place: Place, name: str) -> Sameness:
     if name in _STAGE_NAMES or name in _PLAIN_CALLS or name.isupper() or name in ("str", "int", "float", "dict", "list", "torch"):
         return Sameness.ASSUMED
     return Sameness.NO
+
+
+def kept_equal(name: str) -> bool:
+    """True for `self.trainer.state.stage`, `self.current_epoch` and the like, which Lightning keeps equal on all ranks."""
+    parts = name.split(".")[1:]
+    return bool(parts) and parts[1 if parts[0] == "trainer" and len(parts) > 1 else 0] in _KEPT_EQUAL
 
 
 def _chain(place: Place, name: str) -> Sameness:

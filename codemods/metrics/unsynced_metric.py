@@ -70,7 +70,7 @@ class UnsyncedMetric(DdpCodemod):
     - a value that is not followed in a place that is not either: nothing is said
     - a call under an `if` on data, in a loop over data, a `try`, a comprehension, an inner function, a coroutine, or below an
       early return: a rank that does not come here leaves the others waiting, or values of different keys are mixed in silence
-    - a helper that other code may call, and a hook that a rank guard calls by hand
+    - a helper that other code or `forward` may call, and a hook that a rank guard calls by hand
     - a key built from anything but literals, options by position, or keywords from `**kwargs`
     - a class, or a project subclass of it, with a `log` of its own
     - the batch value that a metric returned: log the object instead

@@ -213,6 +213,10 @@ def test_what_lightning_itself_keeps_equal_is_no_condition() -> None:
     check_transformed(UnsyncedMetric, before, before.replace("loss)\n", "loss, sync_dist=True)\n"))
 
 
+def test_a_key_that_lightning_keeps_equal() -> None:
+    fixed('self.log(f"{self.trainer.state.stage}/loss", loss)')
+
+
 def test_a_loop_over_literals() -> None:
     before = step('for name in ("a", "b"):', '    self.log(f"val/{name}", loss)')
     check_transformed(UnsyncedMetric, before, before.replace('}", loss)', '}", loss, sync_dist=True)'))
