@@ -180,3 +180,19 @@ def _prepared(project: Project, module: SourceModule, call: ast.Call, framework:
 
 def _holds(module: SourceModule, maker: ast.Call, call: ast.Call, names: list[str]) -> bool:
     return any(n is call or (isinstance(n, ast.Name) and n.id in names) for n in ast.walk(maker))
+
+
+def seen_training(project: Project, wrapper: Wrapper, trained: Trained) -> bool:
+    """True if a backward pass stands near the wrapper: in its file, where the model is made, or in a file those import.
+
+    A framework's Trainer calls backward itself. Without one the wrapper may only evaluate.
+    """
+    if wrapper.framework is not Framework.TORCH:
+        return True
+    near = {wrapper.module.path, *(e.path for e in trained.evidence)}
+    for path in sorted(near):
+        module = project.module(path)
+        for found in module.imports.values() if module is not None else ():
+            resolved = project.resolve(found[0].dotted, path)
+            near |= {resolved.path} if resolved is not None else set()
+    return any(b".backward(" in (project.read(path) or b"") for path in near)

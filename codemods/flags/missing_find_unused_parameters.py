@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.flow_values import Cause, Decision
 from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.model_usage import Usage, Verdict, modules_of
-from codemods.analysis.trained_model import Trained, trained_by
+from codemods.analysis.trained_model import Trained, seen_training, trained_by
 from codemods.analysis.unused_flag import Framework, Setting, State, Wrapper, switched, wrappers
 from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import (
@@ -68,9 +68,10 @@ class MissingFindUnusedParameters(DdpCodemod):
             return h
 
 
-    def main(device):
+    def train(loader, device):
         model = DDP(Net().to(device), device_ids=[device])
-        return model
+        for x, tokens in loader:
+            model(x, tokens).mean().backward()
     ```
 
     ## Use instead
@@ -95,9 +96,10 @@ class MissingFindUnusedParameters(DdpCodemod):
             return h
 
 
-    def main(device):
+    def train(loader, device):
         model = DDP(Net().to(device), device_ids=[device], find_unused_parameters=True)
-        return model
+        for x, tokens in loader:
+            model(x, tokens).mean().backward()
     ```
 
     ## Safety
@@ -114,6 +116,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a Lightning version that is not pinned to one side of 2.0: unsafe, with the version it assumes
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it
     - a module that is left out by a setting: nothing is said
+    - a model that is only evaluated (no backward pass near the wrapper): nothing is said
     - a module that never takes part: told, freezing it is better
     - a left-out module that is made outside the project, it may be frozen: unsafe
     - a strategy name that cannot be turned round in Lightning 1: told
@@ -138,6 +141,8 @@ class MissingFindUnusedParameters(DdpCodemod):
             seen |= {id(s.node) for s in settings}
             if settings:
                 trained = trained_by(project, wrapper)
+                if not seen_training(project, wrapper, trained):
+                    continue
                 for setting in settings:
                     yield from self._judge(project, wrapper, setting, trained, alone=len(settings) == 1)
 

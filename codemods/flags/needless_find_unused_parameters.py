@@ -11,7 +11,7 @@ from codemods.analysis.flow_values import Cause
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.grad_switches import grad_switch
 from codemods.analysis.model_usage import Usage, Verdict, modules_of
-from codemods.analysis.trained_model import Trained, trained_by
+from codemods.analysis.trained_model import Trained, seen_training, trained_by
 from codemods.analysis.unused_flag import (
     Framework,
     Setting,
@@ -146,23 +146,25 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         trained = [trained_by(project, wrapper) for wrapper in takers]
         usages = [usage for one in trained for usage in one.usages]
         if _has_static_graph(setting):
-            yield self._off(project, setting, takers[0].framework, trained, static=True)
+            yield self._off(project, setting, takers, trained, static=True)
             return
         if any(_varies(usage) for usage in usages):
             return
         unknown = next((one.unknown for one in trained if one.unknown), "")
         if usages and not unknown and all(usage.verdict is Verdict.ALL for usage in usages):
-            yield self._off(project, setting, takers[0].framework, trained, static=False)
+            yield self._off(project, setting, takers, trained, static=False)
         elif usages and not unknown and all(usage.verdict in (Verdict.ALL, Verdict.NEVER) for usage in usages):
             yield self._never(setting, usages)
         else:
             yield self._told(setting, usages, unknown, takers[0])
 
     def _off(
-        self, project: Project, setting: Setting, framework: Framework, trained: list[Trained], *, static: bool
+        self, project: Project, setting: Setting, takers: list[Wrapper], trained: list[Trained], *, static: bool
     ) -> Finding:
+        framework = takers[0].framework
+        trains = all(seen_training(project, wrapper, one) for wrapper, one in zip(takers, trained, strict=True))
         usages = [usage for one in trained for usage in one.usages]
-        level, reason = _level(project, setting, framework, usages, static=static)
+        level, reason = _level(project, setting, framework, usages, static=static, trains=trains)
         to = ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False"
         edit = switched(setting, to)
         names = ", ".join(dict.fromkeys(usage.name for usage in usages))
@@ -250,7 +252,7 @@ def _static_evidence(setting: Setting) -> Evidence:
 
 
 def _level(
-    project: Project, setting: Setting, framework: Framework, usages: list[Usage], *, static: bool
+    project: Project, setting: Setting, framework: Framework, usages: list[Usage], *, static: bool, trains: bool
 ) -> tuple[Applicability, str]:
     """How sure the proof is, and what it takes for granted."""
     if static:
@@ -260,7 +262,7 @@ def _level(
     assumptions = [a for usage in usages for a in usage.assumptions]
     if place := grad_switch(project, setting.module, *(usage.site.module for usage in usages)):
         assumptions.append(f"{place} does not freeze or release parameters of this model during training")
-    if framework is Framework.TORCH and not project.files_containing(b".backward("):
+    if not trains:
         assumptions.append("the output of forward enters the loss")
     if assumptions:
         return Applicability.UNSAFE, "assumes that " + "; ".join(dict.fromkeys(assumptions))

@@ -53,7 +53,10 @@ class Lit(pl.LightningModule):
         return nn.functional.cross_entropy(self.body(cond), y)
 """
 TWO = {"lit.py": LIT, "requirements.txt": "pytorch-lightning>=2.1\n"}
-WRAP = "from net import Net\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\nmodel = DDP(Net(){})\n"
+WRAP = (
+    "from net import Net\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
+    "\nmodel = DDP(Net(){})\nmodel(1, 2).mean().backward()\n"
+)
 
 
 def trainer(body: str) -> str:
@@ -88,7 +91,7 @@ def test_indentation_and_an_alias_of_the_module(indent: str) -> None:
         "import torch.nn as nn\nfrom net import Net\n\n\ndef wrap(model):\n"
         f"{indent}if ready():\n{indent}{indent}model = nn.parallel.DistributedDataParallel(model.cuda())\n"
         f"{indent}return model\n\n\n"
-        "model = wrap(Net())\n"
+        "model = wrap(Net())\nmodel(1, 2).mean().backward()\n"
     )
     after = source.replace("model.cuda())", "model.cuda(), find_unused_parameters=True)")
     check_transformed(Rule, source, after, files={"net.py": RANDOM})
@@ -287,3 +290,13 @@ def test_manual_optimization_is_left_alone() -> None:
 
 def test_everything_used_is_left_alone() -> None:
     check_nothing(Rule, WRAP.format(""), files={"net.py": NET.format(test="True")})
+
+
+def test_a_model_that_is_only_evaluated_is_left_alone() -> None:
+    check_nothing(Rule, WRAP.format("").replace("mean().backward()", "mean().item()"), files={"net.py": RANDOM})
+
+
+def test_a_backward_pass_in_an_imported_file_counts() -> None:
+    source = "from steps import train\n" + WRAP.format("").replace("model(1, 2).mean().backward()", "train(model)")
+    files = {"net.py": RANDOM, "steps.py": "def train(model):\n    model(1, 2).mean().backward()\n"}
+    assert [f.applicability for f in findings_of(Rule, source, files)] == [Applicability.SAFE]
