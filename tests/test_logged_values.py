@@ -116,6 +116,19 @@ def test_local_names(lines: tuple[str, ...], kind: Kind) -> None:
     assert kind_of(*lines, value="value", more=METRICS) is kind
 
 
+def test_metrics_that_are_put_into_a_collection_one_by_one() -> None:
+    more = """\
+        def __init__(self):
+            super().__init__()
+            self.parts = torch.nn.ModuleDict()
+            for name in ("a", "b"):
+                self.parts[name] = torchmetrics.MeanMetric()
+    """
+    lines = ("for name, part in self.parts.items():", "    part.update(loss)", "    self.parts[name].update(loss)")
+    source = step(*lines, '    self.log(name, part)', more=more)
+    assert values_in(source)[0][1].kind is Kind.METRIC_OBJECT
+
+
 def test_the_entry_of_a_dictionary_that_forward_returns() -> None:
     files = {
         "parts.py": """\

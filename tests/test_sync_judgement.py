@@ -346,6 +346,7 @@ def test_an_epoch_end_value_and_a_guarded_read_in_an_epoch_end_hook() -> None:
         (('self.log("val/loss", loss, enable_graph=True)',), "enable_graph keeps it in the graph"),
         (("if self.hparams.verbose:", '    self.log("val/loss", loss)'), "`if self.hparams.verbose`"),
         (("for name in self.hparams.names:", '    self.log(f"val/{self.tag}", loss)'), "a loop over self.hparams.names"),
+        (("for name in self.hparams.names:", '    self.log(f"val/{name}", loss)'), "a loop over self.hparams.names"),
         (('self.log(f"{self.tag}/loss", loss)',), "right if self.tag is the same on every rank"),
         (('self.log("val/score", self.loss_metric(x))',), "a metric or a function, is not seen"),
         (('self.log("val/right", (y == 1).sum(), reduce_fx="sum")',), "counts this rank's own batch"),

@@ -27,17 +27,21 @@ class Given:
 
 @dataclass(slots=True)
 class ClassValues:
-    """given: attribute -> its values. filled: collections that a method other than the set-up puts something into.
-    grown: numbers that such a method adds to. loose: values given to attributes whose names are worked out (`setattr`)."""
+    """given: attribute -> its values. items: what `self.x[...] = value` puts into it. filled: collections that a method other
+    than the set-up puts something into. grown: numbers that such a method adds to. loose: values given to attributes whose
+    names are worked out (`setattr`)."""
 
     given: dict[str, list[Given]] = field(default_factory=dict)
     filled: set[str] = field(default_factory=set)
     grown: set[str] = field(default_factory=set)
+    items: dict[str, list[Given]] = field(default_factory=dict)
     loose: list[Given] = field(default_factory=list)
 
     def add(self, other: ClassValues) -> None:
         for name, values in other.given.items():
             self.given.setdefault(name, []).extend(values)
+        for name, values in other.items.items():
+            self.items.setdefault(name, []).extend(values)
         self.filled |= other.filled
         self.grown |= other.grown
         self.loose += other.loose
@@ -103,8 +107,10 @@ def _assign(
                 out.grown.add(name)
     elif isinstance(target, ast.Name) and function is None:
         out.given.setdefault(target.id, []).append(Given(site, value, None))
-    elif isinstance(target, ast.Subscript) and later and (name := _own(target)):
-        out.filled.add(name)
+    elif isinstance(target, ast.Subscript) and (name := _own(target)):
+        out.items.setdefault(name, []).append(Given(site, value, function))
+        if later:
+            out.filled.add(name)
 
 
 def _call(out: ClassValues, site: ClassSite, node: ast.Call, function: FunctionNode | None, later: bool) -> None:

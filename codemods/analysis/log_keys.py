@@ -25,7 +25,7 @@ class KeyPart:
 
 def unsettled_parts(log: LogCall, literal: frozenset[str]) -> list[KeyPart]:
     """What in the keys of the call may differ between ranks. literal: parameters that every caller gives a literal."""
-    settled = literal | _literal_loops(log)
+    settled = literal | _loop_names(log)
     return [part for key in key_nodes(log) if (part := _unsettled(log, key, settled)) is not None]
 
 
@@ -50,8 +50,8 @@ def _parts(log: LogCall, node: ast.AST, settled: frozenset[str]) -> Iterator[Key
             yield KeyPart(short(log.module, node), False)
             return
         receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        for part in (*receiver, *node.args, *(k.value for k in node.keywords)):
-            yield from _parts(log, part, settled)
+        for argument in (*receiver, *node.args, *(k.value for k in node.keywords)):
+            yield from _parts(log, argument, settled)
     else:
         for part in child_nodes(node):
             yield from _parts(log, part, settled)
@@ -65,13 +65,7 @@ def _is_constant_name(log: LogCall, name: str) -> bool:
     return len(found) == 1 and isinstance(found[0].value, ast.Constant) and not found[0].loop
 
 
-def _literal_loops(log: LogCall) -> frozenset[str]:
-    """Variables of the loops round the call that run over literals."""
-    out = set()
-    for up in log.module.ancestors(log.call):
-        if up is log.function:
-            break
-        if isinstance(up, ast.For) and isinstance(up.iter, (ast.Tuple, ast.List)) and isinstance(up.target, ast.Name):
-            if all(isinstance(e, ast.Constant) for e in up.iter.elts):
-                out.add(up.target.id)
-    return frozenset(out)
+def _loop_names(log: LogCall) -> frozenset[str]:
+    """The variables of the `for` statements round the call: the loop itself is judged where it stands."""
+    loops = [up for up in log.module.ancestors(log.call) if isinstance(up, ast.For)]
+    return frozenset(n.id for loop in loops for n in ast.walk(loop.target) if isinstance(n, ast.Name))

@@ -58,12 +58,21 @@ def metric_named(project: Project, facts: ClassFacts, name: str) -> Made | None:
     key = ("metric attribute", start.module.path, start.node.lineno, name)
 
     def build() -> Made | None:
-        project_values = class_values(project, facts).given.get(name, [])
-        values = [g for g in project_values if not (isinstance(g.value, ast.Constant) and g.value.value is None)]
+        known = class_values(project, facts)
+        values = [g for g in [*known.given.get(name, []), *known.items.get(name, [])] if not _is_empty(g.value)]
         found = [None if g.part is not None else metric_expression(project, g.site, g.value, g.function) for g in values]
         return found[0] if found and all(found) else None
 
     return project.memo(key, build)
+
+
+def _is_empty(value: ast.expr) -> bool:
+    """None, and a collection that is filled later."""
+    if isinstance(value, ast.Call):
+        return last(dotted(value.func)) in _CONTAINERS and not value.args and not value.keywords
+    if isinstance(value, (ast.Dict, ast.List)):
+        return not _parts(value)
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def loose_metric(project: Project, facts: ClassFacts) -> Made | None:
