@@ -1,4 +1,4 @@
-"""Files in, findings or fixed bytes out, in memory: journal.py and git.py are all that ever write inside a repository."""
+"""Files in, findings or fixed bytes out, in memory: only ddpfix.git ever writes inside a repository."""
 
 from __future__ import annotations
 

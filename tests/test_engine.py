@@ -141,7 +141,8 @@ def test_line_edits_are_the_lines_that_change(repo: Path) -> None:
     assert set(edits) == {f.id for f in report.findings}
     for finding in report.findings:
         (row,) = edits[finding.id]
-        assert row == {"path": finding.path, "start_line": 11, "end_line": 11, "replacement": '        self.log("acc", self.acc)\n'}
+        new = '        self.log("acc", self.acc)\n'
+        assert row == {"path": finding.path, "start_line": 11, "end_line": 11, "replacement": new}
 
 
 def test_the_collector_is_switched_on_again(repo: Path) -> None:
