@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -16,7 +17,7 @@ from codemods.findings import (
     SetKeyword,
     WrapInGuard,
 )
-from codemods.rewriter import rewrite, with_deep_stack
+from codemods.rewriter import replacements, rewrite, with_deep_stack
 from codemods.source import SourceModule, walk
 
 MODULE = '''\
@@ -182,6 +183,27 @@ def statements(module: SourceModule) -> list[ast.stmt]:
 def test_calls(module: SourceModule) -> None:
     calls = [module.span(c) for c in module.nodes(ast.Call)]
     all_made(module, [SetKeyword("module.py", at, f"zz_{i}", "0") for i, at in enumerate(calls)])
+
+
+def squeezed(text: str) -> str:
+    """The text without what a new argument may move: white space, commas, brackets."""
+    return re.sub(r"[\s,()\\]", "", text)
+
+
+def test_nothing_but_the_argument_changes(module: SourceModule) -> None:
+    """Outside the run every line is as it was; inside, every word, string and comment is there, in order."""
+
+    def work() -> None:
+        for call in module.nodes(ast.Call):
+            edit = SetKeyword("module.py", module.span(call), "zz_new", "0")
+            ((top, bottom, new),) = replacements(module, [edit])
+            assert top <= call.lineno and (call.end_lineno or 0) <= bottom
+            assert rewrite(module, [edit]) == "".join([*module.lines[: top - 1], new, *module.lines[bottom:]])
+            old = "".join(module.lines[top - 1 : bottom])
+            assert squeezed(new).replace("zz_new=0", "", 1) == squeezed(old)
+            assert new.endswith(("\n", "\r")) is old.endswith(("\n", "\r"))
+
+    with_deep_stack(work)
 
 
 def test_expressions(module: SourceModule) -> None:
