@@ -24,6 +24,7 @@ from codemods.analysis.log_calls import (
     values,
 )
 from codemods.analysis.log_keys import unsettled_parts
+from codemods.analysis.means import is_plain_mean
 from codemods.analysis.names import dotted
 from codemods.analysis.pending_metrics import EVALUATION_ENDS, epoch_end_collective, guarded_read
 from codemods.analysis.rank_guards import ranks_at
@@ -239,28 +240,10 @@ def _judge_list(log: LogCall, value: Value, verdict: Verdict, *, at_end: bool) -
     sources: list[ast.expr | None] = [node]
     if isinstance(node, ast.Name):
         sources += [b.value for b in local_values(log.project, log.module, log.function).get(node.id, [])]
-    parts = [part for source in sources if source is not None for part in ast.walk(source)]
-    if any(_is_mean(part) for part in parts) and not any(_is_bent(part) for part in parts):
+    if is_plain_mean([source for source in sources if source is not None]):
         verdict.lower(UNSAFE, f"{value.text}: the mean over ranks is that of all samples only if every rank has as many")
     else:
         verdict.lower(DISPLAY, f"{value.text}: gather it over the ranks (self.all_gather) before the number is worked out")
-
-
-def _is_mean(node: ast.AST) -> bool:
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.Div)
-    name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-    return name in ("mean", "nanmean", "average", "fmean") or (isinstance(node, ast.Call) and dotted(node.func) == "mean")
-
-
-_CURVES = frozenset({"exp", "sqrt", "log", "log2", "log10", "pow", "square", "std", "var", "norm", "max", "min", "median"})
-
-
-def _is_bent(node: ast.AST) -> bool:
-    """True for what makes the mean of the ranks' values another number than the value of all the data."""
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.Pow)
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CURVES
 
 
 def _judge_reduction(log: LogCall, verdict: Verdict) -> None:

@@ -1,0 +1,31 @@
+"""Is a number the mean of what a list holds, so that the mean over ranks is the mean of all?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from codemods.analysis.names import dotted
+
+
+def is_plain_mean(sources: Iterable[ast.expr]) -> bool:
+    """True where the expressions average and nothing in them bends the average."""
+    parts = [part for source in sources for part in ast.walk(source)]
+    return any(_averages(part) for part in parts) and not any(_is_bent(part) for part in parts)
+
+
+def _averages(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Div)
+    name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    return name in ("mean", "nanmean", "average", "fmean") or (isinstance(node, ast.Call) and dotted(node.func) == "mean")
+
+
+_CURVES = frozenset({"exp", "sqrt", "log", "log2", "log10", "pow", "square", "std", "var", "norm", "max", "min", "median"})
+
+
+def _is_bent(node: ast.AST) -> bool:
+    """True for what makes the mean of the ranks' values another number than the value of all the data."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Pow)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CURVES
