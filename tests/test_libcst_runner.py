@@ -124,8 +124,20 @@ def test_odd_bytes_are_kept_or_the_file_is_left_alone(repo: Path, tmp_path: Path
     assert model.read_bytes() in (wanted, data)
 
 
-def test_what_is_found_and_not_fixed_is_warned_of(repo: Path, tmp_path: Path) -> None:
-    done = codemod(tmp_path, "SyncedMetricObject", str(repo / "pkg/model.py"))
-    assert "DDP103" not in done.stderr
+def test_a_file_that_cannot_be_read_stops_no_other(repo: Path, tmp_path: Path) -> None:
     (repo / "pkg/broken.py").write_bytes(b"self.log(sync_dist=(\n")
-    assert tool(tmp_path, "codemod", "-x", "codemods.commands.SyncedMetricObject", "--no-format", str(repo)).returncode in (0, 1)
+    tool(tmp_path, "codemod", "-x", "codemods.commands.SyncedMetricObject", "--no-format", "-j", "1", str(repo))
+    assert b"sync_dist" not in (repo / "pkg/model.py").read_bytes()
+    assert (repo / "pkg/broken.py").read_bytes() == b"self.log(sync_dist=(\n"
+
+
+def test_what_is_found_and_not_fixed_is_warned_of() -> None:
+    from libcst import parse_module
+    from libcst.codemod import CodemodContext
+
+    source = commands.COMMANDS["MakedirsRace"].CODEMOD.sections()["Example"].removeprefix("```python\n").removesuffix("```")
+    context = CodemodContext()
+    told = source.replace("makedirs(", "mkdir(")
+    after = commands.COMMANDS["MakedirsRace"](context).transform_module(parse_module(told))
+    assert after.code == told
+    assert any("DDP204" in warning for warning in context.warnings)
