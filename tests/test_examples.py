@@ -1,4 +1,4 @@
-"""The example projects: what ddpfix makes of them, that it makes it once, alone and with any other codemod, and that they import."""
+"""The example projects: what ddpfix makes of them, that it comes to rest with any two codemods, and that they import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codemods.codemod import DdpCodemod
-from codemods.fix_source import fix_project, safe, with_unsafe
+from codemods.fix_source import Accept, fix_project, safe, with_unsafe
 from codemods.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.discovery import walk_files
@@ -28,7 +28,7 @@ def sources(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in walk_files(folder, "")}
 
 
-def fixed(files: dict[str, bytes], codemods: tuple[DdpCodemod, ...], accept=safe) -> dict[str, bytes]:
+def fixed(files: dict[str, bytes], codemods: tuple[DdpCodemod, ...], accept: Accept = safe) -> dict[str, bytes]:
     project = Project.of(files)
     python = [p for p in files if p.endswith(".py")]
     result = fix_project(project, lambda now, paths: gated(now, paths, codemods)[0], python, accept)
@@ -54,7 +54,7 @@ def test_a_job_that_only_wants_tuning_is_left_alone_by_default() -> None:
 
 @pytest.mark.parametrize("accept", [safe, with_unsafe], ids=["safe", "unsafe"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_second_run_finds_nothing_to_fix(name: str, accept) -> None:
+def test_a_second_run_finds_nothing_to_fix(name: str, accept: Accept) -> None:
     once = fixed(sources(EXAMPLES / name / "before"), DEFAULT, accept)
     assert fixed(once, DEFAULT, accept) == once
 
@@ -72,7 +72,7 @@ def test_every_file_of_an_example_parses(name: str) -> None:
         ast.parse(path.read_bytes())
 
 
-NEEDS = [m for m in ("torch", "lightning", "pytorch_lightning", "torchmetrics", "transformers", "accelerate")]
+NEEDS = ("torch", "lightning", "pytorch_lightning", "torchmetrics", "transformers", "accelerate")
 MISSING = [m for m in NEEDS if importlib.util.find_spec(m) is None]
 
 

@@ -220,8 +220,8 @@ def test_waiting_for_a_file_is_no_search() -> None:
 def test_a_folder_that_must_not_exist_is_told() -> None:
     lines = ("if os.path.exists(args.out):", "    raise ValueError('exists')", "os.makedirs(args.out)")
     check_told(MakedirsRace, script(*lines), reason="stops where the folder exists")
-    lines = ("if not os.path.exists(args.out):", "    os.makedirs(args.out)", "else:", "    sys.exit(1)")
-    check_told(MakedirsRace, script(*lines), reason="stops where the folder exists")
+    otherwise = ("if not os.path.exists(args.out):", "    os.makedirs(args.out)", "else:", "    sys.exit(1)")
+    check_told(MakedirsRace, script(*otherwise), reason="stops where the folder exists")
 
 
 def test_a_folder_that_is_deleted_first_is_told() -> None:

@@ -122,8 +122,8 @@ def test_a_path_made_of_the_rank_stays() -> None:
 def test_a_file_that_the_others_read_is_told() -> None:
     lines = ("with open(self.path, 'w') as f:", "    f.write('a')", "self.rows = open(self.path).read()")
     check_told(UnguardedFileIo, hook(*lines), reason="barrier")
-    lines = (TRAINER, "with open(args.out, 'w') as f:", "    json.dump({}, f)", "if os.path.exists(args.out):", "    go(args)")
-    check_told(UnguardedFileIo, script(*lines), reason="barrier")
+    tested = (TRAINER, "with open(args.out, 'w') as f:", "    json.dump({}, f)", "if os.path.exists(args.out):", "    go(args)")
+    check_told(UnguardedFileIo, script(*tested), reason="barrier")
 
 
 READER = """

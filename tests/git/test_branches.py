@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +12,9 @@ from ddpfix import git as dgit
 from ddpfix.git import GitRefusal, Step, journal
 from tests.git.runs import BRANCH, fixes, go
 from tests.gitrepos import everything, make, put, sh
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_items
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a b", "a..b", "x.lock", "HEAD", "@{-1}", "a\nb", "/x", "x/"])
@@ -152,7 +156,7 @@ def test_a_branch_that_moves_meanwhile_is_not_overwritten(tmp_path: Path, monkey
     class Late(dict[str, bytes]):
         """Somebody makes the branch while the contents are being stored."""
 
-        def items(self):
+        def items(self) -> dict_items[str, bytes]:
             if not sh(repo, "branch", "--list", BRANCH):
                 sh(repo, "branch", BRANCH)
             return super().items()

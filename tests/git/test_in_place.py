@@ -22,7 +22,7 @@ def plain(tmp_path: Path) -> Path:
     return folder
 
 
-def contents(folder: Path) -> dict[str, object]:
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {
         path.relative_to(folder).as_posix(): (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
         for path in folder.rglob("*")

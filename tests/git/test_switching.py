@@ -218,8 +218,14 @@ def test_an_interrupt_waits_for_the_switch_to_end() -> None:
 
     from ddpfix.git.switching import uninterrupted
 
-    with pytest.raises(KeyboardInterrupt), uninterrupted():
-        child = subprocess.run(["sh", "-c", "kill -INT $$; echo finished"], capture_output=True, check=False)
-        signal.raise_signal(signal.SIGINT)
-        reached = child.stdout
-    assert reached == b"finished\n"
+    reached = []
+
+    def switch() -> None:
+        with uninterrupted():
+            child = subprocess.run(["sh", "-c", "kill -INT $$; echo finished"], capture_output=True, check=False)
+            signal.raise_signal(signal.SIGINT)
+            reached.append(child.stdout)
+
+    with pytest.raises(KeyboardInterrupt):
+        switch()
+    assert reached == [b"finished\n"]
