@@ -127,7 +127,7 @@ def fix_project(
     withdrawn: dict[str, tuple[Finding, str]] = {}
     left = find_all(project, work(project, paths), numbers)
     for _ in range(ROUNDS):
-        chosen, refused = without_conflicts(left, lambda f: f.id not in withdrawn and accept(f))
+        chosen, refused = without_conflicts(left, lambda f: f.id not in withdrawn and accept(f))  # noqa: B023
         made, new, failed = _make(project, chosen)
         if made and not new:
             made, failed = [], [*failed, *((f, "its edits change nothing") for f in made)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -126,7 +127,7 @@ GENERATED = "".join(
     for i in range(3)
 )
 SOURCES = {"module": MODULE, "flow": FLOW, "expressions": EXPRESSIONS, "strings": STRINGS, "generated": GENERATED}
-SHAPES = {
+SHAPES: dict[str, Callable[[str], bytes]] = {
     "as it is": lambda text: text.encode(),
     "crlf": lambda text: text.replace("\n", "\r\n").encode(),
     "cr": lambda text: text.replace("\n", "\r").encode(),

@@ -52,7 +52,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def _later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files made by a test are as old as those of a user."""
     now = time.time_ns
-    monkeypatch.setattr(cache.time, "time_ns", lambda: now() + 10 * cache.RACY)
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 10 * cache.RACY)
 
 
 def tree(repo: Path) -> Tree:
@@ -117,7 +117,7 @@ def test_the_cache_can_be_left_out(repo: Path, runs: list[int], tmp_path: Path) 
 
 
 def test_a_file_as_young_as_the_report_is_not_trusted(repo: Path, runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache.time, "time_ns", lambda: (repo / "b.py").stat().st_mtime_ns + cache.RACY // 2)
+    monkeypatch.setattr(time, "time_ns", lambda: (repo / "b.py").stat().st_mtime_ns + cache.RACY // 2)
     check(repo)
     check(repo)
     assert len(runs) == 2

@@ -149,7 +149,8 @@ def _exchanged(module: SourceModule, target: ast.AST, code: str) -> ast.Module:
             ends = found.end_col_offset == target.end_col_offset  # type: ignore[attr-defined]
             return ast.parse(code, mode="eval").body if here and ends else self.generic_visit(found)
 
-    return Exchange().visit(ast.parse(module.text))
+    tree: ast.Module = Exchange().visit(ast.parse(module.text))
+    return tree
 
 
 def test_a_decorator_goes_next_to_the_def() -> None:
