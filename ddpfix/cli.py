@@ -364,11 +364,9 @@ def tell(error: Exception) -> int:
     if callable(show):  # the command line was not understood; the parser says so itself
         show()
         return TROUBLE
-    from ddpfix import catalog, discovery, settings
-
-    known = (Trouble, catalog.UnknownSelector, discovery.NoSuchPath, settings.SettingsError)
+    names = {cls.__name__ for cls in type(error).__mro__}
     parts = [getattr(error, name, "") for name in ("what", "why", "todo")]
-    if isinstance(error, known):
+    if names & {"Trouble", "UnknownSelector", "NoSuchPath", "SettingsError"}:
         note(f"ddpfix: {error}")
     elif all(isinstance(p, str) for p in parts) and parts[0]:
         note(f"ddpfix: {parts[0]}: {parts[1]}. {parts[2]}")
