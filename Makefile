@@ -1,12 +1,14 @@
-# `make demo` and `make test` need Python 3.11 or newer and git; everything else they install into .venv.
+# `make demo` and `make test` need Python 3.11 or newer and git; what else they need goes into .venv-demo and .venv.
 PYTHON ?= python3
 VENV ?= .venv
+DEMO ?= .venv-demo
 BIN = $(VENV)/bin
+PIP = -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test lint types tests install install-torch docs bench clean
 
-demo: $(VENV)/demo
-	fixtures/demo.sh $(abspath $(BIN))/ddpfix
+demo: $(DEMO)/done
+	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
 
 test: install install-torch lint types tests
 
@@ -16,18 +18,20 @@ install-torch: $(VENV)/torch
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/demo: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
+# an ordinary install, as a user has it
+$(DEMO)/done: pyproject.toml $(shell find ddpfix codemods -name '*.py')
+	test -x $(DEMO)/bin/python || $(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python $(PIP) .
 	touch $@
 
 $(VENV)/dev: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python $(PIP) --editable '.[dev]'
 	touch $@
 
 # torch first: the frameworks would otherwise bring the newest build of it
 $(VENV)/torch: $(VENV)/dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement tests/requirements-torch.txt
+	$(BIN)/python $(PIP) torch==2.13.0
+	$(BIN)/python $(PIP) --requirement tests/requirements-torch.txt
 	touch $@
 
 lint: install
@@ -46,4 +50,4 @@ bench: install
 	$(BIN)/python -m benchmarks.run
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(DEMO) .mypy_cache .pytest_cache .ruff_cache
