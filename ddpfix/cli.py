@@ -16,6 +16,7 @@ from ddpfix import __version__
 if TYPE_CHECKING:
     from codemods.codemod import DdpCodemod
     from ddpfix.discovery import Tree
+    from ddpfix.results import Report
     from ddpfix.settings import Settings
 
 CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
@@ -120,7 +121,7 @@ def check(
         level = fail_on or settings.fail_on
     clear_progress()
     if output_format == "json":
-        edits = edits_of([r for r, _ in reports]) if with_edits else None
+        edits = edits_of(reports) if with_edits else None
         sys.stdout.write(json.render(reports, Path.cwd(), edits=edits))
     else:
         sys.stdout.write(text.render(reports))
@@ -324,10 +325,15 @@ def show_patch(data: bytes, color: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def edits_of(reports: Sequence[Any]) -> dict[str, list[dict[str, Any]]]:
+def edits_of(reports: Sequence[tuple[Report, Callable[[str], str]]]) -> dict[str, list[dict[str, Any]]]:
+    """Finding id -> its line replacements, with paths as the user sees them."""
     from ddpfix import engine
 
-    return {key: rows for report in reports for key, rows in engine.line_edits(report).items()}
+    out = {}
+    for report, shown in reports:
+        for key, rows in engine.line_edits(report).items():
+            out[key] = [{**row, "path": shown(str(row["path"]))} for row in rows]
+    return out
 
 
 def command_line() -> str:

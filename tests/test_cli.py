@@ -85,6 +85,8 @@ def test_json_is_the_documented_contract(tmp_path: Path) -> None:
         }
     ]  # fmt: skip
     assert report["files"]["scanned"] == 2
+    inside = json.loads(ddpfix(repo / "src", "check", "--output-format", "json", "--with-edits", ".").stdout)
+    assert [f["edits"][0]["path"] for f in inside["findings"]] == [f["path"] for f in inside["findings"]] == ["model.py"] * 2
     assert report["files"]["failed"][0]["path"] == "broken.py"
     assert "line 2" in report["files"]["failed"][0]["error"]
 
