@@ -111,33 +111,39 @@ class ClassFacts:
         return None
 
 
-def find_class(project: Project, module: SourceModule, name: str, *, _depth: int = 0) -> ClassSite | None:
+def find_class(project: Project, module: SourceModule, name: str) -> ClassSite | None:
     """The project class that the dotted `name` means in `module`: local, imported, or re-exported by a package."""
-    root, _, rest = name.partition(".")
-    if _depth > 12:
+    return project.memo(("class named", module.path, name), lambda: _find_class(project, module, name, set()))
+
+
+def _find_class(project: Project, module: SourceModule, name: str, seen: set[tuple[str, str]]) -> ClassSite | None:
+    """No name is looked up in a file twice: packages that import all of each other would be walked without end."""
+    if (module.path, name) in seen:
         return None
+    seen.add((module.path, name))
+    root, _, rest = name.partition(".")
     if not rest and (local := local_class(module, root)):
         return ClassSite(module, local)
     for found in module.imports.get(root, ()):
         target = found.dotted if not rest else f"{found.dotted}.{rest}"
-        if site := _follow(project, target, module.path, _depth + 1):
+        if site := _follow(project, target, module.path, seen):
             return site
     if not rest:
         for source in module.nodes(ast.ImportFrom):
             if any(a.name == "*" for a in source.names):
                 star = "." * source.level + (source.module or "")
                 dot = "" if star.endswith(".") else "."
-                if site := _follow(project, f"{star}{dot}{root}", module.path, _depth + 1):
+                if site := _follow(project, f"{star}{dot}{root}", module.path, seen):
                     return site
     return None
 
 
-def _follow(project: Project, target: str, importer: str, depth: int) -> ClassSite | None:
+def _follow(project: Project, target: str, importer: str, seen: set[tuple[str, str]]) -> ClassSite | None:
     resolved = project.resolve(target, importer)
     if resolved is None or not resolved.rest:
         return None
     inner = project.module(resolved.path)
-    return find_class(project, inner, ".".join(resolved.rest), _depth=depth) if inner else None
+    return _find_class(project, inner, ".".join(resolved.rest), seen) if inner else None
 
 
 def local_class(module: SourceModule, name: str) -> ast.ClassDef | None:
