@@ -41,7 +41,7 @@ types: install
 	$(BIN)/mypy
 
 tests: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -rs
 
 docs: install
 	$(BIN)/python docs/make.py
