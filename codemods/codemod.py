@@ -43,13 +43,15 @@ class DdpCodemod(ABC):
     """One rule and its repair.
 
     code: `DDP101`. TRIGGERS: byte words, an AND of ORs; a file that does not hold one word of each group is never parsed
-    for this codemod. SITE: where the words are common, a pattern that the bytes must match as well. The docstring holds a
-    summary line and the sections of SECTIONS, each under `## `.
+    for this codemod. SITE: where the words are common, a pattern that the bytes must match as well. READS_TESTS: False where
+    a repository's own tests, which run on one process, are left out. The docstring holds a summary line and the sections of
+    SECTIONS, each under `## `.
     """
 
     code: ClassVar[str]
     TRIGGERS: ClassVar[tuple[tuple[bytes, ...], ...]]
     SITE: ClassVar[re.Pattern[bytes] | None] = None
+    READS_TESTS: ClassVar[bool] = True
     opt_in: ClassVar[bool] = False
 
     @classmethod

@@ -122,7 +122,7 @@ def gated(
             unread.append(path)
             continue
         # which codemods have nothing to say matters to a suppression comment, too
-        hits = codemods if b"ddpfix:" in data else gate.open_for(data)
+        hits = codemods if b"ddpfix:" in data else gate.open_for(data, path)
         if hits:
             work[path] = hits
     return work, unread

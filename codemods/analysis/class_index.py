@@ -211,9 +211,8 @@ def subclasses(project: Project, site: ClassSite, *, mentioning: bytes = b"") ->
 
     def build() -> tuple[ClassSite, ...]:
         found: dict[tuple[str, int], ClassSite] = {}
-        wanted = set(project.files_containing(mentioning)) if mentioning else None
         for path, names in _likely_heirs(project, site).items():
-            module = project.module(path) if wanted is None or path in wanted else None
+            module = project.module(path) if not mentioning or mentioning in (project.read(path) or b"") else None
             for node in module.nodes(ast.ClassDef) if module else ():
                 if node.name in names and node is not site.node and module is not None:
                     facts = class_facts(project, module, node)
@@ -226,6 +225,10 @@ def subclasses(project: Project, site: ClassSite, *, mentioning: bytes = b"") ->
 
 def _likely_heirs(project: Project, site: ClassSite) -> dict[str, set[str]]:
     """Path -> names of the classes that may derive from `site` by what their headers say, aliases of imports included."""
+    return project.memo(("likely heirs", site.name), lambda: _heirs_of(project, site))
+
+
+def _heirs_of(project: Project, site: ClassSite) -> dict[str, set[str]]:
     headers = project.class_headers()
     seen, queue = {site.name}, [site.name, *_aliases(project, site.name)]
     out: dict[str, set[str]] = {}

@@ -20,6 +20,7 @@ _NAMES = {
 _PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "trl"})
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _WORDS = re.compile(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Trainer|deepspeed|horovod|trl")
+_USES = re.compile(rb"torch\s*\.\s*distributed|DistributedDataParallel")
 _TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
 
 
@@ -40,11 +41,11 @@ def _ranks_in_file(module: SourceModule) -> Evidence | None:
         for item in found:
             if _shows_ranks(item.dotted):
                 return _shown(module, f"imports {item.dotted}", item.node)
-    for node in [*module.nodes(ast.Attribute), *module.nodes(ast.Name)]:
+    for node in [*module.nodes(ast.Attribute), *module.nodes(ast.Name)] if _USES.search(module.data) else ():
         name = dotted(node)
         if name.startswith("torch.distributed") or last(name) == "DistributedDataParallel":
             return _shown(module, f"uses {name}", node)
-    for constant in module.nodes(ast.Constant):
+    for constant in module.nodes(ast.Constant) if any(v.encode() in module.data for v in _VARIABLES) else ():
         if isinstance(constant.value, str) and constant.value in _VARIABLES:
             return _shown(module, f"reads {constant.value}", constant)
     return None

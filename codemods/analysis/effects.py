@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -44,6 +44,7 @@ class Kind(Enum):
 
 
 OUTPUT = frozenset({Kind.PRINT, Kind.LOG, Kind.FILE, Kind.TRACKER})
+_NEVER_OUTPUT = (ast.Raise, ast.Assert, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)
 _METRIC_DICTS = frozenset({"callback_metrics", "logged_metrics", "progress_bar_metrics"})
 _NO_OP_BASES = frozenset({"Callback", "LightningModule", "TrainerCallback", "LightningDataModule", "object", "ABC"})
 _MODEL_CHANGES = frozenset(
@@ -105,6 +106,19 @@ def effects_of(project: Project, module: SourceModule, nodes: Iterable[ast.AST])
     return _Reader(project, module, ()).read(nodes)
 
 
+def only_output_of(project: Project, module: SourceModule, statement: ast.stmt) -> Effects | None:
+    """What the statement does, if that is output and nothing else; the reading ends at the first thing that is not."""
+    if any(isinstance(n, _NEVER_OUTPUT) for n in _within(statement)):
+        return None
+    found = _Reader(project, module, ()).read([statement], until=lambda e: e.kind not in OUTPUT and e.kind is not Kind.QUIET)
+    return found if found.only_output else None
+
+
+def does_nothing(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    """True for a statement that computes and no more."""
+    return not _Reader(project, module, ()).read([statement], until=lambda _: True).items
+
+
 def _function(project: Project, module: SourceModule, function: FunctionNode, chain: tuple[int, ...]) -> Effects:
     if id(function) in chain:
         return Effects()
@@ -132,10 +146,13 @@ class _Reader:
         self._found: list[Effect] = []
         self._returns = False
 
-    def read(self, nodes: Iterable[ast.AST]) -> Effects:
+    def read(self, nodes: Iterable[ast.AST], *, until: Callable[[Effect], bool] | None = None) -> Effects:
         for node in nodes:
             for inner in _within(node):
+                before = len(self._found)
                 self._look(inner)
+                if until is not None and any(until(e) for e in self._found[before:]):
+                    return Effects(tuple(dict.fromkeys(self._found)), self._returns)
         return Effects(tuple(dict.fromkeys(self._found)), self._returns)
 
     def _add(self, kind: Kind, text: str, node: ast.AST) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts, external_role
 from codemods.analysis.functions import find_function
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.natures import values_of
-from codemods.analysis.rank_guards import Ranks, ranks_of_test
+from codemods.analysis.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.findings import NeedImport
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.source import FunctionNode, SourceModule
 
 _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
 # A rank of -1 is how a run without a process group is written: `rank == 0` would silence it.
@@ -50,8 +51,23 @@ def guard_for(project: Project, module: SourceModule, statement: ast.stmt) -> Sp
 
 def has_guard(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True where some place of the function has a test: no place knows more names than its last statement."""
-    inside = [n for n in walk_scope(function) if isinstance(n, ast.stmt)]
-    return guard_for(project, module, max(inside, key=lambda n: n.lineno)) is not None
+    key = ("has guard", module.path, function.lineno, function.name)
+    return project.memo(key, lambda: guard_for(project, module, _last_statement(function)) is not None)
+
+
+def _last_statement(function: FunctionNode) -> ast.stmt:
+    """The statement that begins last, not counting what is inside functions and classes."""
+    found: ast.stmt = function.body[0]
+    stack: list[ast.AST] = list(reversed(function.body))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.stmt) and node.lineno > found.lineno:
+            found = node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for name in ("cases", "finalbody", "orelse", "handlers", "body"):
+                block = getattr(node, name, None)
+                stack += reversed(block) if isinstance(block, list) else ()
+    return found
 
 
 def _is_bound_to(function: FunctionNode, test: str) -> bool:
@@ -86,16 +102,26 @@ def _used_already(
     project: Project, module: SourceModule, function: FunctionNode, statement: ast.stmt
 ) -> Spelling | None:
     """A plain test for rank 0 that the function makes above the place, of names that are known there."""
-    for node in module.nodes(ast.If):
+    if not speaks_of_ranks(module, function):
+        return None
+    for node in _tests_of_zero(module).get(function, ()):
         test = node.test
-        if module.function_of(node) is not function or node.lineno >= statement.lineno:
-            continue
-        if isinstance(test, (ast.BoolOp, ast.UnaryOp)) or ranks_of_test(module, test) is not Ranks.ZERO:
+        if node.lineno >= statement.lineno:
             continue
         roots = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
         if roots and all(_is_known(project, module, function, r, statement) for r in roots) and _is_sure(module, test):
             return Spelling(module.text_of(test))
     return None
+
+
+@lru_cache(maxsize=64)
+def _tests_of_zero(module: SourceModule) -> dict[FunctionNode | None, list[ast.If]]:
+    """The plain tests for rank 0 of a file by the function they stand in."""
+    found: dict[FunctionNode | None, list[ast.If]] = {}
+    for node in module.nodes(ast.If):
+        if not isinstance(node.test, (ast.BoolOp, ast.UnaryOp)) and ranks_of_test(module, node.test) is Ranks.ZERO:
+            found.setdefault(module.function_of(node), []).append(node)
+    return found
 
 
 def _is_known(
@@ -148,19 +174,20 @@ def _has_process_group(module: SourceModule) -> bool:
 def _by_attribute(module: SourceModule, function: FunctionNode) -> Spelling | None:
     if not isinstance(module.parent(function), ast.ClassDef) or not function.args.args:
         return None
-    target = ast.parse("self.accelerator", mode="eval").body
-    values = _attribute_values(module, function, target)
+    values = _own_accelerators(module).get(module.class_of(function), ()) if b"Accelerator" in module.data else ()
     if values and all(isinstance(v, ast.Call) and qualified(module, v.func) == "accelerate.Accelerator" for v in values):
         return Spelling("self.accelerator.is_main_process")
     return None
 
 
-def _attribute_values(module: SourceModule, function: FunctionNode, target: ast.expr) -> list[ast.expr]:
-    owner = module.parent(function)
-    return [
-        a.value for a in module.nodes(ast.Assign)
-        if any(dotted(t) == dotted(target) for t in a.targets) and module.class_of(a) is owner
-    ]  # fmt: skip
+@lru_cache(maxsize=64)
+def _own_accelerators(module: SourceModule) -> dict[ast.ClassDef | None, list[ast.expr]]:
+    """The values that `self.accelerator` is given, by the class."""
+    found: dict[ast.ClassDef | None, list[ast.expr]] = {}
+    for assign in module.nodes(ast.Assign):
+        if any(isinstance(t, ast.Attribute) and dotted(t) == "self.accelerator" for t in assign.targets):
+            found.setdefault(module.class_of(assign), []).append(assign.value)
+    return found
 
 
 def _names_above(

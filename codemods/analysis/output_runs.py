@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from codemods.analysis.effects import Effect, Effects, Kind, effects_of, names_rank
+from codemods.analysis.effects import Effect, Effects, Kind, does_nothing, effects_of, names_rank, only_output_of
 from codemods.analysis.guard_spelling import has_guard
 from codemods.analysis.names import dotted, last
 from codemods.analysis.observers import covered
@@ -54,7 +54,7 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
             yield from _close(project, module, held, wanted)
             held, between = [], []
             continue
-        if _is_output(project, module, statement) and wanted(statement):
+        if isinstance(statement, _UNITS) and wanted(statement) and _is_output(project, module, statement):
             held += [*between, statement] if held else [statement]
             between = []
         elif held and _is_preparation(project, module, statement):
@@ -157,12 +157,12 @@ def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> b
     """True for a statement that only puts something out, on every rank, and that control does not leave through."""
     if not isinstance(statement, _UNITS) or not module.is_whole(statement) or ranks_at(module, statement).some:
         return False
-    effects = effects_of(project, module, [statement])
-    if not effects.only_output:
+    if _leaves(statement) or _shows_progress(statement):
         return False
-    if any(e.guarded for e in effects.items) or all(_is_seen_to(project, module, statement, e) for e in effects.output):
+    effects = only_output_of(project, module, statement)
+    if effects is None or any(e.guarded for e in effects.items):
         return False
-    return not _leaves(statement) and not _shows_progress(statement)
+    return not all(_is_seen_to(project, module, statement, e) for e in effects.output)
 
 
 def _is_seen_to(project: Project, module: SourceModule, statement: ast.stmt, effect: Effect) -> bool:
@@ -189,7 +189,7 @@ def _is_preparation(project: Project, module: SourceModule, statement: ast.stmt)
         return False
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     names = all(isinstance(t, ast.Name) for t in targets)
-    return names and not effects_of(project, module, [statement]).items
+    return names and does_nothing(project, module, statement)
 
 
 def _leaves(statement: ast.stmt) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.flow_values import Cause, Decision
 from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.model_usage import Usage, Verdict, modules_of
@@ -120,6 +121,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a module that never takes part: told, freezing it is better
     - a left-out module that is made outside the project, it may be frozen: unsafe
     - a strategy name that cannot be turned round in Lightning 1: told
+    - a repository's own tests: nothing is said
     - layer drop written as a multiplication by a mask, `torch.where`: nothing is said, the graph stays whole
 
     ## References
@@ -129,11 +131,15 @@ class MissingFindUnusedParameters(DdpCodemod):
 
     code = "DDP002"
     TRIGGERS = (
+        (b"lightning", b"DistributedDataParallel", b"find_unused_parameters"),
         (b"DistributedDataParallel", b"Trainer", b"Fabric", b"DDPStrategy", b"DDPPlugin", b"ddp_find_unused_parameters"),
         (b"DistributedDataParallel(", b"DDP(", b"ddp", b"DDPStrategy", b"DDPPlugin", b"DistributedDataParallelKwargs"),
     )
+    READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
         seen: set[int] = set()
         for wrapper in wrappers(project, module):
             settings = [s for s in wrapper.settings if s.state in (State.OFF, State.DEFAULT) and s.module is module]

@@ -83,6 +83,7 @@ class MakedirsRace(DdpCodemod):
 
     code = "DDP204"
     TRIGGERS = ((b"makedirs(", b"mkdir("),)
+    READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):

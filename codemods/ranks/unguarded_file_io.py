@@ -21,6 +21,7 @@ from codemods.analysis.reach import ranks_reaching
 from codemods.analysis.shared_values import same_everywhere
 from codemods.codemod import DdpCodemod
 from codemods.data import host_only
+from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -102,9 +103,12 @@ class UnguardedFileIo(DdpCodemod):
 
     code = "DDP202"
     TRIGGERS = (
-        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"LightningModule"),
+        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
+        SHOWS_PROCESSES,
+        OFFERS_A_GUARD,
     )
+    READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path) or b"split_between_processes" in module.data:

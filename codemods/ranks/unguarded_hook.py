@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.effects import Effects, Kind, effects_of, phrases
 from codemods.analysis.observers import Observer, observers, transformers_body
 from codemods.analysis.rank_data import rank_local
@@ -73,6 +74,7 @@ class UnguardedHook(DdpCodemod):
     - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.
     - Files in which no import shows the flavour of Lightning to import from, told.
+    - A repository's own tests.
 
     ## References
     Two-process runs on Lightning 2.6.6: decorated hooks with each hidden collective, `callback_metrics` read under a guard in
@@ -80,9 +82,12 @@ class UnguardedHook(DdpCodemod):
     """
 
     code = "DDP201"
+    READS_TESTS = False
     TRIGGERS = ((b"def on_",), (b"print", b"open", b"log", b"write", b"save", b"dump", b"plt", b"to_csv", b"remove"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
         for node in module.nodes(ast.ClassDef):
             if not node.bases:
                 continue

@@ -18,6 +18,7 @@ from codemods.analysis.output_runs import Run, output_runs
 from codemods.analysis.rank_guards import decorated_ranks
 from codemods.analysis.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
+from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -95,9 +96,12 @@ class UnguardedPrint(DdpCodemod):
 
     code = "DDP203"
     TRIGGERS = (
-        (b"print(", b".info("),
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule"),
+        (b"print(", b".info("),
+        SHOWS_PROCESSES,
+        OFFERS_A_GUARD,
     )
+    READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path) or b"split_between_processes" in module.data:
