@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted
@@ -36,12 +37,16 @@ def called_function(project: Project | None, module: SourceModule, call: ast.Cal
     return find_function(project, module, name)
 
 
-def find_function(
-    project: Project | None, module: SourceModule, name: str, *, _depth: int = 0
-) -> FunctionSite | None:
+def find_function(project: Project | None, module: SourceModule, name: str) -> FunctionSite | None:
     """The function that the dotted `name` means at the module's top level: local, imported, re-exported, a constructor."""
+    if project is None:
+        return _find(None, module, name, 0)
+    return project.memo(("function named", module.path, name), lambda: _find(project, module, name, 0))
+
+
+def _find(project: Project | None, module: SourceModule, name: str, depth: int) -> FunctionSite | None:
     root, _, rest = name.partition(".")
-    if _depth > 8:
+    if depth > 8:
         return None
     if not rest and (local := top_function(module, root)):
         return FunctionSite(module, local)
@@ -53,9 +58,9 @@ def find_function(
         if resolved is None or not resolved.rest:
             continue
         inner = project.module(resolved.path)
-        if inner is not None and (site := find_function(project, inner, ".".join(resolved.rest), _depth=_depth + 1)):
+        if inner is not None and (site := _find(project, inner, ".".join(resolved.rest), depth + 1)):
             return site
-    if not rest and _depth == 0 and root[:1].isupper() and (made := find_class(project, module, root)):
+    if not rest and depth == 0 and root[:1].isupper() and (made := find_class(project, module, root)):
         method = class_facts(project, made.module, made.node).method("__init__")
         return FunctionSite(method[0].module, method[1]) if method else None
     return None
@@ -63,18 +68,27 @@ def find_function(
 
 def top_function(module: SourceModule, name: str) -> FunctionNode | None:
     """The function of that name at module level (also under an `if` or `try`), the last one winning."""
-    found = [f for f in module.functions if f.name == name]
+    found = _by_name(module).get(name, ())
     top = [f for f in found if module.function_of(f) is None and module.class_of(f) is None]
     return top[-1] if top else None
 
 
+@lru_cache(maxsize=256)
+def _by_name(module: SourceModule) -> dict[str, list[FunctionNode]]:
+    out: dict[str, list[FunctionNode]] = {}
+    for function in module.functions:
+        out.setdefault(function.name, []).append(function)
+    return out
+
+
 def _nested(module: SourceModule, call: ast.Call, name: str) -> FunctionSite | None:
     """A function defined inside one of the functions round the call."""
-    scope = module.function_of(call)
+    named = _by_name(module).get(name, ())
+    scope = module.function_of(call) if named else None
     while scope is not None:
         owner = module.class_of(scope)
-        for function in module.functions:
-            if function.name == name and module.function_of(function) is scope and module.class_of(function) is owner:
+        for function in named:
+            if module.function_of(function) is scope and module.class_of(function) is owner:
                 return FunctionSite(module, function)
         scope = module.function_of(scope)
     return None

@@ -37,6 +37,7 @@ _READ_METHODS = {
 }  # fmt: skip
 _LISTS = frozenset({"listdir", "scandir", "iterdir"})
 _FOLDERS = frozenset({"makedirs", "mkdir"})
+_WRITING = frozenset({"open", *_WRITE_METHODS, *map(last, _WRITES)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +54,29 @@ class Handover:
 
 def handovers(project: Project, module: SourceModule) -> Iterator[Handover]:
     """The first use of each path behind each guard."""
-    for guard in module.nodes(ast.If):
+    for guard, written in _writing_branches(module).items():
         split = split_of(module, guard.test, project)
         if split is None or split.true not in (Ranks.ZERO, Ranks.LOCAL_ZERO):
             continue
         if ranks_at(module, guard, project=project).some or in_turn(module, guard):
             continue
-        written = [(c, p) for s in guard.body for c in walk(s) if isinstance(c, ast.Call) and (p := written_path(module, c))]
-        if written and (found := _first_use(project, module, guard, split.true, written)):
+        if found := _first_use(project, module, guard, split.true, written):
             yield found
+
+
+def _writing_branches(module: SourceModule) -> dict[ast.If, list[tuple[ast.Call, ast.expr]]]:
+    """The `if` statements whose first branch writes, in source order, with the calls and the paths; few of all there are."""
+    found: dict[ast.If, list[tuple[ast.Call, ast.expr]]] = {}
+    renamed = {name for name, found in module.imports.items() if any(i.dotted in _WRITES for i in found)}
+    for call in module.nodes(ast.Call):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        path = written_path(module, call) if name in _WRITING or name in renamed else None
+        below: ast.AST = call
+        for up in module.ancestors(call) if path is not None else ():
+            if isinstance(up, ast.If) and any(s is below for s in up.body) and path is not None:
+                found.setdefault(up, []).append((call, path))
+            below = up
+    return dict(sorted(found.items(), key=lambda item: (item[0].lineno, item[0].col_offset)))
 
 
 def _first_use(

@@ -15,6 +15,7 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
 _SHOWN = (Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS)
+_Place = tuple[ast.Call | ast.Attribute, tuple[Guard, ...]]
 # Evaluation metrics are reduced before these run: a read on one rank finishes, barrier or not (measured).
 AFTER_EVALUATION = frozenset(
     {f"on_{stage}_{edge}" for stage in ("validation", "test") for edge in ("epoch_end", "end")} | {"on_sanity_check_end"}
@@ -46,25 +47,42 @@ def guarded_collectives(project: Project, module: SourceModule) -> tuple[Guarded
 
 
 def _unmatched(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
-    found = sorted(_all(project, module), key=lambda g: (g.node.lineno, g.node.col_offset))
-    shown = [g for g in found if any(guard.ranks in _SHOWN for guard in g.guards)]
-    return tuple(g for g in shown if not _is_matched(module, g, found) and _counts(project, module, g))
+    shown: list[_Place] = []
+    hidden: list[_Place] = []
+    for place in _guarded_places(project, module):
+        (hidden if _hides_ranks(place[1]) else shown).append(place)
+    sites = [g for place in shown if (g := _collective(project, module, *place))]
+    if not sites:  # those of ranks that the source does not show only matter beside others
+        return ()
+    others = [g for place in hidden if (g := _collective(project, module, *place))]
+    found = sorted([*sites, *others], key=_position)
+    return tuple(g for g in sorted(sites, key=_position) if not _is_matched(module, g, found) and _counts(project, module, g))
 
 
-def _all(project: Project, module: SourceModule) -> Iterator[Guarded]:
+def _position(site: Guarded) -> tuple[int, int]:
+    return site.node.lineno, site.node.col_offset
+
+
+def _guarded_places(project: Project, module: SourceModule) -> Iterator[_Place]:
+    """What may be a collective and stands under a guard."""
     reads = [a for a in module.nodes(ast.Attribute) if a.attr in PROPERTIES]
     nodes: list[ast.Call | ast.Attribute] = [*module.nodes(ast.Call), *reads]
     for node in nodes:
-        guards = tuple(guards_over(module, node, project=project))
-        if not guards:
-            continue
-        collective = collective_at(module, node, project)
-        reached = None
-        if collective is None and isinstance(node, ast.Call):
-            reached = reached_by(project, module, node)
-            collective = reached.collective if reached else None
-        if collective is not None and not collective.grouped and collective.name != "init_process_group":
-            yield Guarded(node, collective, guards, module.function_of(node), reached)
+        if guards := tuple(guards_over(module, node, project=project)):
+            yield node, guards
+
+
+def _collective(
+    project: Project, module: SourceModule, node: ast.Call | ast.Attribute, guards: tuple[Guard, ...]
+) -> Guarded | None:
+    collective = collective_at(module, node, project)
+    reached = None
+    if collective is None and isinstance(node, ast.Call):
+        reached = reached_by(project, module, node)
+        collective = reached.collective if reached else None
+    if collective is None or collective.grouped or collective.name == "init_process_group":
+        return None
+    return Guarded(node, collective, guards, module.function_of(node), reached)
 
 
 def _is_matched(module: SourceModule, site: Guarded, others: list[Guarded]) -> bool:
@@ -74,7 +92,7 @@ def _is_matched(module: SourceModule, site: Guarded, others: list[Guarded]) -> b
     """
     ranks = site.guard.ranks
     for other in others:
-        if _hides_ranks(other):
+        if _hides_ranks(other.guards):
             if other.function is site.function and other.collective.name == site.collective.name:
                 return True
             continue
@@ -88,9 +106,9 @@ def _is_matched(module: SourceModule, site: Guarded, others: list[Guarded]) -> b
     return _other_branch_speaks(module, site.guard)
 
 
-def _hides_ranks(site: Guarded) -> bool:
+def _hides_ranks(guards: tuple[Guard, ...]) -> bool:
     """True under `rank == 1` or `rank == src`: part of a protocol whose ranks the source does not show."""
-    return not any(g.ranks in _SHOWN for g in site.guards)
+    return not any(g.ranks in _SHOWN for g in guards)
 
 
 def _other_branch_speaks(module: SourceModule, guard: Guard) -> bool:

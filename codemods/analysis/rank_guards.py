@@ -12,7 +12,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.rank_sources import Ranks
 from codemods.analysis.rank_tests import Split, both, negated, ranks_of_test, split_of
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, child_nodes
+from codemods.source import FunctionNode, SourceModule, child_nodes, walk
 
 __all__ = [
     "ORDERED_CONTEXTS", "Guard", "Ranks", "both", "decorated_ranks", "early_exit", "guards_over", "negated", "ranks_at",
@@ -24,6 +24,7 @@ _ZERO_DECORATORS = frozenset(
      "rank_zero", "only_main_process", "is_master_only", "main_process", "master_process", "run_on_main", "only_on_master",
      "rank_zero_fn", "on_rank0"}
 )  # fmt: skip
+_PLAIN_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 _LOCAL_DECORATORS = frozenset({"on_local_main_process", "local_rank_zero_only"})
 # Entered by every rank, one after the other.
 ORDERED_CONTEXTS = frozenset(
@@ -62,12 +63,15 @@ def guards_over(
     module: SourceModule, node: ast.AST, *, project: Project | None = None, decorators: bool = True
 ) -> Iterator[Guard]:
     """Every guard between `node` and the outside of its function, innermost first; its decorators last."""
-    if not speaks_of_ranks(module, module.function_of(node), project):
+    function = module.function_of(node)
+    tested = id(function) in _tested_scopes(module, project)
+    if not tested and not (decorators and function is not None and function.decorator_list):
         return
-    exits = _exits(module, project)
+    exits = _exits(module, project) if tested else {}
     below: ast.AST = node
     for up in module.ancestors(node):
-        yield from _branch(module, up, below, project)
+        if tested:
+            yield from _branch(module, up, below, project)
         if exits:
             yield from _exits_above(exits, up, below)
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -82,14 +86,16 @@ def guards_over(
 
 def speaks_of_ranks(module: SourceModule, function: FunctionNode | None, project: Project | None = None) -> bool:
     """False where no statement of the function (None: of the module itself) can stand under a rank guard."""
-    return id(function) in _guarded_scopes(module, project)
+    if id(function) in _tested_scopes(module, project):
+        return True
+    return function is not None and decorated_ranks(module, function, project=project).some
 
 
-def _guarded_scopes(module: SourceModule, project: Project | None) -> frozenset[int]:
-    """The functions (by id; that of None is the module itself) in which anything speaks of ranks: few, in most files."""
+def _tested_scopes(module: SourceModule, project: Project | None) -> frozenset[int]:
+    """The functions (by id; that of None is the module itself) that hold a test of ranks: few, in most files."""
     if project is None:
         return _scopes_alone(module)
-    return project.memo(("guarded scopes", module.path), lambda: _find_scopes(module, project))
+    return project.memo(("tested scopes", module.path), lambda: _find_scopes(module, project))
 
 
 @lru_cache(maxsize=64)
@@ -103,8 +109,7 @@ def _find_scopes(module: SourceModule, project: Project | None) -> frozenset[int
     ]  # fmt: skip
     tests: list[ast.expr] = [t.test for t in tested]
     tests += [value for operation in module.nodes(ast.BoolOp) for value in operation.values[:-1]]
-    found = {id(module.function_of(t)) for t in tests if _split(module, t, project) is not None}
-    return frozenset(found | {id(f) for f in module.functions if f.decorator_list})
+    return frozenset(id(module.function_of(t)) for t in tests if _split(module, t, project) is not None)
 
 
 def _branch(module: SourceModule, up: ast.AST, below: ast.AST, project: Project | None) -> Iterator[Guard]:
@@ -161,7 +166,9 @@ def _exits_alone(module: SourceModule) -> dict[int, Guard]:
 def _find_exits(module: SourceModule, project: Project | None) -> dict[int, Guard]:
     found: dict[int, Guard] = {}
     for statement in module.nodes(ast.If):
-        if not _leaves_somewhere(statement) or (guard := _passing(module, statement, project)) is None:
+        if _split(module, statement.test, project) is None or not _leaves_somewhere(statement):
+            continue
+        if (guard := _passing(module, statement, project)) is None:
             continue
         _add(found, statement, guard)
         returns = _leaves_somewhere(statement, returns_only=True)
@@ -184,7 +191,7 @@ def _add(found: dict[int, Guard], node: ast.AST, guard: Guard) -> None:
 
 def _passing(module: SourceModule, statement: ast.If, project: Project | None) -> Guard | None:
     """Who goes on behind an `if` by rank that leaves the block; None where that has nothing to do with ranks."""
-    split = split_of(module, statement.test, project)
+    split = _split(module, statement.test, project)
     if split is None:
         return None
     out, other = _leaves(statement.body), bool(statement.orelse) and _leaves(statement.orelse)
@@ -243,6 +250,17 @@ def early_exit(module: SourceModule, statement: ast.stmt, *, project: Project | 
 
 def decorated_ranks(module: SourceModule, function: FunctionNode, *, project: Project | None = None) -> Ranks:
     """The ranks for which a function's body runs, by its decorators; a project's own wrapper is looked into."""
+    if not function.decorator_list:
+        return Ranks.ALL
+    if project is None:
+        return _decorated(module, function, None)
+    known = project.memo(("decorated ranks", module.path), dict[int, Ranks])
+    if id(function) not in known:
+        known[id(function)] = _decorated(module, function, project)
+    return known[id(function)]
+
+
+def _decorated(module: SourceModule, function: FunctionNode, project: Project | None) -> Ranks:
     ranks = Ranks.ALL
     for decorator in function.decorator_list:
         node = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -260,8 +278,14 @@ def decorated_ranks(module: SourceModule, function: FunctionNode, *, project: Pr
 def _wrapper_ranks(module: SourceModule, decorator: ast.expr, project: Project | None) -> Ranks | None:
     """The ranks on which a project's decorator calls what it decorates; None where it is not seen to call it."""
     name = dotted(decorator)
-    if not name or name.startswith("self."):
+    if not name or name in _PLAIN_DECORATORS or name.startswith("self."):
         return None
+    if project is None:
+        return _called_by_wrapper(module, name, None)
+    return project.memo(("wrapper ranks", module.path, name), lambda: _called_by_wrapper(module, name, project))
+
+
+def _called_by_wrapper(module: SourceModule, name: str, project: Project | None) -> Ranks | None:
     site = find_function(project, module, name)
     if site is None:
         return None
@@ -278,7 +302,7 @@ def _wrapper_ranks(module: SourceModule, decorator: ast.expr, project: Project |
 
 
 def _all_calls(function: FunctionNode) -> Iterator[ast.Call]:
-    return (n for n in ast.walk(function) if isinstance(n, ast.Call))
+    return (n for n in walk(function) if isinstance(n, ast.Call))
 
 
 def _is_parameter_round(module: SourceModule, call: ast.Call, outer: FunctionNode) -> bool:

@@ -144,16 +144,19 @@ def _runs(call: ast.Call, name: str) -> bool:
 
 def _logs_on_one_rank(project: Project, module: SourceModule) -> Iterator[Uneven]:
     """Epoch-level logs without a sync: Lightning 1.4 to 1.6 reduces them all the same."""
-    pin = lightning_pin(project, near=module.path)
-    if (pin is not None and pin.surely_at_least((1, 7))) or any(
-        name.partition(".")[0] in ("lightning", "lightning_fabric") for name in module.imported_modules
-    ):
+    calls = module.calls_named("log", "log_dict")
+    if not calls or any(n.partition(".")[0] in ("lightning", "lightning_fabric") for n in module.imported_modules):
         return
-    for call in module.calls_named("log", "log_dict"):
+    pin = lightning_pin(project, near=module.path)
+    if pin is not None and pin.surely_at_least((1, 7)):
+        return
+    for call in calls:
         function = module.function_of(call)
         if function is None or function.name not in _EPOCH_HOOKS or not isinstance(call.func, ast.Attribute):
             continue
-        if dotted(call.func.value) not in ("self", "pl_module") or not in_lightning(module, call, project):
+        if dotted(call.func.value) not in ("self", "pl_module") or not speaks_of_ranks(module, function, project):
+            continue
+        if not in_lightning(module, call, project):
             continue
         told = any(k.arg in ("sync_dist", "rank_zero_only", None) for k in call.keywords) or keyword_is(call, "on_epoch", False)
         guard = next((g for g in guards_over(module, call, project=project) if g.ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO)), None)
