@@ -375,7 +375,9 @@ def tell(error: Exception) -> int:
     if names & {"Trouble", "UnknownSelector", "NoSuchPath", "SettingsError"}:
         note(f"ddpfix: {error}")
     elif all(isinstance(p, str) for p in parts) and parts[0]:
-        note(f"ddpfix: {parts[0]}: {parts[1]}. {parts[2]}")
+        what, why, todo = parts
+        begins = todo if todo.startswith("git ") else todo[:1].upper() + todo[1:]
+        note(f"ddpfix: {what}: {why}. {begins}")
     else:
         name = type(error).__name__
         text = " ".join(str(error).split())

@@ -155,7 +155,8 @@ def _trees(git: Git, base: str, steps: Sequence[_Entries], scratch: Path) -> lis
     planned = []
     for step in steps:
         git.run("update-index", "-z", "--index-info", data=step.lines, env=env)
-        tree = git.text("write-tree", env=env)
+        # --missing-ok: a sparse or partial clone lacks objects of files that no step touches.
+        tree = git.text("write-tree", "--missing-ok", env=env)
         if tree != last:
             planned.append(_Planned(step.message, tree))
             last = tree

@@ -56,6 +56,19 @@ def test_sparse_checkout_keeps_the_files_that_are_not_laid_out(tmp_path: Path) -
     assert sh(repo, "status", "--porcelain") == ""
 
 
+def test_objects_that_a_partial_clone_lacks_are_not_asked_for(tmp_path: Path) -> None:
+    repo = make(tmp_path, {"a.py": b"x = 1\n", "pkg/b.py": b"y = 1\n", "huge.bin": b"weights\n"})
+    sha = sh(repo, "rev-parse", "HEAD:huge.bin")
+    sh(repo, "update-index", "--skip-worktree", "huge.bin")
+    (repo / "huge.bin").unlink()
+    (repo / ".git/objects" / sha[:2] / sha[2:]).unlink()
+    go(repo)
+    dgit.switch_to(repo, BRANCH, run_id="run1")
+    assert (repo / "a.py").read_bytes() == b"x = 2\n"
+    assert sh(repo, "rev-parse", f"{BRANCH}:huge.bin") == sha
+    assert dgit.undo(repo).back_to == "main"
+
+
 def test_repository_with_sha256_ids(tmp_path: Path) -> None:
     if subprocess.run(["git", "init", "-q", "--object-format=sha256", tmp_path / "x"], check=False).returncode:
         pytest.skip("this git has no SHA-256 repositories")
