@@ -7,8 +7,9 @@ unknown and named; a call that stands under a rank guard counts as guarded, and 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -110,26 +111,34 @@ def only_output_of(project: Project, module: SourceModule, statement: ast.stmt) 
     """What the statement does, if that is output and nothing else; the reading ends at the first thing that is not."""
     if any(isinstance(n, _NEVER_OUTPUT) for n in _within(statement)):
         return None
-    found = _Reader(project, module, ()).read([statement], until=lambda e: e.kind not in OUTPUT and e.kind is not Kind.QUIET)
+    found = _Reader(project, module, (), quick=True).read([statement])
     return found if found.only_output else None
 
 
 def does_nothing(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
     """True for a statement that computes and no more."""
-    return not _Reader(project, module, ()).read([statement], until=lambda _: True).items
+    return not _Reader(project, module, (), quick=True).read([statement]).items
 
 
-def _function(project: Project, module: SourceModule, function: FunctionNode, chain: tuple[int, ...]) -> Effects:
+def _spoils(effect: Effect) -> bool:
+    return effect.kind not in OUTPUT and effect.kind is not Kind.QUIET
+
+
+def _function(
+    project: Project, module: SourceModule, function: FunctionNode, chain: tuple[int, ...], *, quick: bool = False
+) -> Effects:
     if id(function) in chain:
         return Effects()
     if len(chain) >= DEPTH:
         return Effects((Effect(Kind.UNKNOWN, f"{function.name}(…), many calls down", module.path, function.lineno),))
-    key = ("effects", module.path, function.lineno, function.name)
-    return project.memo(key, lambda: _read_function(project, module, function, (*chain, id(function))))
+    key = ("effects", module.path, function.lineno, function.name, quick)
+    return project.memo(key, lambda: _read_function(project, module, function, (*chain, id(function)), quick=quick))
 
 
-def _read_function(project: Project, module: SourceModule, function: FunctionNode, chain: tuple[int, ...]) -> Effects:
-    found = _Reader(project, module, chain).read(function.body)
+def _read_function(
+    project: Project, module: SourceModule, function: FunctionNode, chain: tuple[int, ...], *, quick: bool
+) -> Effects:
+    found = _Reader(project, module, chain, quick=quick).read(function.body)
     if decorated_ranks(module, function).some:
         return replace(found, items=tuple(replace(e, guarded=True) for e in found.items))
     if isinstance(function, ast.AsyncFunctionDef):
@@ -139,19 +148,19 @@ def _read_function(project: Project, module: SourceModule, function: FunctionNod
 
 
 class _Reader:
-    """Reads the statements of one function."""
+    """Reads the statements of one function. quick: no further than the first thing that is not output."""
 
-    def __init__(self, project: Project, module: SourceModule, chain: tuple[int, ...]) -> None:
-        self._project, self._module, self._chain = project, module, chain
+    def __init__(self, project: Project, module: SourceModule, chain: tuple[int, ...], *, quick: bool = False) -> None:
+        self._project, self._module, self._chain, self._quick = project, module, chain, quick
         self._found: list[Effect] = []
         self._returns = False
 
-    def read(self, nodes: Iterable[ast.AST], *, until: Callable[[Effect], bool] | None = None) -> Effects:
+    def read(self, nodes: Iterable[ast.AST]) -> Effects:
         for node in nodes:
             for inner in _within(node):
                 before = len(self._found)
                 self._look(inner)
-                if until is not None and any(until(e) for e in self._found[before:]):
+                if self._quick and any(_spoils(e) for e in self._found[before:]):
                     return Effects(tuple(dict.fromkeys(self._found)), self._returns)
         return Effects(tuple(dict.fromkeys(self._found)), self._returns)
 
@@ -200,7 +209,7 @@ class _Reader:
         facts = self._facts(node)
         found = facts.method(node.attr) if facts else None
         if found and any(last(dotted(d)) in ("property", "cached_property") for d in found[1].decorator_list):
-            self._take(_function(self._project, found[0].module, found[1], self._chain), node)
+            self._take(_function(self._project, found[0].module, found[1], self._chain, quick=self._quick), node)
 
     def _take(self, effects: Effects, node: ast.AST) -> None:
         guarded = ranks_at(self._module, node).some
@@ -229,7 +238,7 @@ class _Reader:
         name = qualified(self._module, func)
         if name == func.id and func.id not in self._module.imports:
             if found := find_function(self._project, self._module, func, call):
-                self._take(_function(self._project, found[0], found[1], self._chain), call)
+                self._take(_function(self._project, found[0], found[1], self._chain, quick=self._quick), call)
             elif name == "print":
                 self._print(call)
             elif name == "open":
@@ -262,7 +271,7 @@ class _Reader:
             self._add(kind, self._text(call), call)
         elif not self._is_quiet(name):
             if found := find_function(self._project, self._module, call.func, call):
-                self._take(_function(self._project, found[0], found[1], self._chain), call)
+                self._take(_function(self._project, found[0], found[1], self._chain, quick=self._quick), call)
             else:
                 self._add(Kind.UNKNOWN, self._text(call), call)
 
@@ -323,8 +332,11 @@ class _Reader:
         facts = self._facts(call)
         found = facts.method(func.attr) if facts else None
         if facts is not None and found is not None:
-            for site, function in (found, *self._overrides(facts.lineage[0], func.attr)):
-                self._take(_function(self._project, site.module, function, self._chain), call)
+            before = len(self._found)
+            for site, function in itertools.chain((found,), self._overrides(facts.lineage[0], func.attr)):
+                if self._quick and any(_spoils(e) for e in self._found[before:]):
+                    return
+                self._take(_function(self._project, site.module, function, self._chain, quick=self._quick), call)
         elif func.attr in ("log", "log_dict"):
             self._add(Kind.LOGGED, self._text(call), call)
         elif func.attr == "print":
@@ -345,7 +357,7 @@ class _Reader:
         facts = self._facts(call)
         for site in facts.lineage[1:] if facts else ():
             if (function := site.methods().get(func.attr)) is not None:
-                self._take(_function(self._project, site.module, function, self._chain), call)
+                self._take(_function(self._project, site.module, function, self._chain, quick=self._quick), call)
                 return
         if facts is None or facts.unresolved or not all(last(n) in _NO_OP_BASES for n in facts.external):
             self._add(Kind.UNKNOWN, self._text(call), call)

@@ -54,7 +54,7 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
             yield from _close(project, module, held, wanted)
             held, between = [], []
             continue
-        if isinstance(statement, _UNITS) and wanted(statement) and _is_output(project, module, statement):
+        if _is_output(project, module, statement) and wanted(statement):
             held += [*between, statement] if held else [statement]
             between = []
         elif held and _is_preparation(project, module, statement):
@@ -200,5 +200,7 @@ def _leaves(statement: ast.stmt) -> bool:
         if isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and not looped):
             return True
         looped = looped or isinstance(node, (ast.For, ast.While))
-        stack += [(child, looped) for child in ast.iter_child_nodes(node)]
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            block = getattr(node, name, None)
+            stack += [(child, looped) for child in block] if isinstance(block, list) else ()
     return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from codemods.analysis.class_index import class_facts
@@ -104,7 +105,10 @@ def calls_of(project: Project, module: SourceModule, function: FunctionNode) -> 
 def _calls_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
     owner = module.parent(function)
     found: list[CallSite] = []
+    use = re.compile(rb"(?<!def )(?<!class )\b" + re.escape(function.name.encode()) + rb"\b")
     for path in project.files_containing(function.name.encode()):
+        if path != module.path and not use.search(project.read(path) or b""):
+            continue
         other = module if path == module.path else project.module(path)
         if other is None:
             continue
@@ -117,7 +121,9 @@ def _calls_of(project: Project, module: SourceModule, function: FunctionNode) ->
             if isinstance(owner, ast.ClassDef) and (_is_bare(call) or _of_another_class(project, other, call, owner)):
                 continue
             found.append(CallSite(other, call))
-    return tuple(found) if len(found) <= MANY else ()
+        if len(found) > MANY:
+            return ()
+    return tuple(found)
 
 
 def _is_value(node: ast.Name | ast.Attribute, name: str, heads: set[int]) -> bool:

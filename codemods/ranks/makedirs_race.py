@@ -83,6 +83,9 @@ class MakedirsRace(DdpCodemod):
 
     code = "DDP204"
     TRIGGERS = ((b"makedirs(", b"mkdir("),)
+    SITE = re.compile(  # a call that gives no exist_ok in its first line
+        rb"(?:makedirs|mkdir)(?:[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}exist_ok)|[ \t]+as\b)"
+    )
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -118,7 +118,8 @@ class UnguardedPrint(DdpCodemod):
         in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
         if not in_class and not ranks_in_file(project, module):
             return
-        if not any(last(dotted(c.func)) in ("print", "info") for c in ast.walk(function) if isinstance(c, ast.Call)):
+        inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+        if not any(c.lineno in inside and dotted(c.func) for c in module.calls_named("print", "info")):
             return
         if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
             return
