@@ -350,10 +350,9 @@ def main() -> NoReturn:
     """Run the command line. An error that was not foreseen is one line and exit 2, with --debug its traceback."""
     debug = "--debug" in sys.argv
     try:
-        code = app(standalone_mode=False)  # what `typer.Exit` held
+        code = app(standalone_mode=False)  # what `typer.Exit` held; typer makes 130 of Ctrl-C
     except (KeyboardInterrupt, typer.Abort):
-        note("\ninterrupted; nothing is half written")
-        end(INTERRUPTED)
+        code = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         end(CLEAN)
@@ -361,6 +360,8 @@ def main() -> NoReturn:
         if debug:
             raise
         end(tell(error))
+    if code == INTERRUPTED:
+        note("\ninterrupted; nothing is half written")
     end(code if isinstance(code, int) else CLEAN)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -247,3 +248,21 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     assert done.stdout.count(b"\n") == 1
     assert b"Traceback" not in done.stderr
     assert b"BrokenPipe" not in done.stderr
+
+
+def test_an_interrupt_is_told_and_ends_with_130(tmp_path: Path) -> None:
+    repo = make(tmp_path, {f"m{i}.py": MODULE * 20 for i in range(300)})
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "ddpfix.cli", "check", "--no-cache", "."],
+        cwd=repo,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.communicate(timeout=1)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "interrupted; nothing is half written" in text(said)
+    assert "Traceback" not in text(said)
