@@ -71,7 +71,8 @@ def member_value(flow: Flow, owner: Value, attr: str, frame: Frame, node: ast.AS
         elif member.kind is Kind.LEAF:
             found.append(_leaf_attribute(flow, frame, ref, attr, node))
         elif member.kind is Kind.UNKNOWN:
-            found.append(Value(NONE, frozenset({ref.path}), frozenset({member.note}), refs=(Ref(ref.path, member, "attribute"),)))
+            part = Ref(ref.path, member, path, cause=Cause.OTHER)
+            found.append(Value(NONE, frozenset({ref.path}), frozenset({member.note}), refs=(part,)))
     return found[0] if len(found) == 1 else replace(union(found), refs=tuple(r for v in found for r in v.refs))
 
 

@@ -37,6 +37,8 @@ def members_of(project: Project, facts: ClassFacts) -> Members:
 BASE = "(base)"
 # Methods that change what a call or an attribute of the model means.
 _INTERCEPTORS = ("__call__", "__getattr__", "__getattribute__", "__setattr__")
+# What modules are asked for beside `forward`.
+_MODULE_METHOD = re.compile(r"_?(forward|encode|decode|embed|score|loss|compute_loss|extract_features)")
 
 
 class _Reader:
@@ -184,17 +186,23 @@ class _Reader:
                 self.problems.append(f"{function.name} freezes or unfreezes ({site.module.path}:{node.lineno})")
 
     def _unless_called(self, name: str, value: ast.expr, made: Member) -> Member:
-        """What seems to be no module but is called as one (`self.net(…)`) may be a module."""
+        """What seems to be no module but is called as one (`self.net(…)`, `self.net.encode(…)`) may be a module."""
         if made.kind is not Kind.PLAIN or isinstance(value, (ast.Constant, ast.Lambda)) or not self._called(name):
             return made
         return replace(made, kind=Kind.UNKNOWN, note=f"what self.{name} is made of is not shown")
 
     def _called(self, name: str) -> bool:
         return any(
-            isinstance(node, ast.Call) and dotted(node.func) == f"self.{name}"
+            isinstance(node, ast.Call) and _is_module_call(node.func, f"self.{name}")
             for site in self.facts.lineage
             for node in walk(site.node)
         )
+
+
+def _is_module_call(func: ast.expr, owner: str) -> bool:
+    if isinstance(func, ast.Attribute) and _MODULE_METHOD.match(func.attr) and dotted(func.value) == owner:
+        return True
+    return dotted(func) == owner
 
 
 def _builders(site: ClassSite) -> Iterator[FunctionNode]:

@@ -168,12 +168,12 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         to = ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False"
         edit = switched(setting, to)
         names = ", ".join(dict.fromkeys(usage.name for usage in usages))
-        why = (
-            "static_graph=True beside it already finds unused parameters, so the flag does nothing"
+        message = (
+            f"{setting.text} does nothing: static_graph=True beside it makes DDP find unused parameters once, in the first step"
             if static
-            else f"every parameter of {names} reaches the loss without it"
+            else f"{setting.text} makes DDP search the graph in every step, and every parameter of {names} reaches the loss "
+            "without it"
         )
-        message = f"{setting.text} makes DDP search the graph in every step, and {why}"
         comment = _comment(project, setting, framework, usages, static=static)
         evidence = [e for one in trained for e in one.evidence] + [e for usage in usages for e in usage.evidence]
         if static:
@@ -203,7 +203,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     def _told(self, setting: Setting, usages: list[Usage], unknown: str, wrapper: Wrapper) -> Finding:
         reasons = [unknown] if unknown else []
         reasons += [
-            f"{modules_of(d)} of {usage.name} takes part by `{d.text}` ({d.path}:{d.line})"
+            f"whether {modules_of(d)} of {usage.name} takes part is up to `{d.text}` ({d.path}:{d.line})"
             for usage in usages for d in usage.skipped if d.cause.varies
         ]  # fmt: skip
         reasons += [reason for usage in usages for reason in usage.reasons]

@@ -302,7 +302,18 @@ def test_an_argument_of_forward_is_told() -> None:
         Rule,
         script("model = DDP(model, find_unused_parameters=True)\n"),
         files={"net.py": source},
-        reason="takes part by `extra is not None`",
+        reason="whether head of Net takes part is up to `extra is not None`",
+    )
+
+
+def test_a_method_of_a_model_that_is_handed_in_is_told() -> None:
+    wrapper = NET.replace("__init__(self):", "__init__(self, inner):").replace("self.body = nn.Linear(8, 8)", "self.inner = inner")
+    wrapper = wrapper.replace("self.head(torch.relu(self.body(x)))", "self.head(self.inner.score(x))")
+    check_told(
+        Rule,
+        script("model = DDP(Net(load()), find_unused_parameters=True)\n"),
+        files={"net.py": wrapper},
+        reason="whether inner of Net takes part is up to `inner.score` (net.py:12)",
     )
 
 
