@@ -16,17 +16,15 @@ class Corpus:
     def __init__(self, paths: Iterable[str], read: Callable[[str], bytes | None]) -> None:
         self.paths: list[str] = []
         self._starts: list[int] = []
-        parts: list[bytes] = []
-        at = 0
+        self._bytes = bytearray()  # grown in place: a list of files that is joined would hold them all twice
         for path in paths:
             data = read(path)
             if data is None:
                 continue
             self.paths.append(path)
-            self._starts.append(at)
-            parts.append(data)
-            at += len(data) + 1
-        self._bytes = b"\0".join(parts)
+            self._starts.append(len(self._bytes))
+            self._bytes += data
+            self._bytes.append(0)
 
     def containing(self, word: bytes) -> Iterator[str]:
         """The files that hold `word`, in order."""

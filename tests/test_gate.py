@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from codemods.codemod import DdpCodemod
+from codemods.findings import Finding
 from codemods.fix_source import find_in
 from codemods.project import Project
+from codemods.source import SourceModule
 from ddpfix.catalog import all_codemods
 from ddpfix.engine import disk_reader, gated
 from ddpfix.gate import Gate
@@ -74,3 +78,32 @@ def test_a_file_with_a_suppression_comment_is_for_everybody() -> None:
     project = Project.of({"a.py": b"x = 1  # ddpfix: ignore[DDP101]\n", "b.py": b"x = 1\n"})
     work, unread = gated(project, ("a.py", "b.py", "gone.py"), CODEMODS)
     assert work == {"a.py": CODEMODS} and unread == ["gone.py"]
+
+
+@pytest.mark.parametrize("codemod", CODEMODS, ids=lambda c: c.code)
+def test_a_repository_s_own_tests_are_left_out_by_the_codemods_that_say_so(codemod: DdpCodemod) -> None:
+    opened = Gate([codemod]).open_for(example(codemod), "tests/test_model.py")
+    assert opened == ((codemod,) if codemod.READS_TESTS else ())
+
+
+def test_a_word_is_not_looked_for_where_a_part_of_it_is_absent() -> None:
+    class Counting(bytes):
+        asked: ClassVar[list[bytes]] = []
+
+        def __contains__(self, word: object) -> bool:
+            assert isinstance(word, bytes)
+            self.asked.append(word)
+            return super().__contains__(word)
+
+    class First(DdpCodemod):
+        code, TRIGGERS = "DDP991", ((b"rank",),)
+
+        def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+            yield from ()
+
+    class Second(First):
+        code, TRIGGERS = "DDP992", ((b"rank_zero",),)
+
+    gate = Gate([First(), Second()])
+    assert gate.open_for(Counting(b"x = 1\n")) == () and Counting.asked == [b"rank"]
+    assert [c.code for c in gate.open_for(b"rank_zero = 1\n")] == ["DDP991", "DDP992"]

@@ -300,3 +300,9 @@ def test_a_backward_pass_in_an_imported_file_counts() -> None:
     source = "from steps import train\n" + WRAP.format("").replace("model(1, 2).mean().backward()", "train(model)")
     files = {"net.py": RANDOM, "steps.py": "def train(model):\n    model(1, 2).mean().backward()\n"}
     assert [f.applicability for f in findings_of(Rule, source, files)] == [Applicability.SAFE]
+
+
+def test_a_repository_s_own_tests() -> None:
+    example = Rule.sections()["Example"].removeprefix("```python\n").removesuffix("```")
+    assert findings_of(Rule, example)
+    check_nothing(Rule, example, path="tests/test_net.py")

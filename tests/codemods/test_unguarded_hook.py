@@ -290,3 +290,7 @@ def test_a_transformers_hook_under_a_test_stays() -> None:
     check_nothing(UnguardedHook, TRANSFORMERS + "        if state.is_world_process_zero:\n            print(logs)\n")
     leaves = "        if not state.is_world_process_zero:\n            return\n        print(logs)\n"
     check_nothing(UnguardedHook, TRANSFORMERS + leaves)
+
+
+def test_a_repository_s_own_tests() -> None:
+    check_nothing(UnguardedHook, callback("on_train_start", "print('start')"), path="tests/test_saver.py")
