@@ -46,7 +46,7 @@ tests: install
 docs: install
 	$(BIN)/python docs/make.py
 
-bench: install
+bench: install install-torch
 	$(BIN)/python -m benchmarks.run
 
 clean:

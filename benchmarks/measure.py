@@ -23,8 +23,10 @@ class Cost:
 def once(command: Sequence[str], folder: Path, env: dict[str, str] | None = None) -> Cost:
     """Run a command; its output is thrown away and its exit status is not judged."""
     started = time.perf_counter()
+    # a program that is installed has its bytecode: with this variable it would be compiled anew in each run
+    around = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     child = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **(env or {})}
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**around, **(env or {})}
     )
     _, _, usage = os.wait4(child.pid, 0)
     child.returncode = 0
