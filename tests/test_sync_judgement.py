@@ -64,6 +64,25 @@ def test_what_a_metric_returned_for_the_batch() -> None:
     told("value = self.acc(self(x), y)", 'self.log("a", value)', reason="what the metric returned", more=METRICS)
 
 
+def test_numbers_that_are_read_back_from_the_trainer() -> None:
+    """The best so far of another key is as good as that key, which is judged by itself."""
+    source = """
+        def __init__(self):
+            super().__init__()
+            self.history = {"loss": [], "acc": []}
+            self.best = []
+
+        def on_validation_epoch_end(self):
+            self.history["loss"].append(self.trainer.callback_metrics["val/loss"])
+            self.best.append(self.trainer.callback_metrics.get("val/acc").item())
+            self.log("val/loss_best", min(self.history["loss"]))
+            self.log("val/acc_best", max(self.best))
+        """
+    check_nothing(UnsyncedMetric, module(source))
+    mixed = source.replace("self.best.append(", "self.best.append(self.seen.mean())\n            self.best.append(")
+    check_told(UnsyncedMetric, module(mixed), reason="self.best is filled step by step on each rank")
+
+
 def test_lists_that_the_steps_fill() -> None:
     source = module("""
         def __init__(self):

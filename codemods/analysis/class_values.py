@@ -28,11 +28,12 @@ class Given:
 @dataclass(slots=True)
 class ClassValues:
     """given: attribute -> its values. items: what `self.x[...] = value` puts into it. filled: collections that a method other
-    than the set-up puts something into. grown: numbers that such a method adds to. loose: values given to attributes whose
-    names are worked out (`setattr`)."""
+    than the set-up puts something into. fillers: what it puts there. grown: numbers that such a method adds to. loose: values
+    given to attributes whose names are worked out (`setattr`)."""
 
     given: dict[str, list[Given]] = field(default_factory=dict)
     filled: set[str] = field(default_factory=set)
+    fillers: dict[str, list[ast.expr]] = field(default_factory=dict)
     grown: set[str] = field(default_factory=set)
     items: dict[str, list[Given]] = field(default_factory=dict)
     loose: list[Given] = field(default_factory=list)
@@ -42,6 +43,8 @@ class ClassValues:
             self.given.setdefault(name, []).extend(values)
         for name, values in other.items.items():
             self.items.setdefault(name, []).extend(values)
+        for name, fillers in other.fillers.items():
+            self.fillers.setdefault(name, []).extend(fillers)
         self.filled |= other.filled
         self.grown |= other.grown
         self.loose += other.loose
@@ -111,6 +114,7 @@ def _assign(
         out.items.setdefault(name, []).append(Given(site, value, function))
         if later:
             out.filled.add(name)
+            out.fillers.setdefault(name, []).append(value)
 
 
 def _call(out: ClassValues, site: ClassSite, node: ast.Call, function: FunctionNode | None, later: bool) -> None:
@@ -118,6 +122,7 @@ def _call(out: ClassValues, site: ClassSite, node: ast.Call, function: FunctionN
     if isinstance(func, ast.Attribute) and func.attr in _FILLERS and later:
         if name := _own(func.value):
             out.filled.add(name)
+            out.fillers.setdefault(name, []).append(node.args[-1] if node.args else node)
     setting = isinstance(func, ast.Name) and func.id == "setattr" and len(node.args) == 3
     if setting and dotted(node.args[0]) == "self":
         key, value = node.args[1], node.args[2]

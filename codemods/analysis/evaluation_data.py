@@ -117,21 +117,23 @@ def _aside(path: str) -> bool:
 # What decides
 
 
-def monitors(project: Project) -> dict[str, Place]:
-    """Every key that a `monitor=`, a `"monitor":` or a line of YAML names, with the first place."""
+def monitors(project: Project) -> dict[str, list[Place]]:
+    """Every key that a `monitor=`, a `"monitor":` or a line of YAML names, with its places."""
     return project.memo("monitors", lambda: _monitors(project))
 
 
-def monitor_of(project: Project, key: str) -> Place | None:
+def monitor_of(project: Project, key: str, near: str = "") -> Place | None:
+    """What decides by a key: in the file `near` if there is one, else the first place."""
     found = monitors(project)
-    return found.get(key) or found.get(f"{key}_epoch")
+    places = found.get(key) or found.get(f"{key}_epoch") or []
+    return next((place for place in places if place.path == near), places[0] if places else None)
 
 
 _YAML = re.compile(r"^\s*(?:-\s*)?monitor:\s*[\"']?([^\s\"'#]+)", re.M)
 
 
-def _monitors(project: Project) -> dict[str, Place]:
-    found: dict[str, Place] = {}
+def _monitors(project: Project) -> dict[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
     for path in project.files_containing(b"monitor"):
         module = None if is_test_file(path) else project.module(path)
         if module is not None:
@@ -140,17 +142,19 @@ def _monitors(project: Project) -> dict[str, Place]:
         text = (project.read(path) or b"").decode("utf-8", "replace")
         for match in _YAML.finditer(text):
             line = text.count("\n", 0, match.start(1)) + 1
-            found.setdefault(match.group(1), Place(f"`monitor: {match.group(1)}`", path, line))
+            found.setdefault(match.group(1), []).append(Place(f"`monitor: {match.group(1)}`", path, line))
     return found
 
 
-def _in_python(module: SourceModule, found: dict[str, Place]) -> None:
+def _in_python(module: SourceModule, found: dict[str, list[Place]]) -> None:
     for call in module.nodes(ast.Call):
         for keyword in call.keywords:
             if keyword.arg == "monitor" and isinstance(keyword.value, ast.Constant):
                 name = last(qualified(module, call.func)) or "a call"
-                found.setdefault(str(keyword.value.value), Place(f"{name}(monitor=…)", module.path, keyword.value.lineno))
+                place = Place(f"{name}(monitor=…)", module.path, keyword.value.lineno)
+                found.setdefault(str(keyword.value.value), []).append(place)
     for mapping in module.nodes(ast.Dict):
         for key, value in zip(mapping.keys, mapping.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == "monitor" and isinstance(value, ast.Constant):
-                found.setdefault(str(value.value), Place("a learning-rate scheduler's monitor", module.path, value.lineno))
+                place = Place("a learning-rate scheduler's monitor", module.path, value.lineno)
+                found.setdefault(str(value.value), []).append(place)

@@ -222,6 +222,8 @@ def _own_attribute(scope: Scope, node: ast.Attribute, path: Path, depth: int) ->
 def _attribute_now(scope: Scope, facts: ClassFacts, name: str, path: Path, depth: int) -> Value:
     values = class_values(scope.project, facts)
     if name in values.filled:
+        if all(_is_read_back(filler) for filler in values.fillers.get(name, [])):
+            return Value(Kind.EQUAL, f"self.{name} keeps what the Trainer shows for other keys, which decide for themselves")
         return Value(Kind.LIST, f"self.{name} is filled step by step on each rank")
     if name in values.grown:
         return Value(Kind.LIST, f"self.{name} is worked on step by step on each rank")
@@ -231,6 +233,15 @@ def _attribute_now(scope: Scope, facts: ClassFacts, name: str, path: Path, depth
         returns = [r.value for r in walk_scope(method[1]) if isinstance(r, ast.Return)]
         found += [classify(inner, value, path, depth + 1) for value in returns if value is not None]
     return join(found) if found else unknown(f"where self.{name} comes from is not seen")
+
+
+def _is_read_back(node: ast.expr) -> bool:
+    """`self.trainer.callback_metrics["val/loss"]`, `….get("val/loss").item()`: a number that another log call made."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Attribute) and node.attr in PENDING:
+            return True
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return False
 
 
 def _given(scope: Scope, facts: ClassFacts, given: Given, path: Path, depth: int) -> Value:

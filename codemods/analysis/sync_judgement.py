@@ -279,8 +279,8 @@ def _judge_stage(log: LogCall, found: Entries, verdict: Verdict) -> None:
                                "the rank test first")  # fmt: skip
     place = epoch_end_collective(log.project) if training else None
     if place is not None:
-        verdict.lower(DISPLAY, f"{place}: rank 0's progress bar starts the reduction before that call, the other ranks after it, "
-                               "so they wait for each other")  # fmt: skip
+        verdict.lower(DISPLAY, f"{place}: with sync_dist=True rank 0's progress bar starts the reduction before that call, the "
+                               "other ranks after it, so they wait for each other")  # fmt: skip
     if training - TRAINING_EPOCH_HOOKS and log.flag("on_step") is not False:
         monitored = "a monitor reads this key, so it should be; " if monitor_of(log.project, key_text(log)) else ""
         verdict.lower(UNSAFE, monitored + _STEP_COST)

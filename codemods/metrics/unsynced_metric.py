@@ -75,6 +75,7 @@ class UnsyncedMetric(DdpCodemod):
     - a class, or a project subclass of it, with a `log` of its own
     - the batch value that a metric returned: log the object instead
     - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ)
+    - what was read back from the Trainer under another key: that key is judged by itself
     - an epoch-end value whose source is not seen: the mean of the ranks' scores need not be the score
     - `reduce_fx` other than mean, min, max or sum
     - a key that the same hook logs a second time where only one of the two calls could be changed: Lightning raises then
@@ -117,7 +118,7 @@ def _message(log: LogCall) -> str:
     text = f"{named} logged at epoch level without being reduced over the ranks: what is shown is rank 0's own number"
     for node in key_nodes(log):
         name = str(node.value) if isinstance(node, ast.Constant) else ""
-        if name and (place := monitor_of(log.project, name)):
+        if name and (place := monitor_of(log.project, name, near=log.module.path)):
             which = "" if log.is_log else f" of {name!r}"
             return f"{text}, and {place.text} at {place.path}:{place.line} decides on each rank by that rank's number{which}"
     return text

@@ -307,7 +307,8 @@ def test_an_argument_of_forward_is_told() -> None:
 
 
 def test_a_method_of_a_model_that_is_handed_in_is_told() -> None:
-    wrapper = NET.replace("__init__(self):", "__init__(self, inner):").replace("self.body = nn.Linear(8, 8)", "self.inner = inner")
+    wrapper = NET.replace("__init__(self):", "__init__(self, inner):")
+    wrapper = wrapper.replace("self.body = nn.Linear(8, 8)", "self.inner = inner")
     wrapper = wrapper.replace("self.head(torch.relu(self.body(x)))", "self.head(self.inner.score(x))")
     check_told(
         Rule,

@@ -231,6 +231,13 @@ def test_the_monitor_that_decides_is_named() -> None:
     assert "conf/callbacks.yaml:2" in found[0].message
 
 
+def test_the_monitor_of_the_same_file_comes_first() -> None:
+    other = "import lightning as L\n\nsave = L.ModelCheckpoint(monitor='val/loss')\n"
+    source = step('self.log("val/loss", loss)') + "\n\nsave = L.ModelCheckpoint(monitor='val/loss')\n"
+    found = findings_of(UnsyncedMetric, source, {"a_train.py": other, "z_train.py": other})
+    assert "ModelCheckpoint(monitor=…) at module.py:" in found[0].message
+
+
 # Where nothing is said
 
 
