@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +11,8 @@ from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
+
+_RANK_WORDS = re.compile(rb"rank|RANK|master|main|primary|root|chief|_zero|process_index|PROCID|LOCALID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,27 @@ def called_function(project: Project | None, module: SourceModule, call: ast.Cal
     if not rest and (near := _nested(module, call, root)):
         return near
     return find_function(project, module, name)
+
+
+def may_speak_of_ranks(project: Project | None, module: SourceModule, call: ast.Call) -> bool:
+    """False where a function from another file is called that defines it without a word of ranks: it is not parsed then."""
+    name = dotted(call.func)
+    root, _, rest = name.partition(".")
+    if project is None or not name or root in ("self", "cls"):
+        return True
+    return project.memo(("speaks of ranks", module.path, name), lambda: _may_speak(project, module, root, rest))
+
+
+def _may_speak(project: Project, module: SourceModule, root: str, rest: str) -> bool:
+    imports = module.imports.get(root, ())
+    for found in imports:
+        resolved = project.resolve(f"{found.dotted}.{rest}" if rest else found.dotted, module.path)
+        if resolved is None or len(resolved.rest) != 1:
+            continue
+        data = project.read(resolved.path) or b""
+        if _RANK_WORDS.search(data) or b"def " + resolved.rest[0].encode() not in data:
+            return True
+    return not imports
 
 
 def find_function(project: Project | None, module: SourceModule, name: str) -> FunctionSite | None:

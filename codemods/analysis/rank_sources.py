@@ -7,7 +7,7 @@ import re
 from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_of
-from codemods.analysis.call_graph import called_function
+from codemods.analysis.call_graph import called_function, may_speak_of_ranks
 from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.project import Project
 from codemods.source import SourceModule, walk_scope
@@ -115,8 +115,10 @@ def _called(module: SourceModule, node: ast.Call, project: Project | None, depth
 
 def _returned(module: SourceModule, call: ast.Call, project: Project | None, depth: int) -> Ranks | None:
     """The rank that a project function returns: all its returns are that rank, or constants (one process)."""
+    if depth > 3 or not may_speak_of_ranks(project, module, call):
+        return None
     site = called_function(project, module, call)
-    if site is None or depth > 3:
+    if site is None:
         return None
     values = [r.value for r in walk_scope(site.node) if isinstance(r, ast.Return) and r.value is not None]
     if len(values) > 4:

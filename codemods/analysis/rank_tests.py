@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
-from codemods.analysis.call_graph import called_function
+from codemods.analysis.call_graph import called_function, may_speak_of_ranks
 from codemods.analysis.names import dotted, last
 from codemods.analysis.rank_sources import DEPTH, Ranks, imported_value, low_rank_place, rank_source, shows_processes
 from codemods.project import Project
@@ -243,7 +243,7 @@ def _called_flag(module: SourceModule, call: ast.Call, project: Project | None, 
 
 def _helper(module: SourceModule, call: ast.Call, project: Project | None, depth: int) -> Split | None:
     """A project function that returns a rank test: all its returns are that test, or True (one process)."""
-    if depth > 3:
+    if depth > 3 or not may_speak_of_ranks(project, module, call):
         return None
     site = called_function(project, module, call)
     if site is None or len(site.node.body) > 8:

@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.collectives import PENDING
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guard_place import Repair
 from codemods.analysis.guard_repairs import repair
 from codemods.analysis.guarded_collectives import AFTER_EVALUATION, Guarded, guarded_collectives, later_collective
 from codemods.analysis.rank_guards import Ranks
 from codemods.analysis.uneven_collectives import uneven_collectives
-from codemods.codemod import DISTRIBUTED, DdpCodemod
+from codemods.codemod import DdpCodemod
+from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARD
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -70,6 +72,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
     under further conditions, and `torch.distributed` where a single process may have no group and the guard kept it away.
 
     ## Refuses
+    - Says nothing in a repository's own tests.
     - Says nothing where the other ranks have a collective of their own: zero-first pairs, `gather` with different arguments,
       barriers at both exits.
     - Says nothing of groups of ranks (`group=`), of `is_initialized()` tests and of `rank == src`, whose ranks are not shown.
@@ -98,13 +101,13 @@ class CollectiveUnderRankGuard(DdpCodemod):
     """
 
     code = "DDP301"
-    TRIGGERS = (
-        (b"rank", b"main_process", b"master", b"global_zero", b"process_zero", b"process_index", b"is_main", b"is_primary",
-         b"is_root", b"is_chief", b"should_save", b"should_log"),
-        (*DISTRIBUTED, b"main_process", b"global_zero", b"process_zero", b"process_index"),
-    )  # fmt: skip
+    TRIGGERS = (GUARDS, PROCESSES)
+    SITE = RANK_GUARD
+    READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
         for sites in grouped(guarded_collectives(project, module)):
             made = repair(project, module, sites)
             first = sites[0]

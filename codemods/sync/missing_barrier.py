@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.analysis.barrier_spelling import Barrier, barrier_for
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.file_handover import Handover, handovers
 from codemods.analysis.guard_place import guarded_call
 from codemods.analysis.rank_guards import Ranks
 from codemods.analysis.same_way import parting_ways
-from codemods.codemod import DISTRIBUTED, DdpCodemod
+from codemods.codemod import DdpCodemod
+from codemods.data.rank_words import GUARDS, PROCESSES, RANK_TEST
 from codemods.findings import Applicability, Evidence, Finding, InsertAfter
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -60,6 +62,7 @@ class MissingBarrier(DdpCodemod):
     file shows Lightning 1.6 or newer.
 
     ## Refuses
+    - Says nothing in a repository's own tests.
     - Says nothing in `prepare_data`: only one process of a node is there, and a barrier would hang.
     - Says nothing where a collective, or a project function that reaches one, stands between the write and the read.
     - Says nothing where the path holds the rank, has got another value in between, or is read under a rank test too.
@@ -75,14 +78,19 @@ class MissingBarrier(DdpCodemod):
 
     code = "DDP302"
     TRIGGERS = (
-        (b"rank", b"main_process", b"is_master", b"master_process", b"global_zero", b"process_zero", b"process_index",
-         b"is_main"),
+        GUARDS,
         (b"open(", b"save", b"mkdir", b"makedirs", b"copy", b".move", b"to_csv", b"to_json", b"write_", b"urlretrieve", b"dump",
          b"rename", b"replace(", b"download", b"extractall", b"to_p"),
-        (*DISTRIBUTED, b"main_process", b"global_zero", b"process_zero"),
+        (b"open(", b"load", b"listdir", b"scandir", b"walk(", b"glob", b"read_", b"getsize", b"ImageFolder", b"iterdir",
+         b"from_pretrained", b"mkdir", b"makedirs"),
+        PROCESSES,
     )  # fmt: skip
+    SITE = RANK_TEST
+    READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
         for found in handovers(project, module):
             if found.function is not None:
                 if found.function.name == "prepare_data" or guarded_call(project, module, found.function):

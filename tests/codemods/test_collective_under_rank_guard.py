@@ -577,3 +577,8 @@ def test_low_rank_is_no_process() -> None:
 def test_a_forbidden_decorator_is_another_rules_matter() -> None:
     source = "@rank_zero_only\ndef validation_step(self, b, i):\n    self.log('a', b, sync_dist=True)"
     check_nothing(RULE, lightning(source, base="LightningModule"))
+
+
+def test_the_tests_of_a_repository_are_left_alone() -> None:
+    source = f"{DIST}def test_f():\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
+    check_nothing(RULE, source, path="tests/test_train.py")

@@ -242,3 +242,8 @@ def test_right_as_it_is(body: str) -> None:
 def test_a_function_that_is_called_under_a_guard_itself() -> None:
     body = "def f(accelerator, p):\n    if accelerator.is_main_process:\n        torch.save(1, p)\n    torch.load(p)\n"
     check_nothing(RULE, f"{ACC}{body}def main(accelerator, p):\n    if accelerator.is_main_process:\n        f(accelerator, p)\n")
+
+
+def test_the_tests_of_a_repository_are_left_alone() -> None:
+    source = f"{ACC}def test_f(acc, x, p):\n    if acc.is_main_process:\n        torch.save(x, p)\n    torch.load(p)\n"
+    check_nothing(RULE, source, path="tests/test_train.py")

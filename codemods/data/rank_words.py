@@ -1,0 +1,49 @@
+"""Bytes without which a file holds no test of the rank: what is asked before it is parsed.
+
+They follow `analysis/rank_sources.py` and `analysis/rank_tests.py` (rank 0, its flags, the names that stand for it) and
+`analysis/rank_guards.py` (decorators). A helper from another file is known by its name alone: one that speaks of neither ranks
+nor a main process is not followed.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Few words: each costs a search of all bytes. Other flags count only where a process group shows.
+GUARDS: tuple[bytes, ...] = (
+    b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"torch.distributed", b"is_ma", b"args.should_",
+)  # fmt: skip
+# What makes `rank` the rank of a process, and no size of a matrix and no place in a list.
+PROCESSES: tuple[bytes, ...] = (
+    b"main_process", b"process_index", b"process_zero", b"global_zero", b"torch.distributed", b"is_ma", b"args.should_",
+    b"t_rank", b"l_rank", b"world_", b"WORLD_", b"RANK", b"rank_zero", b"is_rank", b"rank0", b"p_rank", b"Distributed",
+    b"PROCID", b".rank", b"\"rank\"", b"_process_group", b"master_process", b"zero_rank",
+)  # fmt: skip
+
+# Each alternative begins with a letter: `re` skips to the next of these letters then, and is five times as fast.
+
+# `… == 0`, `< 1`, `in (-1, 0)` behind a rank, whatever brackets and defaults stand between.
+_COMPARED = (
+    rb"\b[\w\"'\])(,. -]{0,30}?(?:(?:[=!]=|\bis(?:[ \t]+not)?\b|[<>]=?)[ \t]*[\"']?[01]\b|\bin[ \t]*[\[({][^\n]{0,30}?\b0\b)"
+)
+# The end of a test, or of an operand.
+_TESTED = rb"[ \t]*(?::[ \t]*[\r\n#]|(?:and|or|else)\b)"
+_RANK = rb"rank(?:" + _COMPARED + rb"|(?=" + _TESTED + rb"|\w*\((?!self\b|cls\b|\*)[^\n]{0,40}?\)" + _TESTED + rb")|_?0\b)"
+_READ = rb"(?:" + _COMPARED + rb"|(?=[\"'][^\n]{0,10}?[\])]+" + _TESTED + rb"))"
+_VARIABLE = rb"RANK" + _READ + rb"|PROCID" + _READ + rb"|LOCALID" + _READ
+_INDEX = rb"process_index(?:" + _COMPARED + rb"|(?=" + _TESTED + rb"))"
+_FLAG = (
+    rb"main_process\b|logging_process\b|master_process\b|zero(?<=[kls]_zero)\b(?!\.|\(self|[ \t]+(?:import|as)\b)|"
+    rb"master(?<=_master)\b|master(?=" + _TESTED + rb")|is_(?:main|primary|root|chief)\b|should_(?<=args\.should_)(?:save|log)\b"
+)
+# Another name for the rank, and what is bound to `not rank`.
+_NAMED = rb"= (?<!rank = )(?<!RANK = )(?<!index = )[\w.(]*(?:[gG]et_rank\(|hvd\.rank\(|(?:local|global)_rank\b)|= not [\w.(]*rank"
+_DECORATOR = rb"@[\w.]*(?:rank|zero|main|master)"
+# Not that: an argument (`tqdm(disable=rank != 0, …)`), or a block with one line of a log and nothing else.
+_IDLE = (
+    rb"(?!\)?[ \t]*,|(?:\(\))?:[ \t]*\r?\n([ \t]+)(?:print|[\w.]*log\w*\.\w+)\((?:(?!trainer)[^()\n])*\)"
+    rb"[ \t]*(?:\r?\n[ \t]*)*?\r?\n(?![ \t]*(?:\r?\n|#|el))(?!\1))"
+)
+
+RANK_TEST = re.compile(rb"(?:" + b"|".join([_RANK, _VARIABLE, _INDEX, _FLAG, _NAMED]) + rb")" + _IDLE)
+RANK_GUARD = re.compile(rb"(?:" + b"|".join([_RANK, _VARIABLE, _INDEX, _FLAG, _NAMED, _DECORATOR]) + rb")" + _IDLE)
