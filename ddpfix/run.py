@@ -89,10 +89,10 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
 
     accept = acceptance(options)
     state = git.snapshot(tree.root)
-    git.check_branch(state, options.branch)
     fixed = engine.fix(tree, settings, codemods, accept)
     if not fixed.after:
         return Applied(fixed, None, summary.closing_screen(fixed, _context(command)))
+    git.check_branch(state, options.branch)
     touched = sorted(fixed.after)
     if options.switch:
         refuse_uncommitted(state, touched)

@@ -47,6 +47,16 @@ def test_apply_commits_a_codemod_a_commit_then_the_summary_and_switches(tmp_path
     assert len(screen.splitlines()) <= 40
 
 
+def test_a_second_apply_on_the_branch_has_nothing_to_do(tmp_path: Path) -> None:
+    repo = make(tmp_path, FILES)
+    ddpfix(repo, "apply", ".")
+    before = visible(repo)
+    again = ddpfix(repo, "apply", ".")
+    assert again.returncode == 0, again.stderr
+    assert "Nothing to fix" in text(again.stdout)
+    assert visible(repo) == before
+
+
 def test_each_commit_stands_on_its_own(tmp_path: Path) -> None:
     repo = make(tmp_path, FILES)
     ddpfix(repo, "apply", "--no-switch", ".")
