@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -349,6 +350,7 @@ def command_line() -> str:
 def main() -> NoReturn:
     """Run the command line. An error that was not foreseen is one line and exit 2, with --debug its traceback."""
     debug = "--debug" in sys.argv
+    gc.disable()  # a run is short, and its trees are wanted to the end: each collection goes through millions of nodes
     try:
         code = app(standalone_mode=False)  # what `typer.Exit` held; typer makes 130 of Ctrl-C
     except (KeyboardInterrupt, typer.Abort):
@@ -387,6 +389,7 @@ def tell(error: Exception) -> int:
 
 
 def end(code: int) -> NoReturn:
+    gc.freeze()  # or Python's own way out collects once more
     sys.exit(code)
 
 
