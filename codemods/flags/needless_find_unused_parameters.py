@@ -34,7 +34,7 @@ ROWS = 30
 
 
 class NeedlessFindUnusedParameters(DdpCodemod):
-    """`find_unused_parameters` is on although every parameter reaches the loss in every step.
+    """`find_unused_parameters` is on although every parameter reaches the loss, or `static_graph` makes it idle.
 
     ## What it does
     Finds the flag switched on (`DistributedDataParallel`, `DDPStrategy`, `DDPPlugin`, `DistributedDataParallelKwargs`,
@@ -46,7 +46,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     ## Why it matters
     With the flag on DDP walks the whole autograd graph in every step, clones the model's outputs, reduces a map of used
     parameters, and never rebuilds its buckets in the order in which gradients arrive. Measured on the CPU: 4 to 10 % of a
-    step, 27 % with a large output.
+    step, 27 % with a large output. Beside `static_graph=True` torch ignores the flag, and it misleads its readers only.
 
     ## Example
     ```python

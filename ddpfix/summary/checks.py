@@ -28,6 +28,7 @@ PATTERNS = (
 )
 OTHER = "What else was read?"
 NOTHING = "Nothing was recorded for this question."
+SETTLED = "Not asked: `static_graph=True` makes torch ignore the flag."
 MOST_PLACES = 3
 
 
@@ -52,10 +53,11 @@ def checks(findings: Sequence[Finding], before: Mapping[str, bytes]) -> list[str
     for same in zip(*(f.evidence for f in findings), strict=True):
         places = list(dict.fromkeys(place(e) for e in same))
         answers.setdefault(question(same[0]), []).append((same[0], places))
+    settled = any("static_graph=True" in evidence.text for evidence, _ in answers[STATIC_GRAPH])
     rows = []
     for asked, found in answers.items():
         if not found:
-            rows.append((asked, _unanswered(asked, before), ""))
+            rows.append((asked, _unanswered(asked, before) if not settled else SETTLED, ""))
         for index, (evidence, places) in enumerate(found):
             weak = " (weak)" if evidence.strength == "weak" else ""
             more = f" and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codemods.findings import Finding
+from codemods.findings import Applicability, Finding
 from ddpfix.results import Fixed
 from ddpfix.summary.codemod_section import Detail, assumptions, section
 from ddpfix.summary.commit_messages import subject
@@ -142,7 +142,8 @@ def _counts(fixed: Fixed) -> list[str]:
         out.append(f"Left alone, with the reasons below: {', '.join(parts)}.")
     if failed := fixed.report.failed:
         them = "it" if len(failed) == 1 else "them"
-        out.append(f"{plural(len(failed), 'file')} could not be read, so nothing is known of {them}.")
+        were = "path was" if len(failed) == 1 else "paths were"
+        out.append(f"{len(failed)} {were} not read, so nothing is known of {them}: see [Not read](#not-read).")
     return out
 
 
@@ -163,9 +164,9 @@ def _left_alone(fixed: Fixed, detail: Detail) -> list[str]:
         out += [f"- {code(f'{f.path}:{f.span.line}')} {f.code}: {prose(why)}" for f, why in failed[: detail.groups]]
         out += [f"- and {len(failed) - detail.groups} more"] * (len(failed) > detail.groups) + [""]
     if broken := fixed.report.failed:
-        out += ["### Files that could not be read", ""]
+        out += ["### Not read", ""]
         out += [f"- {code(f.path)}: {prose(f.error)}" for f in broken[: detail.groups]]
-        out += [f"- and {plural(len(broken) - detail.groups, 'more file')}"] * (len(broken) > detail.groups) + [""]
+        out += [f"- and {plural(len(broken) - detail.groups, 'more path')}"] * (len(broken) > detail.groups) + [""]
     return ["## Left alone", "", *out] if out else []
 
 
@@ -177,5 +178,6 @@ def _group(group: Group) -> str:
     clauses = group.reason.split("; ")
     reason = "; ".join(clauses[:3]) + (f"; and {plural(len(clauses) - 3, 'further reason')}" if len(clauses) > 3 else "")
     if len(group.findings) == 1:
-        return f"{places}: {sentence(first.message)} Left because {sentence(reason)}"
+        why = "Unsafe" if first.applicability is Applicability.UNSAFE else "No fix"
+        return f"{places}: {sentence(first.message)} {why}: {sentence(reason)}"
     return f"{plural(len(group.findings), 'place')}, {places}: {sentence(reason)} The first of them: {sentence(first.message)}"

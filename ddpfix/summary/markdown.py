@@ -7,13 +7,14 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 # Words that are code: decorators (a bare @name would call a person), links to issues, short quoted texts, name=value, files,
-# dotted names, names with an underscore, calls.
+# dotted names, names with an underscore, calls, a call that was cut short.
 _ARGUMENTS = r"\((?!e?s\))(?:[^()`]|\([^()`]*\)){0,80}\)"
 _CODE = re.compile(
     r"(?<![\w`/.])(?:"
     r"@[A-Za-z_][\w.]*"
     r"|#\d+"
     r"|(?<!\w)(['\"])[^'\"`\s]{1,60}\1"
+    r"|[A-Za-z_][\w.]*\((?:[^`()]|\([^`()]*\)){0,80}?(?:\.\.\.|…)"
     r"|[A-Za-z][\w.]*=[\w.\"']*[\w\"']"
     r"|[\w./-]+\.(?:py|ya?ml|sh|toml|cfg|txt|json|md|log)(?::\d+)?"
     r"|(?:(?:self|cls|torch|dist|trainer|pl|np|os)\.\w|[A-Z]\w+\.[a-z_]|\w+\.(?:\w+\.)*[A-Z])\w*(?:\.\w+)*(?:ARGS)?"

@@ -9,6 +9,7 @@ import pytest
 
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.flags.needless_find_unused_parameters import NeedlessFindUnusedParameters
 from codemods.project import Project
 from codemods.source import SourceModule
 from ddpfix import catalog
@@ -120,3 +121,10 @@ def test_static_graph_is_looked_up_in_the_changed_files() -> None:
 )
 def test_evidence_finds_its_question(text: str, asked: str) -> None:
     assert asked in question(Evidence("static", text))
+
+
+def test_what_static_graph_settles_is_not_asked() -> None:
+    fixed = in_memory({"train.py": WRAP.replace("True)", "True, static_graph=True)")}, codemods=[NeedlessFindUnusedParameters()])
+    part = section(render(fixed, context()), "## DDP001")
+    assert part.count("Not asked: `static_graph=True` makes torch ignore the flag.") == 3
+    assert "Nothing was recorded" not in part

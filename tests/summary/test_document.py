@@ -56,7 +56,8 @@ def test_the_first_screen_counts_what_was_left_and_what_could_not_be_read() -> N
     text = render(fixed, context())
     screen = text[: text.index("\n## ")]
     assert "Left alone, with the reasons below: 200 findings without a fix." in screen
-    assert "1 file could not be read, so nothing is known of it." in screen
+    assert "1 path was not read, so nothing is known of it: see [Not read](#not-read)." in screen
+    assert "### Not read" in text
     assert "- `old.py`: line 1: it looks like Python 2" in text
 
 
@@ -138,7 +139,7 @@ def test_an_unsafe_fix_that_was_not_made_is_offered() -> None:
     text = render(fixed, context())
     assert "1 finding that only `--unsafe-fixes` would fix" in text
     part = section(text, "### DDP101 unsynced-metric: 1 finding that only `--unsafe-fixes` would fix")
-    assert f"Left because {prose(fixed.left[0].reason)}" in part
+    assert f"Unsafe: {prose(fixed.left[0].reason)}" in part
     assert "What the unsafe fixes assume" not in text
 
 
@@ -159,7 +160,7 @@ def test_told_findings_with_different_reasons_stay_apart() -> None:
     text = render(fixed, context())
     part = section(text, "## Left alone")
     assert "- `own.py` 12: " in part
-    assert f"Left because {prose(alone.reason)}" in part
+    assert f"No fix: {prose(alone.reason)}" in part
 
 
 def test_a_fix_that_could_not_be_made_is_told() -> None:
