@@ -58,7 +58,7 @@ NeedlessFlag.__module__ = "codemods.flags.needless_flag"
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "all_codemods", lambda: (NeedlessFlag(),))
+    monkeypatch.setattr(catalog, "all_codemods", lambda: (NeedlessFlag(), NeedlessFindUnusedParameters()))
 
 
 def rows(source: str = WRAP) -> dict[str, tuple[str, str]]:
