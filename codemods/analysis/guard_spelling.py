@@ -133,13 +133,32 @@ def _is_known(
 
 
 def _is_sure(module: SourceModule, test: ast.expr) -> bool:
-    """False for a test that needs a process group: what calls `dist.get_rank()` may stand behind `is_initialized()`."""
+    """False for a test that needs a process group: what calls `dist.get_rank()` may stand behind `is_initialized()`.
+
+    And for one that never holds: a number beside the text of an environment variable.
+    """
     for node in ast.walk(test):
+        if isinstance(node, ast.Compare) and any(_is_text(module, side) for side in (node.left, *node.comparators)):
+            if any(isinstance(side, ast.Constant) and isinstance(side.value, int) for side in node.comparators):
+                return False
         if isinstance(node, ast.Call) and node.args:
             return False
         if isinstance(node, ast.Call) and qualified(module, node.func).startswith("torch."):
             return False
     return True
+
+
+def _is_text(module: SourceModule, node: ast.expr, depth: int = 0) -> bool:
+    """True for what may be the text of an environment variable: `os.environ["RANK"]` without `int(…)`."""
+    if isinstance(node, ast.Subscript):
+        return dotted(node.value).endswith("environ")
+    if isinstance(node, ast.Call):
+        return dotted(node.func).endswith(("environ.get", "getenv"))
+    if isinstance(node, ast.BoolOp):
+        return any(_is_text(module, value, depth) for value in node.values)
+    if isinstance(node, (ast.Name, ast.Attribute)) and depth < 3:
+        return any(_is_text(module, value, depth + 1) for value in values_of(module, node))
+    return False
 
 
 def _of_script(
@@ -208,6 +227,8 @@ def _names_above(
 
 def _is_global_rank(module: SourceModule, value: ast.expr) -> bool:
     text = module.text_of(value)
+    if _is_text(module, value):
+        return False
     if isinstance(value, ast.Call) and qualified(module, value.func) == "torch.distributed.get_rank":
         return True
     return "RANK" in text and "LOCAL" not in text and "-1" not in text and "environ" in text and isinstance(value, ast.Call)

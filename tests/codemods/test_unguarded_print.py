@@ -231,3 +231,23 @@ def test_prepare_data_tests_and_split_prompts_stay() -> None:
 def test_a_class_of_nobody_stays() -> None:
     source = "Trainer = None\nclass A(Base):\n    def on_fit_end(self, trainer):\n        self.a()\n        print('a')\n"
     check_nothing(UnguardedPrint, textwrap.dedent(source))
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        ("rank = os.environ['RANK']", "if rank == 0:", "    os.remove('x')"),
+        ("rank = os.environ.get('RANK', 0)",),
+        ("rank = os.getenv('RANK')", "main_rank = rank", "if main_rank == 0:", "    os.remove('x')"),
+        ("if os.environ['RANK'] == 0:", "    os.remove('x')"),
+    ],
+)
+def test_a_rank_that_is_still_text_is_never_zero(above: tuple[str, ...]) -> None:
+    check_nothing(UnguardedPrint, script(*above, "print(args)", head="import os\nimport torch.distributed as dist\n"))
+
+
+def test_a_rank_that_is_compared_as_text() -> None:
+    above = ("rank = os.environ['RANK']", "if rank == '0':", "    os.remove('x')")
+    head = "import os\nimport torch.distributed as dist\n"
+    after = script(*above, "if rank == '0':", "    print(args)", head=head)
+    check_transformed(UnguardedPrint, script(*above, "print(args)", head=head), after)
