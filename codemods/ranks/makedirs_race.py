@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.effects import names_rank
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
 from codemods.analysis.reach import calls_of, ranks_reaching
@@ -72,6 +73,7 @@ class MakedirsRace(DdpCodemod):
     - Where the code stops if the folder exists (`if os.path.exists(p): raise`), told: `exist_ok` would let it go on.
     - Where the folder is deleted just before, told: a slower rank deletes what a faster one has written.
     - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`.
+    - In a helper's file without a word of processes: under a test of a `rank`, or where nothing asks for the function.
     - Where the path is the rank's own (rank, process id, temporary folder).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
     - `mkdir` of an object that is not shown to be a `pathlib` path.
@@ -104,6 +106,8 @@ class MakedirsRace(DdpCodemod):
         borrowed = None if evidence else ranks_in_importers(project, module)
         shown = evidence or borrowed
         if shown is None or ranks_reaching(project, module, call).some:
+            return None
+        if borrowed and (_asks_for_rank(module, call) or not _is_asked_for(project, module, call)):
             return None
         path = folder_of(call, spelling)
         if path is None or _OWN_PATH.search(origin_text(module, path)):
@@ -166,6 +170,21 @@ def _gives_exist_ok(call: ast.Call, spelling: str) -> bool:
     if any(isinstance(a, ast.Starred) for a in call.args):
         return True
     return len(call.args) >= position or any(k.arg == "exist_ok" for k in call.keywords)
+
+
+def _asks_for_rank(module: SourceModule, call: ast.Call) -> bool:
+    """True under a test of something called rank, which a helper may be handed by those that know the processes."""
+    return any(isinstance(up, ast.If) and names_rank(module.text_of(up.test)) for up in module.ancestors(call))
+
+
+def _is_asked_for(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """False in a function that the project names nowhere else: no training comes there."""
+    function = module.function_of(call)
+    if function is None or not isinstance(module.parent(function), ast.Module):
+        return True
+    name = function.name
+    here = any(n.id == name for n in module.nodes(ast.Name)) or any(n.attr == name for n in module.nodes(ast.Attribute))
+    return here or any(path != module.path for path in project.files_containing(name.encode()))
 
 
 # What stands round the call

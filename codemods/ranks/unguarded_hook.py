@@ -148,4 +148,4 @@ def _message(function: FunctionNode, effects: Effects, *, hook: bool) -> str:
     reached = "every rank runs" if hook else "every rank reaches"
     if opened:
         return f"{reached} {function.name}, and {phrases(opened[:1])}: the ranks overwrite or repeat each other's output"
-    return f"{reached} {function.name}, whose output then appears once for each rank"
+    return f"{reached} {function.name}, and {phrases(effects.output[:1])}: that appears once for each rank"

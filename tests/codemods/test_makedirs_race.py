@@ -137,6 +137,14 @@ def test_a_helper_whose_file_knows_no_ranks() -> None:
     check_transformed(MakedirsRace, helper, wanted, files={"train.py": train}, path="pkg/files.py")
 
 
+def test_a_helper_that_is_handed_its_rank_or_that_nobody_asks_for() -> None:
+    train = {"train.py": "import torch.distributed as dist\nfrom files import ensure\n\nensure('a', dist.get_rank())\n"}
+    guarded = "import os\n\ndef ensure(path, rank=0):\n    if rank == 0:\n        os.makedirs(path)\n"
+    check_nothing(MakedirsRace, guarded, files=train, path="files.py")
+    unused = "import os\n\ndef ensure(path, n):\n    pass\n\n# convert()\ndef convert(p):\n    os.makedirs(p)\n"
+    check_nothing(MakedirsRace, unused, files=train, path="files.py")
+
+
 def test_a_helper_without_a_test_is_unsafe() -> None:
     helper = "import os\n\ndef ensure(path):\n    os.makedirs(path)\n"
     train = "import torch.distributed as dist\nfrom files import ensure\n\nensure('runs')\n"
