@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
-from codemods.analysis.effects import Kind, effects_of, names_rank, phrases
+from codemods.analysis.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.guard_spelling import guard_for, has_guard
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
@@ -16,10 +16,11 @@ from codemods.analysis.natures import values_of
 from codemods.analysis.observers import is_left_to_rank_zero
 from codemods.analysis.output_runs import Run, output_runs
 from codemods.analysis.rank_guards import decorated_ranks
-from codemods.analysis.reach import ranks_reaching
+from codemods.analysis.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -40,7 +41,8 @@ class UnguardedPrint(DdpCodemod):
 
     ## What it does
     Finds prints in hooks and methods of Lightning and transformers classes, and in functions that know the rank, that every
-    rank reaches, and puts them under a test for rank 0. Neighbours share one test.
+    rank reaches, and puts them under a test for rank 0. Neighbours share one test. Decorates a function of a Lightning file
+    that does nothing but print with `rank_zero_only` (unsafe).
 
     ## Why it matters
     With eight processes every message stands eight times in the log, interleaved, and the one that differs is not seen.
@@ -74,7 +76,8 @@ class UnguardedPrint(DdpCodemod):
     Safe: only statements that print go under the test, with the text they compute. The test is the one the function uses
     already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
     a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
-    `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above.
+    `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the decorator, for it
+    goes by the rank that Lightning reads from the environment, which the launcher must have set before the call.
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
@@ -82,6 +85,7 @@ class UnguardedPrint(DdpCodemod):
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
     - Prints that are guarded already, by a test, a decorator, or every caller.
     - Constructors, and places where no test is sure to work.
+    - Functions that do more than print, whose value is used, or that the project does not call: no decorator.
     - Hooks that only print: DDP201 takes them as a whole.
     - Files that hand each process prompts of its own with `split_between_processes`.
     - A loop with a progress bar stays outside the test, and so does a statement that binds a name used elsewhere.
@@ -121,6 +125,9 @@ class UnguardedPrint(DdpCodemod):
         inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
         if not any(c.lineno in inside and dotted(c.func) for c in module.calls_named("print", "info")):
             return
+        if not in_class and (printer := self._printer(module, project, function)) is not None:
+            yield printer
+            return
         if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
             return
         yield from self._runs(module, project, function)
@@ -141,6 +148,28 @@ class UnguardedPrint(DdpCodemod):
             safe = Applicability.SAFE
             yield self.finding(module, run.first, message, level=safe, edits=edits, evidence=evidence)
 
+    def _printer(self, module: SourceModule, project: Project, function: FunctionNode) -> Finding | None:
+        """A function of a Lightning project that only prints, where no test for rank 0 is known."""
+        plain = isinstance(function, ast.FunctionDef) and not function.decorator_list and module.parent(function) is module.tree
+        if not plain or (planned := plan_rank_zero_only(module)) is None:
+            return None
+        if not _is_called_for_nothing(project, module, function) or has_guard(project, module, function):
+            return None
+        effects = effects_of_function(project, module, function)
+        only = effects.only_output and not effects.returns and all(e.kind is Kind.PRINT for e in effects.output)
+        everybody = all(is_for_everybody(module, statement) for statement in function.body)
+        if not only or not effects.output or not everybody or ranks_reaching(project, module, function.body[0]).some:
+            return None
+        return self.finding(
+            module,
+            function,
+            f"every rank prints in {function.name}, which does nothing else: the output appears once for each process",
+            level=Applicability.UNSAFE,
+            edits=[AddDecorator(module.path, module.span(function), planned.name), *planned.edits],
+            evidence=[Evidence("static", e.phrase, e.path, e.line) for e in effects.output[:3]],
+            reason="assumes that the launcher has set the rank before the call: Lightning reads it from the environment",
+        )
+
     def _told(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         """Prints of a hook whose argument must still be worked out on every rank."""
         for call in module.calls_named("print"):
@@ -153,6 +182,12 @@ class UnguardedPrint(DdpCodemod):
                 message = f"every rank prints in {function.name}: the line appears once for each process"
                 reason = f"what it prints is worked out together by the ranks ({phrases(waits)}): keep that above the guard"
                 yield self.finding(module, statement, message, reason=reason)
+
+
+def _is_called_for_nothing(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where the project calls the function, and no call wants a value of it."""
+    sites = calls_of(project, module, function)
+    return bool(sites) and all(isinstance(site.module.parent(site.call), ast.Expr) for site in sites)
 
 
 def run_place(module: SourceModule, function: FunctionNode | ast.Module) -> str:

@@ -251,3 +251,43 @@ def test_a_rank_that_is_compared_as_text() -> None:
     head = "import os\nimport torch.distributed as dist\n"
     after = script(*above, "if rank == '0':", "    print(args)", head=head)
     check_transformed(UnguardedPrint, script(*above, "print(args)", head=head), after)
+
+
+TREE = """\
+    import lightning.pytorch as pl
+    from rich import print
+
+
+    def print_config(config: dict, trainer: pl.Trainer = None) -> None:
+        for name in config:
+            print(name, config[name])
+    """
+CALLER = {"run.py": "from module import print_config\n\nprint_config({})\n"}
+
+
+def test_a_function_that_only_prints_is_decorated_on_an_assumption() -> None:
+    after = TREE.replace("    def", "    @rank_zero_only\n    def").replace(
+        "as pl\n", "as pl\n    from lightning.pytorch.utilities import rank_zero_only\n"
+    )
+    check_transformed(UnguardedPrint, TREE, after, files=CALLER, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("config[name])", "config[name])\n        return config"),
+        ("config[name])", "config[name])\n            trainer.count += 1"),
+        ("config[name])", "os.environ['LOCAL_RANK'])"),
+        ("    def", "    @once\n    def"),
+        ("import lightning.pytorch as pl\n", "import torch.distributed as pl\n"),
+    ],
+)
+def test_a_function_that_does_more_than_print_stays(old: str, new: str) -> None:
+    check_nothing(UnguardedPrint, TREE.replace(old, new, 1), files=CALLER)
+
+
+def test_a_printing_function_that_nobody_calls_or_whose_value_is_used_stays() -> None:
+    check_nothing(UnguardedPrint, TREE)
+    check_nothing(UnguardedPrint, TREE, files={"run.py": "from module import print_config\n\nshown = print_config({})\n"})
+    guarded = "from module import print_config\n\ndef main(trainer):\n    if trainer.is_global_zero:\n        print_config({})\n"
+    check_nothing(UnguardedPrint, TREE, files={"run.py": guarded})
