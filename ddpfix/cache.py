@@ -36,12 +36,22 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ddpfix"
 
 
-def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod]) -> str:
-    """What the answer depends on besides the files: version, Python, codemods and their code, settings, what was asked."""
+def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None) -> str:
+    """What the answer depends on besides the files: version, Python, codemods and their code, settings, what was asked.
+
+    codemods: None for those that the settings select; then what is installed stands for them, so that none is imported.
+    """
     asked = "\0".join((*tree.chosen, "", *(f.path for f in tree.skipped)))
     chosen = hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()
-    parts = [__version__, sys.version, settings.digest(), chosen, str(tree.root), *(c.code for c in codemods), _code_of(codemods)]
+    parts = [__version__, sys.version, settings.digest(), chosen, str(tree.root)]
+    parts += _installed() if codemods is None else [c.code for c in codemods]
+    parts.append(_code_of(codemods or ()))
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _installed() -> list[str]:
+    """The folders packages are found in, with their times: installing a plug-in changes one of them."""
+    return [f"{place}:{os.stat(place).st_mtime_ns}" for place in sys.path if os.path.isdir(place) and "-packages" in place]
 
 
 def _code_of(chosen: Sequence[DdpCodemod]) -> str:

@@ -38,6 +38,11 @@ def _plugged_in() -> list[type[DdpCodemod]]:
     return [point.load() for point in entry_points(group=ENTRY_POINTS)]
 
 
+def is_plugged_in(codemod: DdpCodemod) -> bool:
+    """True for a codemod of another distribution."""
+    return not type(codemod).__module__.startswith("codemods.")
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What the user asked for: words are code prefixes, names or topics."""

@@ -15,7 +15,6 @@ import typer
 from ddpfix import __version__
 
 if TYPE_CHECKING:
-    from codemods.codemod import DdpCodemod
     from ddpfix.discovery import Tree
     from ddpfix.results import Report
     from ddpfix.settings import Settings
@@ -63,9 +62,9 @@ def asked(
     extend: Sequence[str] | None,
     unsafe: bool,
     exclude: Sequence[str] | None,
-) -> list[tuple[Tree, Settings, tuple[DdpCodemod, ...]]]:
-    """The projects the paths lie in, each with its settings (the command line wins) and its codemods."""
-    from ddpfix import catalog, discovery, settings
+) -> list[tuple[Tree, Settings]]:
+    """The projects the paths lie in, each with its settings; the command line wins."""
+    from ddpfix import discovery, settings
 
     out = []
     given = list(paths or [Path()])
@@ -83,8 +82,7 @@ def asked(
             exclude=(*stored.exclude, *words(exclude)),
         )
         inside = [p for p in given if discovery.find_root(p) == root]
-        codemods = catalog.selected(chosen.selection)
-        out += [(tree, chosen, codemods) for tree in discovery.discover(inside, chosen.exclude)]
+        out += [(tree, chosen) for tree in discovery.discover(inside, chosen.exclude)]
     return out
 
 
@@ -116,8 +114,8 @@ def check(
         raise Trouble(f"--fail-on takes {', '.join(FAIL_ON)}, not {fail_on!r}")
     reports = []
     level = fail_on
-    for tree, settings, codemods in asked(paths, select, ignore, extend_select, unsafe_fixes, exclude):
-        report = engine.check(tree, settings, codemods, use_cache=not no_cache, progress=progress())
+    for tree, settings in asked(paths, select, ignore, extend_select, unsafe_fixes, exclude):
+        report = engine.check(tree, settings, use_cache=not no_cache, progress=progress())
         reports.append((report, shown_from(tree.root, Path.cwd())))
         level = fail_on or settings.fail_on
     clear_progress()
@@ -151,14 +149,13 @@ def diff(
     _diff(asked(paths, select, ignore, extend_select, unsafe_fixes, exclude), stat=stat, explain=explain, color=color)
 
 
-def _diff(
-    projects: Sequence[tuple[Tree, Settings, tuple[DdpCodemod, ...]]], *, stat: bool, explain: bool, color: str
-) -> NoReturn:
+def _diff(projects: Sequence[tuple[Tree, Settings]], *, stat: bool, explain: bool, color: str) -> NoReturn:
     from codemods.fix_source import safe, with_unsafe
-    from ddpfix import engine, patches
+    from ddpfix import catalog, engine, patches
 
     out: list[bytes] = []
-    for tree, settings, codemods in projects:
+    for tree, settings in projects:
+        codemods = catalog.selected(settings.selection)
         fixed = engine.fix(tree, settings, codemods, with_unsafe if settings.unsafe_fixes else safe)
         for path, reason in [(f.path, f.error) for f in fixed.report.failed]:
             note(f"{path}: not read: {reason}")
@@ -197,12 +194,13 @@ def apply(
     projects = asked(paths, select, ignore, extend_select, unsafe_fixes, exclude)
     if dry_run:
         _diff(projects, stat=False, explain=False, color=color)
-    from ddpfix import run
+    from ddpfix import catalog, run
 
     if len(projects) > 1:
-        roots = " and ".join(str(tree.root) for tree, _, _ in projects)
+        roots = " and ".join(str(tree.root) for tree, _ in projects)
         raise Trouble(f"these paths lie in {roots}", todo="Apply to one repository at a time.")
-    tree, settings, codemods = projects[0]
+    tree, settings = projects[0]
+    codemods = catalog.selected(settings.selection)
     options = run.Options(
         unsafe=settings.unsafe_fixes,
         branch=branch or settings.branch,

@@ -17,7 +17,7 @@ from codemods.findings import Finding
 from codemods.fix_source import Accept, find_in, fix_project
 from codemods.project import Project
 from codemods.source import SourceModule
-from ddpfix import cache
+from ddpfix import cache, catalog
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
 from ddpfix.results import Failure, Fixed, Report
@@ -69,22 +69,24 @@ def collector_off() -> Iterator[None]:
 def check(
     tree: Tree,
     settings: Settings,
-    codemods: Sequence[DdpCodemod],
+    codemods: Sequence[DdpCodemod] | None = None,
     *,
     use_cache: bool = True,
     progress: Progress | None = None,
 ) -> Report:
-    """Findings of a project. Reads only; a project in which nothing changed since the last run is answered from the cache."""
+    """Findings of a project. Reads only; a project in which nothing changed since the last run is answered from the cache.
+
+    codemods: those that the settings select, unless given. They are imported only where the cache has no answer.
+    """
     started = time.perf_counter()
-    if not use_cache:
-        with collector_off():
-            return _check(tree, settings, codemods, started, progress)
-    key, state = cache.key(tree, settings, codemods), cache.state_of(tree)
-    if known := cache.load(tree, key, state):
+    key, state = (cache.key(tree, settings, codemods), cache.state_of(tree)) if use_cache else ("", None)
+    if state and (known := cache.load(tree, key, state)):
         return known
+    chosen = catalog.selected(settings.selection) if codemods is None else codemods
     with collector_off():
-        report = _check(tree, settings, codemods, started, progress)
-    cache.store(key, state, report)
+        report = _check(tree, settings, chosen, started, progress)
+    if state and (codemods is not None or not any(catalog.is_plugged_in(c) for c in chosen)):
+        cache.store(key, state, report)
     return report
 
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -198,3 +200,21 @@ def test_where_the_cache_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache.folder() == tmp_path / ".cache" / "ddpfix"
+
+
+def test_a_known_answer_imports_no_codemod(tmp_path: Path, repo: Path) -> None:
+    program = (
+        "import sys, time; now = time.time_ns; time.time_ns = lambda: now() + 10**11\n"
+        "sys.argv = ['ddpfix', 'check', '.']\n"
+        "from ddpfix import cli\n"
+        "try: cli.main()\n"
+        "except SystemExit: pass\n"
+        "sys.stderr.write(str('codemods.metrics.unsynced_metric' in sys.modules))\n"
+    )
+    env = {**os.environ, "DDPFIX_CACHE_DIR": str(tmp_path / "quick")}
+    first, second = (
+        subprocess.run([sys.executable, "-P", "-c", program], cwd=repo, capture_output=True, env=env, check=False, text=True)
+        for _ in range(2)
+    )
+    assert first.stdout == second.stdout != ""
+    assert (first.stderr[-4:], second.stderr[-5:]) == ("True", "False")
