@@ -111,7 +111,7 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     ## Refuses
     - Hooks that only observe: there the decorator is right. Told where such a hook changes what a step reads.
     - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print or write;
-      `on_save_checkpoint` that puts nothing into the checkpoint; an empty `prepare_data`.
+      `on_save_checkpoint` that puts nothing into the checkpoint; a `prepare_data` that is empty or only prints.
     - Classes that are not shown to be Lightning's, and other decorators.
 
     ## References
@@ -150,7 +150,7 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
         effects = effects_of_function(free, naked, plain)
         if function.name in _SOFT and effects.only_output:
             return None
-        if function.name == "prepare_data" and not effects.items:
+        if function.name == "prepare_data" and all(e.kind in (Kind.PRINT, Kind.LOG) for e in effects.items):
             return None
         if function.name == "on_save_checkpoint" and not _fills_checkpoint(function):
             return None

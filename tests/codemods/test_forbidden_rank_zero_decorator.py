@@ -129,6 +129,7 @@ def test_a_dotted_decorator_and_a_base_class_in_another_file() -> None:
         ("setup(self, trainer, pl_module, stage)", "print(stage)", "Callback"),
         ("on_save_checkpoint(self, checkpoint)", "self.net.save_pretrained('a')", "LightningModule"),
         ("prepare_data(self)", "pass", "LightningDataModule"),
+        ("prepare_data(self)", "print(self.root)", "LightningDataModule"),
         ("describe(self)", "return str(self)", "LightningModule"),
     ],
 )
