@@ -99,8 +99,16 @@ def _short(rows: list[str]) -> tuple[str, ...]:
     printable = ["".join(c if c.isprintable() or c == "\t" else "�" for c in row) for row in shown]
     if len(printable) <= MOST_LINES:
         return tuple(printable)
-    half = MOST_LINES // 2
-    return (*printable[:half], f" … {plural(len(printable) - 2 * half, 'more line')} …", *printable[-half:])
+    # the first new line is the guard, the decorator or the comment that it is all about
+    new = next((i for i, row in enumerate(printable) if row.startswith("+")), 0)
+    third = MOST_LINES // 3
+    kept = sorted({*range(third), *range(new, min(new + third, len(printable))), *range(len(printable) - third, len(printable))})
+    out: list[str] = []
+    for before, index in zip([-1, *kept], kept, strict=False):
+        if index > before + 1:
+            out.append(f" … {plural(index - before - 1, 'more line')} …")
+        out.append(printable[index])
+    return tuple(out)
 
 
 def _region(edit: Edit) -> tuple[int, int]:

@@ -141,9 +141,9 @@ def test_control_characters_and_long_lines_cannot_spoil_the_page() -> None:
     assert all(len(row) < 230 and all(c.isprintable() for c in row) for row in hunk.rows)
 
 
-def test_a_large_excerpt_is_cut_in_its_middle() -> None:
+def test_a_large_excerpt_is_cut() -> None:
     (hunk,) = found("import os\n" + "".join(f"mark({n})\n" for n in range(100)))
-    assert len(hunk.rows) == MOST_LINES + 1
+    assert len(hunk.rows) <= MOST_LINES + 2
     assert any("more lines" in row for row in hunk.rows)
     assert hunk.before == (2, 100)
 
@@ -154,3 +154,12 @@ def test_code_with_backticks_cannot_end_a_fence() -> None:
     check_markdown(text)
     assert "`````diff" in text
     assert "### `` c`d.py ``" in text or "### ``c`d.py``" in text
+
+
+def test_a_long_excerpt_keeps_the_first_new_line() -> None:
+    old = [f"    print({n})" for n in range(30)]
+    new = ["    if rank == 0:", *(f"    {line}" for line in old)]
+    (hunk,) = hunks("a.py", "\n".join(["def f():", *old]).encode(), "\n".join(["def f():", *new]).encode(), [])
+    assert "+    if rank == 0:" in hunk.rows
+    assert sum("more lines" in row for row in hunk.rows) == 2
+    assert len(hunk.rows) <= 26
