@@ -142,8 +142,9 @@ class UnguardedPrint(DdpCodemod):
                 continue
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
             edits: list[Edit] = [guard, *spelled.edits]
-            message = f"every rank prints in {run_place(module, function)}: the output appears once for each process"
-            evidence = [Evidence("static", f"only printing goes under `{spelled.test}`", module.path, run.first.lineno)]
+            verb = "prints" if run.makes(Kind.PRINT) else "logs"
+            message = f"every rank {verb} in {run_place(module, function)}: the output appears once for each process"
+            evidence = [Evidence("static", f"only output goes under `{spelled.test}`", module.path, run.first.lineno)]
             evidence += [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2] if e.text != "print(…)"]
             safe = Applicability.SAFE
             yield self.finding(module, run.first, message, level=safe, edits=edits, evidence=evidence)

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from codemods.ranks.unguarded_print import UnguardedPrint
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 ARGUMENTS = "self, trainer, pl_module"
 
@@ -291,3 +291,13 @@ def test_a_printing_function_that_nobody_calls_or_whose_value_is_used_stays() ->
     check_nothing(UnguardedPrint, TREE, files={"run.py": "from module import print_config\n\nshown = print_config({})\n"})
     guarded = "from module import print_config\n\ndef main(trainer):\n    if trainer.is_global_zero:\n        print_config({})\n"
     check_nothing(UnguardedPrint, TREE, files={"run.py": guarded})
+
+
+def test_a_logger_logs_and_a_print_prints() -> None:
+    own = "import lightning.pytorch as pl\nimport logging\n\nclass A(pl.Callback):\n    def __init__(self):\n"
+    own += "        self.logger = logging.getLogger('a')\n\n    def on_fit_start(self, trainer, pl_module):\n"
+    own += "        self.size = trainer_size()\n        self.logger.info('start')\n"
+    (found,) = findings_of(UnguardedPrint, own)
+    assert found.message.startswith("every rank logs in A.on_fit_start")
+    (found,) = findings_of(UnguardedPrint, hook("print('start')"))
+    assert found.message.startswith("every rank prints in A.on_train_start")
