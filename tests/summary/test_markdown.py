@@ -25,6 +25,7 @@ from ddpfix.summary.markdown import code, cut, fence, numbers, prose, table, wri
         ("wait() ends", "`wait()` ends"),
         ("F.nll(logits, target, reducti... is a number", "`F.nll(logits, target, reducti...` is a number"),
         ("Net.from_pretrained(args.init, …", "`Net.from_pretrained(args.init, …`"),
+        ("print(…) writes", "`print(…)` writes"),
         ("rank(s) wait … for it", "rank(s) wait … for it"),
         ("self.head(x.mean(dim=1)) is used", "`self.head(x.mean(dim=1))` is used"),
         ("open(path, 'w') writes", "`open(path, 'w')` writes"),
