@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
-from codemods.analysis.effects import OUTPUT, Effect, Effects, Kind, effects_of, effects_of_function, phrases
+from codemods.analysis.effects import Effect, Effects, Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted
@@ -286,12 +286,3 @@ def _is_of_something_else(module: SourceModule, node: ast.ClassDef) -> bool:
 def _is_change_only(module: SourceModule, read: ast.Attribute) -> bool:
     up = module.parent(read)
     return isinstance(up, ast.Attribute) and isinstance(module.parent(up), ast.Call)
-
-
-def output_of(effects: Effects) -> str:
-    """What a method puts out, in a few words."""
-    files = [e.text for e in effects.output if e.kind is Kind.FILE and not e.text.endswith("write(…)")]
-    if files:
-        return files[0]
-    kinds = {e.kind for e in effects.output}
-    return "prints" if Kind.PRINT in kinds else "logs" if Kind.LOG in kinds else "writes" if kinds & OUTPUT else ""

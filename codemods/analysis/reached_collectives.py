@@ -47,11 +47,6 @@ def reached_by(project: Project, module: SourceModule, call: ast.Call) -> Reache
     return Reached(found.collective, (Step(module.path, call.lineno, f"{module.text_of(call.func)}()"), *found.steps))
 
 
-def reached_in(project: Project, site: FunctionSite) -> Reached | None:
-    """The first collective of a function that all its callers come to."""
-    return _of_function(project, site, ())
-
-
 def _of_function(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...]) -> Reached | None:
     known = project.memo("reached collectives", dict[tuple[str, int, int], Reached | None])
     key = site.key
