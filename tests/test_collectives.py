@@ -7,9 +7,9 @@ import textwrap
 
 import pytest
 
-from codemods.analysis.collectives import collective_at, collective_call, collective_read
 from codemods.analysis.names import last
-from codemods.analysis.reached_collectives import Reached, reached_by
+from codemods.analysis.ranks.collectives import collective_at, collective_call, collective_read
+from codemods.analysis.ranks.reached_collectives import Reached, reached_by
 from ddpfix.testing import MAIN, project_of
 
 DIST = "import torch.distributed as dist\n"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from codemods.analysis.log_calls import as_log_call, values
-from codemods.analysis.value_kinds import Kind, Value
+from codemods.analysis.logged.log_calls import as_log_call, values
+from codemods.analysis.logged.value_kinds import Kind, Value
 from ddpfix.testing import project_of
 from tests.lightning_sources import METRICS, module, step
 

@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 from codemods.analysis.class_index import ClassSite, local_class
-from codemods.analysis.flow_values import Cause
-from codemods.analysis.model_usage import Entry, Usage, Verdict, modules_of, usage_of
+from codemods.analysis.model.flow_values import Cause
+from codemods.analysis.model.model_usage import Entry, Usage, Verdict, modules_of, usage_of
 from codemods.project import Project
 
 HEAD = """\

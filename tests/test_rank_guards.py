@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from codemods.analysis.names import dotted
-from codemods.analysis.rank_guards import Ranks, decorated_ranks, early_exit, guards_over, negated, ranks_at, ranks_of_test
+from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, early_exit, guards_over, negated, ranks_at, ranks_of_test
 from codemods.source import SourceModule
 from ddpfix.testing import MAIN, project_of
 

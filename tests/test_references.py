@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-from codemods.analysis.orphans import removal
-from codemods.analysis.references import (
+from codemods.analysis.trainer.orphans import removal
+from codemods.analysis.trainer.references import (
     binding_scope,
     bindings,
     functions_named,

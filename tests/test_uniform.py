@@ -8,8 +8,8 @@ import textwrap
 import pytest
 
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.literal_tests import answer_of
-from codemods.analysis.uniform import Condition, Place, conditions
+from codemods.analysis.logged.literal_tests import answer_of
+from codemods.analysis.ranks.uniform import Condition, Place, conditions
 from ddpfix.testing import project_of
 from tests.lightning_sources import module
 

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from codemods.analysis.unused_flag import Framework, Setting, State, loose_settings, switched, wrappers
+from codemods.analysis.model.unused_flag import Framework, Setting, State, loose_settings, switched, wrappers
 from codemods.findings import ReplaceExpression, SetKeyword
 from codemods.project import Project
 from codemods.source import SourceModule

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.flow_values import Cause, Decision
 from codemods.analysis.frameworks import Pin, lightning_pin
-from codemods.analysis.model_usage import Usage, Verdict, modules_of
-from codemods.analysis.trained_model import Trained, seen_training, trained_by
-from codemods.analysis.unused_flag import Framework, Setting, State, Wrapper, switched, wrappers
+from codemods.analysis.model.flow_values import Cause, Decision
+from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
+from codemods.analysis.model.unused_flag import Framework, Setting, State, Wrapper, switched, wrappers
 from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import (
     LIGHTNING_ERROR,

@@ -7,12 +7,12 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from codemods.analysis.flow_values import Cause
 from codemods.analysis.frameworks import lightning_pin
-from codemods.analysis.grad_switches import grad_switch
-from codemods.analysis.model_usage import Usage, Verdict, modules_of
-from codemods.analysis.trained_model import Trained, seen_training, trained_by
-from codemods.analysis.unused_flag import (
+from codemods.analysis.model.flow_values import Cause
+from codemods.analysis.model.grad_switches import grad_switch
+from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
+from codemods.analysis.model.unused_flag import (
     Framework,
     Setting,
     State,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.evaluation_data import monitor_of
-from codemods.analysis.log_calls import LogCall, as_log_call, key_node, key_nodes, key_text
-from codemods.analysis.sync_judgement import judge
+from codemods.analysis.logged.evaluation_data import monitor_of
+from codemods.analysis.logged.log_calls import LogCall, as_log_call, key_node, key_nodes, key_text
+from codemods.analysis.logged.sync_judgement import judge
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding, SetKeyword
 from codemods.project import Project

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
-from codemods.analysis.effects import Kind, effects_of, effects_of_function, phrases
-from codemods.analysis.guard_spelling import guard_for
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK, OBSERVERS
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.output_runs import output_runs
+from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
+from codemods.analysis.output.guard_spelling import guard_for
+from codemods.analysis.output.output_runs import output_runs
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
 from codemods.project import Project

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
-from codemods.analysis.effects import names_rank
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
-from codemods.analysis.reach import calls_of, ranks_reaching
+from codemods.analysis.ranks.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.project import Project

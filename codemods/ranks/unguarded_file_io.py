@@ -7,18 +7,18 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
-from codemods.analysis.effects import Effect, Kind, effects_of_function, names_rank, phrases
-from codemods.analysis.file_readers import reader_on_every_rank, suffixes
-from codemods.analysis.guard_spelling import guard_for, has_guard
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
-from codemods.analysis.observers import covered, is_left_to_rank_zero
-from codemods.analysis.output_runs import Run, output_runs
+from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
+from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
+from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.observers import covered, is_left_to_rank_zero
+from codemods.analysis.output.output_runs import Run, output_runs
+from codemods.analysis.output.rank_data import rank_local, sees_batches
+from codemods.analysis.output.shared_values import same_everywhere
 from codemods.analysis.paths import origin_text
-from codemods.analysis.rank_data import rank_local, sees_batches
-from codemods.analysis.rank_guards import decorated_ranks, ranks_at
-from codemods.analysis.reach import ranks_reaching
-from codemods.analysis.shared_values import same_everywhere
+from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data import host_only
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.effects import Effects, Kind, effects_of, phrases
-from codemods.analysis.observers import Observer, observers, transformers_body
-from codemods.analysis.rank_data import rank_local
+from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
+from codemods.analysis.output.observers import Observer, observers, transformers_body
+from codemods.analysis.output.rank_data import rank_local
 from codemods.codemod import DdpCodemod
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.imports import plan_rank_zero_only

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
-from codemods.analysis.effects import Kind, effects_of, effects_of_function, names_rank, phrases
-from codemods.analysis.guard_spelling import guard_for, has_guard
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.natures import values_of
-from codemods.analysis.observers import is_left_to_rank_zero
-from codemods.analysis.output_runs import Run, output_runs
-from codemods.analysis.rank_guards import decorated_ranks
-from codemods.analysis.reach import calls_of, ranks_reaching
+from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
+from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.observers import is_left_to_rank_zero
+from codemods.analysis.output.output_runs import Run, output_runs
+from codemods.analysis.ranks.rank_guards import decorated_ranks
+from codemods.analysis.ranks.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard

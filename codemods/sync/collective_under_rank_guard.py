@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.collectives import PENDING
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.guard_place import Repair
-from codemods.analysis.guard_repairs import repair
-from codemods.analysis.guarded_collectives import AFTER_EVALUATION, Guarded, guarded_collectives, later_collective
-from codemods.analysis.rank_guards import Ranks
-from codemods.analysis.uneven_collectives import uneven_collectives
+from codemods.analysis.guards.guard_place import Repair
+from codemods.analysis.guards.guard_repairs import repair
+from codemods.analysis.guards.guarded_collectives import AFTER_EVALUATION, Guarded, guarded_collectives, later_collective
+from codemods.analysis.ranks.collectives import PENDING
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.uneven_collectives import uneven_collectives
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARD
 from codemods.findings import Applicability, Evidence, Finding

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.analysis.barrier_spelling import Barrier, barrier_for
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.file_handover import Handover, handovers
-from codemods.analysis.guard_place import guarded_call
-from codemods.analysis.rank_guards import Ranks
-from codemods.analysis.same_way import parting_ways
+from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
+from codemods.analysis.guards.file_handover import Handover, handovers
+from codemods.analysis.guards.guard_place import guarded_call
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.same_way import parting_ways
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_TEST
 from codemods.findings import Applicability, Evidence, Finding, InsertAfter

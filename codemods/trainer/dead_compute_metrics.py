@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from codemods.analysis.dead_metrics import Dead, why_dead
-from codemods.analysis.metric_obstacles import attribute_uses, meant_for_a_trainer, returned_keys
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.orphans import Removal, removal
-from codemods.analysis.rank_guards import ranks_at
-from codemods.analysis.references import (
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.trainer.dead_metrics import Dead, why_dead
+from codemods.analysis.trainer.metric_obstacles import attribute_uses, meant_for_a_trainer, returned_keys
+from codemods.analysis.trainer.orphans import Removal, removal
+from codemods.analysis.trainer.references import (
     Mention,
     binding_scope,
     bindings,
@@ -21,7 +21,7 @@ from codemods.analysis.references import (
     in_text_files,
     names_of,
 )
-from codemods.analysis.trainer_calls import TrainerCall, constant, keyword, trainer_calls
+from codemods.analysis.trainer.trainer_calls import TrainerCall, constant, keyword, trainer_calls
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropImport, DropKeyword, Edit, Evidence, Finding, RemoveStatement
 from codemods.project import Project

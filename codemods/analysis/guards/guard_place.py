@@ -1,0 +1,144 @@
+"""A guard that is being repaired, and what came of it. Text of statements as they would stand elsewhere."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.guards.guard_split import (
+    Parts,
+    assigned_names,
+    call_of,
+    changed_attributes,
+    leaves,
+    missing_on_other_ranks,
+    used_attributes,
+    used_behind,
+    used_names,
+    used_outside,
+)
+from codemods.analysis.guards.guarded_collectives import Guarded
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.findings import Applicability, Edit
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+# torch.distributed writes the result into its argument.
+_OVERWRITING = frozenset({"all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "broadcast_object_list"})
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Edits with their level; without edits, `reason` says why there are none."""
+
+    edits: tuple[Edit, ...] = ()
+    level: Applicability = Applicability.DISPLAY
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the repair is made."""
+
+    project: Project
+    module: SourceModule
+    sites: list[Guarded]
+    function: FunctionNode | None
+
+    @property
+    def site(self) -> Guarded:
+        return self.sites[0]
+
+
+def refused(place: Place, guard: ast.If, parts: Parts) -> str:
+    if place.function is not None and (call := guarded_call(place.project, place.module, place.function)):
+        return f"{place.function.name} is itself called on some ranks only ({call})"
+    if parts.tail and parts.rest and ends_in_comment(place.module, guard):
+        return "a comment ends the guarded block: where it belongs has to be decided"
+    if parts.rest and not all(place.module.is_whole(s) for s in [*parts.head, *parts.tail]):
+        return "it shares its line with another statement"
+    if parts.tail and leaves(parts.rest):
+        return "the guarded block can be left before the collective: rank 0 would still miss it"
+    made, changed = assigned_names([*parts.head, *parts.rest]), changed_attributes(parts.rest)
+    for statement in [*parts.head, *parts.tail]:
+        if statement in parts.tail and parts.rest and (needed := used_names(statement) & made):
+            return f"it needs `{min(needed)}`, which is made inside the guard"
+        if statement in parts.tail and (held := used_attributes(statement) & changed):
+            return f"it needs `{min(held)}`, which is set inside the guard"
+        if missing := missing_on_other_ranks(place.project, place.module, statement, guard, place.function):
+            return f"the other ranks may not have `{missing}`"
+        if changed_there := _in_place(place, statement, guard):
+            return f"`{changed_there}` is read behind the guard, and the collective changes it in place: by hand"
+        for name in assigned_names([statement]):
+            if used_outside(place.module, name, guard, place.function):
+                return f"its result `{name}` is used outside the guard: what the other ranks do with it has to be decided"
+    return ""
+
+
+def _in_place(place: Place, statement: ast.stmt, guard: ast.If) -> str:
+    """A tensor that the collective overwrites on every rank, and that is used further down."""
+    call = call_of(statement)
+    if not isinstance(call, ast.Call) or place.site.guard.kind == "exit":
+        return ""
+    name = next((s.collective.name for s in place.sites if s.node is call), "")
+    if name not in _OVERWRITING:
+        return ""
+    names = {n for a in call.args for n in used_names(a)}
+    return used_behind(names, guard, place.function, place.module)
+
+
+def guarded_call(project: Project, module: SourceModule, function: FunctionNode) -> str:
+    """The place of a call of the function that only some ranks make, "" where none is seen."""
+    for path in project.files_containing(function.name.encode()):
+        caller = module if path == module.path else project.module(path)
+        for call in caller.calls_named(function.name) if caller else ():
+            site = called_function(project, caller, call)  # type: ignore[arg-type]
+            if site is not None and site.node is function and ranks_at(caller, call, project=project).some:  # type: ignore[arg-type]
+                return f"{path}:{call.lineno}"
+    return ""
+
+
+def ends_in_comment(module: SourceModule, guard: ast.If) -> bool:
+    """True if comment lines of the block stand behind its last statement."""
+    below = module.lines[guard.end_lineno or 0 :]
+    indent = guard.body[-1].col_offset
+    line = next((text for text in below if text.strip()), "")
+    return line.lstrip().startswith("#") and len(line) - len(line.lstrip()) >= indent > guard.col_offset
+
+
+def statements_text(module: SourceModule, statements: Iterable[ast.stmt]) -> str:
+    """Statements with the comments that belong to them, as they would stand at the margin."""
+    out: list[str] = []
+    for statement in statements:
+        span = module.span(statement)
+        top = span.line
+        lines = module.lines
+        while top > 1 and lines[top - 2].lstrip().startswith("#"):
+            top -= 1
+        indent = lines[span.line - 1][: span.column]
+        for line in lines[top - 1 : span.end_line]:
+            bare = line.rstrip("\r\n")
+            out.append(bare.removeprefix(indent) if bare.startswith(indent) else bare.lstrip())
+    return "\n".join(out)
+
+
+def comments_above(module: SourceModule, statement: ast.stmt) -> tuple[str, ...]:
+    out: list[str] = []
+    line = statement.lineno - 1
+    while line > 0 and module.lines[line - 1].lstrip().startswith("#"):
+        out.insert(0, module.lines[line - 1].strip().lstrip("#").strip())
+        line -= 1
+    return tuple(out)
+
+
+def turned(module: SourceModule, test: ast.expr) -> str:
+    """The opposite of a rank test, as one would write it."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return module.text_of(test.operand)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        opposites = {ast.NotEq: "==", ast.Eq: "!=", ast.NotIn: "in", ast.In: "not in", ast.Gt: "<=", ast.IsNot: "is"}
+        if opposite := opposites.get(type(test.ops[0])):
+            return f"{module.text_of(test.left)} {opposite} {module.text_of(test.comparators[0])}"
+    return f"not ({module.text_of(test)})"

@@ -1,0 +1,194 @@
+"""How a collective comes out from under a rank guard: the edits, and how far they may be trusted."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.guards.early_returns import renest
+from codemods.analysis.guards.guard_place import Place, Repair, refused, statements_text
+from codemods.analysis.guards.guard_split import Parts, parts_of
+from codemods.analysis.guards.guarded_collectives import Guarded
+from codemods.analysis.guards.hoisted_reads import hoist_reads
+from codemods.analysis.names import last, qualified
+from codemods.analysis.ranks.rank_guards import split_of
+from codemods.analysis.ranks.rank_tests import means_process_group
+from codemods.analysis.ranks.same_way import is_same, parting_ways
+from codemods.findings import (
+    Applicability,
+    Edit,
+    InsertAfter,
+    InsertBefore,
+    RemoveStatement,
+    ReplaceExpression,
+    Unwrap,
+    lowest,
+)
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
+ONE_PROCESS_HOOKS = frozenset({"prepare_data", "on_exception"})
+# Their collectives do nothing with one process (measured).
+_NO_OPS = frozenset({"lightning", "fabric", "accelerate", "transformers", "torchmetrics"})
+_WHOLE_RUNS = frozenset({"fit", "validate", "test", "predict", "train", "evaluate"})
+
+
+def repair(project: Project, module: SourceModule, sites: list[Guarded]) -> Repair:
+    """The repair of the collectives under one guard."""
+    place = Place(project, module, sites, sites[0].function)
+    guard = place.site.guard
+    if why := _never(place):
+        return Repair(reason=why)
+    if guard.kind == "exit":
+        made = renest(place)
+    elif all(s.collective.is_read for s in sites):
+        made = hoist_reads(place)
+    else:
+        made = _split_body(place)
+    if not made.edits:
+        return made
+    level, reason = _trusted(place)
+    return Repair(made.edits, lowest(made.level, level), made.reason or reason)
+
+
+def _never(place: Place) -> str:
+    """Why no repair is even tried, "" where one is."""
+    site, guard = place.site, place.site.guard
+    if site.reached is not None:
+        called = place.module.text_of(site.node.func) if isinstance(site.node, ast.Call) else site.text
+        return f"{called} does other work besides: without the guard that would run on every rank too"
+    if any(s.collective.name in _WHOLE_RUNS and s.collective.framework in ("lightning", "transformers") for s in place.sites):
+        return "whether every rank should run it, or one process without the others, has to be decided"
+    if any(s.collective.name == "DistributedDataParallel" for s in place.sites):
+        return "what the other ranks train with has to be decided"
+    if guard.kind == "decorator":
+        return "the decorator keeps the other ranks from the whole function: guard its file output inside instead"
+    if place.function is not None and place.function.name in ONE_PROCESS_HOOKS:
+        return f"{place.function.name} does not run on every rank: no collective can stand in it"
+    if any(isinstance(up, ast.ExceptHandler) for up in place.module.ancestors(guard.node)):
+        return "it stands in an exception handler: only the ranks that failed come there"
+    if any(len(s.guards) > 1 for s in place.sites):
+        return "more than one rank test stands round it"
+    if guard.kind == "else" or not isinstance(guard.node, ast.If):
+        return "only a plain `if` by rank is taken apart"
+    if not place.module.is_whole(guard.node):
+        return "the guard is an elif, or shares its line"
+    if guard.kind == "if" and guard.node.orelse:
+        return "the test has an else"
+    return ""
+
+
+# Is the guard reached by all?
+
+
+def _trusted(place: Place) -> tuple[Applicability, str]:
+    """The level that the way to the guard and the collectives themselves allow, with the assumption where it is lower."""
+    level, reason = _way(place)
+    if level is SAFE and not group_shown(place):
+        level, reason = UNSAFE, "assumes that there is a process group: without one the guard kept a single process away"
+    for site in place.sites:
+        if site.collective.writes_its_part:
+            return UNSAFE, "assumes that every process is meant to save its part; under plain DDP the guard does not hang"
+        since = site.collective.since
+        if since is not None:
+            pin = lightning_pin(place.project, near=place.module.path)
+            if pin is None or not pin.surely_at_least(since):
+                version = ".".join(map(str, since))
+                return UNSAFE, f"assumes Lightning {version} or newer, where it ends in a barrier; the project does not pin it"
+    return level, reason
+
+
+def _way(place: Place) -> tuple[Applicability, str]:
+    guard = place.site.guard.node
+    assert isinstance(guard, ast.stmt)
+    for line, assumed in parting_ways(place.module, guard, place.function):
+        if line != guard.lineno:
+            return UNSAFE, f"assumes that {assumed} (line {line})"
+    return SAFE, ""
+
+
+def group_shown(place: Place) -> bool:
+    """True where the collectives do nothing with one process, or the process group is there whenever the guard is asked.
+
+    `rank == 0` with a rank of -1, or a helper that asks `is_initialized()`, keeps a single process away from `dist.barrier()`.
+    """
+    if all(s.collective.framework in _NO_OPS for s in place.sites):
+        return True
+    module, guard = place.module, place.site.guard.node
+    assert isinstance(guard, ast.If)
+    if any(_asks_group(module, n) and not _chosen(module, n, (ast.IfExp,)) for n in walk(guard.test)):
+        return True
+    test = guard.test  # of a longer test everything but the rank stays
+    if isinstance(test, ast.BoolOp) and any(means_process_group(module, v) for v in test.values):
+        return True
+    below: ast.AST = guard
+    for up in module.ancestors(guard):
+        if isinstance(up, ast.If) and below in up.body and means_process_group(module, up.test):
+            return True
+        below = up
+    body = place.function.body if place.function else module.tree.body
+    above = [s for s in body if s.lineno < guard.lineno and isinstance(s, (ast.Expr, ast.Assign))]
+    return any(_asks_group(module, n) and not _chosen(module, n, (ast.IfExp, ast.BoolOp)) for s in above for n in walk(s))
+
+
+def _chosen(module: SourceModule, node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:
+    """True if an expression round the call decides whether it is made."""
+    return any(isinstance(up, kinds) for up in module.ancestors(node))
+
+
+def _asks_group(module: SourceModule, node: ast.AST) -> bool:
+    """A call that raises without a process group, or makes it."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = qualified(module, node.func)
+    known = ("get_rank", "get_world_size", "init_process_group", "barrier", "all_reduce", "DistributedDataParallel")
+    return name.startswith("torch.") and last(name) in known
+
+
+# The body
+
+
+def _split_body(place: Place) -> Repair:
+    guard = place.site.guard.node
+    assert isinstance(guard, ast.If)
+    parts = parts_of(guard.body, [s.node for s in place.sites])
+    if parts is None:
+        return Repair(reason="it stands in the middle of the guarded block: what belongs before and after it has to be decided")
+    if why := refused(place, guard, parts):
+        return Repair(reason=why)
+    edits: list[Edit] = []
+    if not parts.rest:
+        edits = _without_guard(place, guard)
+    elif place.site.guard.alone and not isinstance(guard.test, ast.BoolOp):
+        edits = _moved_out(place.module, guard, parts)
+    if not edits:
+        return Repair(reason="the test has more than the rank in it: the collective belongs under the rest of it")
+    return Repair(tuple(edits), SAFE)
+
+
+def _without_guard(place: Place, guard: ast.If) -> list[Edit]:
+    """The guard taken off, or its rank operand out of the test."""
+    module = place.module
+    test = guard.test
+    if not isinstance(test, ast.BoolOp):
+        return [Unwrap(module.path, module.span(guard))] if place.site.guard.alone else []
+    kept = [v for v in test.values if split_of(module, v, place.project) is None]
+    if isinstance(test.op, ast.Or) or len(kept) != len(test.values) - 1 or not all(is_same(v) for v in kept):
+        return []
+    text = " and ".join(_operand(module, v) for v in kept)
+    return [ReplaceExpression(module.path, module.span(test), text)]
+
+
+def _operand(module: SourceModule, value: ast.expr) -> str:
+    text = module.text_of(value)
+    return f"({text})" if isinstance(value, (ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.Lambda)) else text
+
+
+def _moved_out(module: SourceModule, guard: ast.If, parts: Parts) -> list[Edit]:
+    edits: list[Edit] = [RemoveStatement(module.path, module.span(s)) for s in [*parts.head, *parts.tail]]
+    if parts.head:
+        edits.append(InsertBefore(module.path, module.span(guard), statements_text(module, parts.head)))
+    if parts.tail:
+        edits.append(InsertAfter(module.path, module.span(guard), statements_text(module, parts.tail)))
+    return edits

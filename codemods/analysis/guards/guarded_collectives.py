@@ -1,0 +1,153 @@
+"""The collectives that only some ranks reach: under a test, behind an early exit, in a decorated function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK
+from codemods.analysis.ranks.collectives import PENDING, PROPERTIES, Collective, collective_at
+from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, negated
+from codemods.analysis.ranks.reached_collectives import Reached, reached_by
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_SHOWN = (Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS)
+_Place = tuple[ast.Call | ast.Attribute, tuple[Guard, ...]]
+# Evaluation metrics are reduced before these run: a read on one rank finishes, barrier or not (measured).
+AFTER_EVALUATION = frozenset(
+    {f"on_{stage}_{edge}" for stage in ("validation", "test") for edge in ("epoch_end", "end")} | {"on_sanity_check_end"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A collective, or a call that leads to one, and the guards that keep ranks from it, innermost first."""
+
+    node: ast.Call | ast.Attribute
+    collective: Collective
+    guards: tuple[Guard, ...]
+    function: FunctionNode | None
+    reached: Reached | None = None
+
+    @property
+    def guard(self) -> Guard:
+        return next(g for g in self.guards if g.ranks in _SHOWN)
+
+    @property
+    def text(self) -> str:
+        return self.reached.text if self.reached else self.collective.text
+
+
+def guarded_collectives(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
+    """Those of a file that no other branch matches, in source order."""
+    return project.memo(("guarded collectives", module.path), lambda: _unmatched(project, module))
+
+
+def _unmatched(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
+    shown: list[_Place] = []
+    hidden: list[_Place] = []
+    for place in _guarded_places(project, module):
+        (hidden if _hides_ranks(place[1]) else shown).append(place)
+    sites = [g for place in shown if (g := _collective(project, module, *place))]
+    if not sites:  # those of ranks that the source does not show only matter beside others
+        return ()
+    others = [g for place in hidden if (g := _collective(project, module, *place))]
+    found = sorted([*sites, *others], key=_position)
+    return tuple(g for g in sorted(sites, key=_position) if not _is_matched(module, g, found) and _counts(project, module, g))
+
+
+def _position(site: Guarded) -> tuple[int, int]:
+    return site.node.lineno, site.node.col_offset
+
+
+def _guarded_places(project: Project, module: SourceModule) -> Iterator[_Place]:
+    """What may be a collective and stands under a guard."""
+    reads = [a for a in module.nodes(ast.Attribute) if a.attr in PROPERTIES]
+    nodes: list[ast.Call | ast.Attribute] = [*module.nodes(ast.Call), *reads]
+    for node in nodes:
+        if guards := tuple(guards_over(module, node, project=project)):
+            yield node, guards
+
+
+def _collective(
+    project: Project, module: SourceModule, node: ast.Call | ast.Attribute, guards: tuple[Guard, ...]
+) -> Guarded | None:
+    collective = collective_at(module, node, project)
+    reached = None
+    if collective is None and isinstance(node, ast.Call):
+        reached = reached_by(project, module, node)
+        collective = reached.collective if reached else None
+    if collective is None or collective.grouped or collective.name == "init_process_group":
+        return None
+    return Guarded(node, collective, guards, module.function_of(node), reached)
+
+
+def _is_matched(module: SourceModule, site: Guarded, others: list[Guarded]) -> bool:
+    """True where the ranks that this guard keeps out have a collective of their own: they wait for each other.
+
+    In the same function or class any will do; elsewhere in the file (a way in and a way out) one of the same name.
+    """
+    ranks = site.guard.ranks
+    for other in others:
+        if _hides_ranks(other.guards):
+            if other.function is site.function and other.collective.name == site.collective.name:
+                return True
+            continue
+        if other.guard.ranks is not negated(ranks):
+            continue
+        together = other.function is site.function or (
+            module.class_of(other.node) is not None and module.class_of(other.node) is module.class_of(site.node)
+        )
+        if together or other.collective.name == site.collective.name:
+            return True
+    return _other_branch_speaks(module, site.guard)
+
+
+def _hides_ranks(guards: tuple[Guard, ...]) -> bool:
+    """True under `rank == 1` or `rank == src`: part of a protocol whose ranks the source does not show."""
+    return not any(g.ranks in _SHOWN for g in guards)
+
+
+def _other_branch_speaks(module: SourceModule, guard: Guard) -> bool:
+    """True where the other branch of the test makes calls: they may be the other half of a protocol."""
+    node = guard.node
+    if not isinstance(node, (ast.If, ast.IfExp)):
+        return False
+    if guard.kind == "exit":
+        other = [*node.body, *node.orelse] if isinstance(node, ast.If) else []
+    elif guard.kind == "if":
+        other = node.orelse if isinstance(node.orelse, list) else []
+    else:
+        other = node.body if isinstance(node.body, list) else []
+    calls = [n for s in other for n in walk(s) if isinstance(n, ast.Call)]
+    return any(not module.text_of(c.func).startswith(("print", "logger.", "logging.")) for c in calls)
+
+
+def _counts(project: Project, module: SourceModule, site: Guarded) -> bool:
+    """False where it is no collective in the pinned version, or measured to do no harm, or another rule's matter."""
+    since = site.collective.since
+    pin = lightning_pin(project, near=module.path) if since else None
+    if since and pin is not None and pin.surely_below(since):
+        return False
+    name = site.function.name if site.function else ""
+    if site.guard.kind == "decorator" and name in NEEDED_ON_EVERY_RANK:
+        return False
+    if site.collective.name in PENDING and name in AFTER_EVALUATION:
+        return site.reached is None and site.guard.kind == "if" and later_collective(project, module, site) is not None
+    return True
+
+
+def later_collective(project: Project, module: SourceModule, site: Guarded) -> Collective | None:
+    """A collective behind the guard in the same function, which every rank comes to."""
+    if site.function is None:
+        return None
+    end = getattr(site.guard.node, "end_lineno", 0)
+    for node in walk(site.function):
+        if isinstance(node, (ast.Call, ast.Attribute)) and node.lineno > end:
+            found = collective_at(module, node, project)
+            if found is not None and not any(g.ranks.some for g in guards_over(module, node, project=project)):
+                return found
+    return None

@@ -1,0 +1,160 @@
+"""How the project feeds and watches its evaluation: data that ranks may get unevenly, and the keys that decide something."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.logged.pending_metrics import Place
+from codemods.analysis.names import last, qualified
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_STREAMS = (b"IterableDataset", b"webdataset", b"IterableDataPipe", b"IterDataPipe", b"nvidia.dali", b"streaming=True")
+_STREAM_BASES = frozenset({"IterableDataset", "IterableDataPipe", "IterDataPipe"})
+_NOT_CODE = ("docs/", "doc/", "third_party/")
+
+
+def uneven_data(project: Project, near: str) -> Place | None:
+    """What shows data that Lightning does not split evenly, where it may feed the class in the file `near`.
+
+    An iterable data set, sharding switched off, an evaluation loader with a sampler of its own. A data set that only its own
+    script uses says nothing of the other scripts of a repository.
+    """
+    for place, name in project.memo("uneven data", lambda: _uneven(project)):
+        if place.path == near or _shared(project, place.path, name) or _uses(project, place.path, near):
+            return place
+    return None
+
+
+def _shared(project: Project, path: str, name: str) -> bool:
+    """True where another file takes the data from there: by the class's name, by an import, by a configuration's path."""
+    config = (".yaml", ".yml", ".json")
+    if name:
+        return any(p != path for p in project.files_containing(name.encode(), kinds=(".py", *config)))
+    return project.memo(("taken from", path), lambda: _is_imported(project, path, config))
+
+
+def _is_imported(project: Project, path: str, config: tuple[str, ...]) -> bool:
+    stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    if project.files_containing(f".{stem}.".encode(), kinds=config):
+        return True
+    for other in project.files_containing(stem.encode()):
+        module = project.module(other) if other != path else None
+        for found in module.imports.values() if module else ():
+            for item in found:
+                resolved = project.resolve(item.dotted, other) if stem in item.dotted else None
+                if resolved is not None and resolved.path == path:
+                    return True
+    return False
+
+
+def _uses(project: Project, path: str, near: str) -> bool:
+    """True where the script at `path` imports the module, or one of the classes, of the file `near`."""
+    script, module = project.module(path), project.module(near)
+    if script is None or module is None:
+        return True
+    stem = near.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    wanted = {stem, *(c.name for c in module.nodes(ast.ClassDef))}
+    return any(wanted & set(item.dotted.split(".")) for found in script.imports.values() for item in found)
+
+
+def _uneven(project: Project) -> list[tuple[Place, str]]:
+    """(place, class name where a class shows it)."""
+    found: list[tuple[Place, str]] = []
+    for path in sorted({p for word in _STREAMS for p in project.files_containing(word)}):
+        module = None if _aside(path) else project.module(path)
+        found += _iterable(module) if module else []
+    for keyword in ("use_distributed_sampler", "replace_sampler_ddp"):
+        for path in project.files_containing(keyword.encode()):
+            module = None if _aside(path) else project.module(path)
+            for call in module.nodes(ast.Call) if module else ():
+                for k in call.keywords:
+                    if k.arg == keyword and not (isinstance(k.value, ast.Constant) and k.value.value is True):
+                        found.append((Place(f"{keyword}={ast.unparse(k.value)}", path, k.value.lineno), ""))
+    return [*found, *((place, "") for place in _own_samplers(project, evaluation=True))]
+
+
+def _iterable(module: SourceModule) -> list[tuple[Place, str]]:
+    found = []
+    for node in module.nodes(ast.ClassDef):
+        if any(last(qualified(module, b)) in _STREAM_BASES for b in node.bases):
+            found.append((Place(f"{node.name} is an iterable data set", module.path, node.lineno), node.name))
+    if any(name.partition(".")[0] == "webdataset" for name in module.imported_modules):
+        found.append((Place("webdataset streams its samples", module.path, 1), ""))
+    for call in module.calls_named("load_dataset"):
+        if any(k.arg == "streaming" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords):
+            found.append((Place("load_dataset(streaming=True) streams its samples", module.path, call.lineno), ""))
+    return found
+
+
+def own_batches(project: Project) -> Place | None:
+    """A loader whose batches a class of the project makes: ranks may get different numbers of them."""
+    return project.memo("own batches", lambda: next(iter(_own_samplers(project, evaluation=False)), None))
+
+
+def _own_samplers(project: Project, *, evaluation: bool) -> list[Place]:
+    found = []
+    for path in project.files_containing(b"sampler"):
+        aside = _aside(path) or b"DataLoader(" not in (project.read(path) or b"")
+        module = None if aside else project.module(path)
+        for call in module.calls_named("DataLoader") if module else ():
+            function = module.function_of(call) if module else None
+            named = function is not None and any(w in function.name for w in ("val", "test", "eval"))
+            wanted = ("sampler", "batch_sampler") if evaluation else ("batch_sampler",)
+            for keyword in call.keywords:
+                set_here = keyword.arg in wanted and not isinstance(keyword.value, ast.Constant)
+                if set_here and (named or not evaluation):
+                    found.append(Place(f"a DataLoader has its own {keyword.arg}", path, call.lineno))
+    return found
+
+
+def _aside(path: str) -> bool:
+    return is_test_file(path) or path.startswith(_NOT_CODE)
+
+
+# What decides
+
+
+def monitors(project: Project) -> dict[str, list[Place]]:
+    """Every key that a `monitor=`, a `"monitor":` or a line of YAML names, with its places."""
+    return project.memo("monitors", lambda: _monitors(project))
+
+
+def monitor_of(project: Project, key: str, near: str = "") -> Place | None:
+    """What decides by a key: in the file `near` if there is one, else the first place."""
+    found = monitors(project)
+    places = found.get(key) or found.get(f"{key}_epoch") or []
+    return next((place for place in places if place.path == near), places[0] if places else None)
+
+
+_YAML = re.compile(r"^\s*(?:-\s*)?monitor:\s*[\"']?([^\s\"'#]+)", re.M)
+
+
+def _monitors(project: Project) -> dict[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
+    for path in project.files_containing(b"monitor"):
+        module = None if is_test_file(path) else project.module(path)
+        if module is not None:
+            _in_python(module, found)
+    for path in project.files_containing(b"monitor:", kinds=(".yaml", ".yml")):
+        text = (project.read(path) or b"").decode("utf-8", "replace")
+        for match in _YAML.finditer(text):
+            line = text.count("\n", 0, match.start(1)) + 1
+            found.setdefault(match.group(1), []).append(Place(f"`monitor: {match.group(1)}`", path, line))
+    return found
+
+
+def _in_python(module: SourceModule, found: dict[str, list[Place]]) -> None:
+    for call in module.nodes(ast.Call):
+        for keyword in call.keywords:
+            if keyword.arg == "monitor" and isinstance(keyword.value, ast.Constant):
+                name = last(qualified(module, call.func)) or "a call"
+                place = Place(f"{name}(monitor=…)", module.path, keyword.value.lineno)
+                found.setdefault(str(keyword.value.value), []).append(place)
+    for mapping in module.nodes(ast.Dict):
+        for key, value in zip(mapping.keys, mapping.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == "monitor" and isinstance(value, ast.Constant):
+                place = Place("a learning-rate scheduler's monitor", module.path, value.lineno)
+                found.setdefault(str(value.value), []).append(place)

@@ -1,0 +1,104 @@
+"""Reductions that wait for the end of an epoch, and the code that may meet them on some ranks only.
+
+Measured on Lightning 2.6.6, two processes: a training value with `sync_dist=True` is reduced when the metrics are first read
+after the epoch. On rank 0 the progress bar reads them in `on_train_epoch_end`, before the module's own hook; the other ranks
+go straight on to that hook. A collective in it then pairs with rank 0's reduction: the run hangs or mixes values. A read of
+`trainer.callback_metrics` under a rank test does the same; at the end of an evaluation it does so to what is logged there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.collectives import PENDING, collective_at
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+TRAINING_ENDS = ("on_train_epoch_end", "training_epoch_end")
+EVALUATION_ENDS = ("on_validation_epoch_end", "on_test_epoch_end", "validation_epoch_end", "test_epoch_end")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line somewhere in the project, and what stands there."""
+
+    text: str
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.path}:{self.line})"
+
+
+def guarded_read(project: Project, *, evaluation: bool) -> Place | None:
+    """A read of `trainer.callback_metrics` & co. on some ranks only; with `evaluation`, in an evaluation's epoch-end hook."""
+    return project.memo(("guarded metric read", evaluation), lambda: _guarded_read(project, evaluation))
+
+
+def _guarded_read(project: Project, evaluation: bool) -> Place | None:
+    for view in sorted(PENDING):
+        for path in project.files_containing(view.encode()):
+            module = None if is_test_file(path) else project.module(path)
+            for node in module.nodes(ast.Attribute) if module else ():
+                if node.attr != view or module is None:
+                    continue
+                function = module.function_of(node)
+                if evaluation and (function is None or function.name not in EVALUATION_ENDS):
+                    continue
+                if ranks_at(module, node, project=project).some:
+                    return Place(f"{view} is read on some ranks only", path, node.lineno)
+    return None
+
+
+def epoch_end_collective(project: Project) -> Place | None:
+    """A collective in a hook that the project's modules and callbacks run at the end of a training epoch."""
+    return project.memo("epoch-end collective", lambda: _collective(project))
+
+
+def _collective(project: Project) -> Place | None:
+    for name in TRAINING_ENDS:
+        for path in project.files_containing(f"def {name}(".encode()):
+            module = None if is_test_file(path) else project.module(path)
+            for function in module.functions if module else ():
+                if function.name != name or module is None:
+                    continue
+                owner = module.class_of(function)
+                facts = class_facts(project, module, owner) if owner else None
+                if facts is None or not (facts.is_a(Role.LIGHTNING_MODULE) or facts.is_a(Role.LIGHTNING_CALLBACK)):
+                    continue
+                for text, line in _collectives_of(project, module, function):
+                    return Place(f"{name} runs {text}", path, line)
+    return None
+
+
+def _collectives_of(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[tuple[str, int]]:
+    """The collectives of a hook, those under a test and those of the functions it calls too."""
+    for node in walk(function):
+        if not isinstance(node, (ast.Call, ast.Attribute)):
+            continue
+        found = collective_at(module, node, project)
+        if found is not None and found.name not in PENDING and not _only_logs(found.text):
+            yield found.text, node.lineno
+        elif isinstance(node, ast.Call) and _may_be_a_metric(node):
+            yield f"{module.text_of(node.func)}, which may be a metric's", node.lineno
+        elif isinstance(node, ast.Call) and (inner := reached_by(project, module, node)) is not None:
+            if inner.collective.name not in PENDING and not _only_logs(inner.collective.text):
+                yield inner.text, node.lineno
+
+
+def _may_be_a_metric(call: ast.Call) -> bool:
+    """`self.x.compute()`: nearly always a metric, wherever it was made."""
+    own = isinstance(call.func, ast.Attribute) and call.func.attr == "compute" and not call.args and not call.keywords
+    return own and dotted(call.func).startswith(("self.", "pl_module."))
+
+
+def _only_logs(text: str) -> bool:
+    """True for `self.log(metric)` and `self.log(..., sync_dist=True)`: they only add to what waits."""
+    return ".log(" in text or ".log_dict(" in text

@@ -1,0 +1,300 @@
+"""May a `self.log` call be given `sync_dist=True`? Each question lowers the level and says why."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from codemods.analysis.callers import Entries, family_of
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
+from codemods.analysis.logged.evaluation_data import monitor_of, own_batches, uneven_data
+from codemods.analysis.logged.local_values import local_values
+from codemods.analysis.logged.log_calls import (
+    LogCall,
+    epoch_level,
+    key_text,
+    literal_mapping,
+    literal_parameters,
+    logged_value,
+    reached,
+    twins,
+    values,
+)
+from codemods.analysis.logged.log_keys import unsettled_parts
+from codemods.analysis.logged.means import is_plain_mean
+from codemods.analysis.logged.pending_metrics import EVALUATION_ENDS, epoch_end_collective, guarded_read
+from codemods.analysis.logged.value_kinds import Kind, Value
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.uniform import Condition, Place, conditions, short
+from codemods.findings import Applicability, Evidence, lowest
+
+SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
+_EPOCH_HOOKS = TRAINING_EPOCH_HOOKS | frozenset(h for h in EVALUATION_HOOKS if "epoch" in h)
+_NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL)
+
+
+@dataclass
+class Verdict:
+    """The level so far, with every reason that lowered it and every fact that carries it."""
+
+    level: Applicability = SAFE
+    reasons: list[str] = field(default_factory=list)
+    evidence: list[Evidence] = field(default_factory=list)
+
+    def lower(self, level: Applicability, reason: str) -> None:
+        if level.rank < self.level.rank:
+            self.reasons.clear()
+        if level.rank <= self.level.rank and reason not in self.reasons:
+            self.reasons.append(reason)
+        self.level = lowest(self.level, level)
+
+    def note(self, text: str, path: str, line: int) -> None:
+        self.evidence.append(Evidence("static", text, path, line))
+
+    @property
+    def reason(self) -> str:
+        return "; ".join(self.reasons[:2])
+
+
+def judge(log: LogCall) -> Verdict | None:
+    """The verdict on a call; None where it needs no reduction over the ranks, or where somebody has decided already."""
+    verdict = judge_alone(log)
+    if verdict is None or verdict.level is DISPLAY:
+        return verdict
+    for twin in twins(log):
+        place = f"{twin.module.path}:{twin.call.lineno}"
+        if any(k.arg == "sync_dist" for k in twin.call.keywords):
+            verdict.lower(UNSAFE, f"{place} logs the same key with sync_dist: right if leaving it out here was not meant")
+            continue
+        other = judge_alone(twin)
+        level = other.level if other is not None else DISPLAY
+        if level is not SAFE:
+            verdict.lower(level, f"{place} logs the same key in the same hook, and Lightning refuses two calls with different "
+                                 "options: both need sync_dist=True, or neither")  # fmt: skip
+    return verdict
+
+
+def judge_alone(log: LogCall) -> Verdict | None:
+    key = ("sync verdict", log.module.path, log.call.lineno, log.call.col_offset)
+    return log.project.memo(key, lambda: _judge(log))
+
+
+def _judge(log: LogCall) -> Verdict | None:
+    if any(k.arg in ("sync_dist", "rank_zero_only") for k in log.call.keywords) or is_test_file(log.module.path):
+        return None
+    if ranks_at(log.module, log.call, project=log.project).some:
+        return None
+    found = reached(log)
+    if found is None or not epoch_level(log, found) or _reduced_anyway(log):
+        return None
+    logged = values(log)
+    if all(v.kind in _NEEDS_NOTHING for _, v in logged):
+        return None
+    verdict = Verdict()
+    _judge_place(log, found, verdict)
+    _judge_class(log, verdict)
+    _judge_key(log, found, verdict)
+    told_for_place = verdict.level is DISPLAY
+    _judge_values(log, found, logged, verdict)
+    if told_for_place and all(v.kind is Kind.UNKNOWN or v.kind in _NEEDS_NOTHING for _, v in logged):
+        return None  # neither what it logs nor that every rank comes here is seen: there is nothing to tell
+    _judge_reduction(log, verdict)
+    _judge_stage(log, found, verdict)
+    _judge_data(log, found, verdict)
+    return verdict
+
+
+def _reduced_anyway(log: LogCall) -> bool:
+    """Lightning 1.4 to 1.6 reduced epoch values without being asked (measured on 1.6.5; removed by PR #13364)."""
+    pin = lightning_pin(log.project, near=log.module.path)
+    return pin is not None and pin.surely_below((1, 7)) and pin.surely_at_least((1, 4))
+
+
+def _judge_place(log: LogCall, found: Entries, verdict: Verdict) -> None:
+    if found.unknown:
+        verdict.lower(DISPLAY, f"{found.unknown}, so it is not shown that every rank comes here")
+    if "forward" in found.hooks:
+        verdict.lower(DISPLAY, "forward comes here too, and who calls the model under which condition is not followed")
+    literal = literal_parameters(log, found)
+    standing = conditions(Place(log.project, log.module, log.facts, log.function, literal), log.call)
+    for step in found.steps:
+        place = Place(log.project, step.site.module, class_facts(log.project, step.site.module, step.site.node), step.function)
+        standing += conditions(place, step.call)
+        if ranks_at(step.site.module, step.call, project=log.project).some:
+            verdict.lower(DISPLAY, f"{step.function.name} (line {step.call.lineno}) calls it on some ranks only")
+    for outside in found.outside:
+        if ranks_at(outside.module, outside.call, project=log.project).some:
+            place_text = f"{outside.module.path}:{outside.call.lineno}"
+            verdict.lower(DISPLAY, f"{place_text} calls it on some ranks only, where it would wait for the others")
+    _lower_for(standing, verdict)
+    hooks = ", ".join(sorted(found.hooks))
+    verdict.note(f"every rank runs {hooks}; nothing stands between its start and the call", log.module.path, log.call.lineno)
+
+
+def _lower_for(standing: list[Condition], verdict: Verdict) -> None:
+    differing = [c for c in standing if not c.uniform]
+    assumed = [c for c in standing if c.uniform]
+    if differing:
+        verdict.lower(DISPLAY, f"it stands behind {_listed(differing)}: a rank that skips it would leave the others waiting, or "
+                               "values of different keys would be averaged in silence")  # fmt: skip
+    elif assumed:
+        verdict.lower(UNSAFE, f"right if {_listed(assumed)} goes the same way on every rank; one that skips the call would hang "
+                              "the others")  # fmt: skip
+
+
+def _listed(found: list[Condition]) -> str:
+    text = f"{found[0].text} (line {found[0].line})"
+    return text if len(found) == 1 else f"{text} and {len(found) - 1} more"
+
+
+def _judge_class(log: LogCall, verdict: Verdict) -> None:
+    if not log.on_self:
+        if place := _class_with_own_log(log):
+            verdict.lower(UNSAFE, f"right if the module is not {place}, which has its own log")
+        return
+    for site in family_of(log.project, log.facts):
+        if own := next((m for n, m in site.methods().items() if n in ("log", "log_dict")), None):
+            where = f"{site.name}, {site.module.path}:{own.lineno}"
+            verdict.lower(DISPLAY, f"the class has its own {own.name} ({where}): what it does with sync_dist is not known")
+            break
+    if log.facts.opaque:
+        names = ", ".join(log.facts.opaque[:2])
+        verdict.lower(UNSAFE, f"right if the base {names}, which cannot be looked into, does not override log")
+    site = log.facts.lineage[-1]
+    base = next((n for n in log.facts.external if n), "")
+    verdict.note(f"{log.facts.lineage[0].name} is a {base}", site.module.path, site.node.lineno)
+
+
+def _class_with_own_log(log: LogCall) -> str:
+    def build() -> str:
+        for path in log.project.files_containing(b"def log("):
+            module = log.project.module(path)
+            for node in module.nodes(ast.ClassDef) if module else ():
+                named = any(isinstance(f, ast.FunctionDef) and f.name == "log" for f in node.body)
+                if named and module and class_facts(log.project, module, node).is_a(Role.LIGHTNING_MODULE):
+                    return f"{node.name} ({path}:{node.lineno})"
+        return ""
+
+    return log.project.memo("module with its own log", build)
+
+
+# Keys
+
+
+def _judge_key(log: LogCall, found: Entries, verdict: Verdict) -> None:
+    if any(k.arg is None for k in log.call.keywords) or any(isinstance(a, ast.Starred) for a in log.call.args):
+        verdict.lower(DISPLAY, "its arguments come from an unpacked collection, which may hold sync_dist already")
+    if len(log.call.args) > (2 if log.is_log else 1):
+        verdict.lower(DISPLAY, "its options are given by position, whose order differs between versions of Lightning")
+    if not log.is_log and literal_mapping(log) is None:
+        node = logged_value(log.call)
+        text = short(log.module, node) if node is not None else "the dictionary"
+        verdict.lower(UNSAFE, f"right if {text} has the same keys, in the same order, on every rank")
+    for part in unsettled_parts(log, literal_parameters(log, found)):
+        if part.configured:
+            verdict.lower(UNSAFE, f"right if {part.text} is the same on every rank: the key is built from it")
+        else:
+            verdict.lower(DISPLAY, f"the key is built from {part.text}: if ranks build other keys, values mix or are waited for")
+
+
+# Values
+
+
+def _judge_values(log: LogCall, found: Entries, logged: list[tuple[str, Value]], verdict: Verdict) -> None:
+    at_end = bool(found.hooks & _EPOCH_HOOKS)
+    for key, value in logged:
+        named = f"{key}: " if key and len(logged) > 1 else ""
+        if value.kind is Kind.METRIC_RESULT:
+            verdict.lower(DISPLAY, f"{named}the value is what the metric returned for this batch ({value.text}): update the "
+                                   "metric and log the object itself, which reduces over ranks and batches")  # fmt: skip
+        elif value.kind is Kind.LIST:
+            _judge_list(log, value, verdict, at_end=at_end)
+        elif at_end and not value.traced and value.kind is not Kind.REDUCED:
+            text = value.text or "its source is not seen"
+            verdict.lower(DISPLAY, f"{named}{text}: if it is worked out from this rank's share, a mean over ranks need not be "
+                                   "the value of all the data")  # fmt: skip
+        elif value.kind is Kind.CPU:
+            reason = "NCCL cannot reduce a CPU tensor (Lightning 2.1 and later keep it there)"
+            verdict.lower(UNSAFE, f"{named}{value.text}: {reason}; right if it is moved to the device, or made a float")
+        elif value.kind is Kind.UNKNOWN and _has_written_keys(log):
+            verdict.lower(UNSAFE, f"{named}right if the value is a number or a tensor on the module's device: {value.text}")
+        elif value.kind is Kind.REDUCED and len(logged) > 1:
+            verdict.lower(UNSAFE, f"{named}{value.text}; reducing it again changes nothing under a mean")
+        elif value.kind in (Kind.LOCAL, Kind.NUMBER) and value.text:
+            verdict.note(value.text, log.module.path, log.call.lineno)
+
+
+def _has_written_keys(log: LogCall) -> bool:
+    return log.is_log or literal_mapping(log) is not None
+
+
+def _judge_list(log: LogCall, value: Value, verdict: Verdict, *, at_end: bool) -> None:
+    if not at_end:
+        verdict.lower(UNSAFE, f"right if what is logged is the value of this batch: {value.text}")
+        return
+    node = logged_value(log.call)
+    sources: list[ast.expr | None] = [node]
+    if isinstance(node, ast.Name):
+        sources += [b.value for b in local_values(log.project, log.module, log.function).get(node.id, [])]
+    if is_plain_mean([source for source in sources if source is not None]):
+        verdict.lower(UNSAFE, f"{value.text}: the mean over ranks is that of all samples only if every rank has as many")
+    else:
+        verdict.lower(DISPLAY, f"{value.text}: gather it over the ranks (self.all_gather) before the number is worked out")
+
+
+def _judge_reduction(log: LogCall, verdict: Verdict) -> None:
+    reduce_fx = log.keyword("reduce_fx")
+    if log.keyword("enable_graph") is not None and log.flag("enable_graph") is not False:
+        verdict.lower(UNSAFE, "right if no gradient is taken of the logged value: enable_graph keeps it in the graph")
+    if reduce_fx is None:
+        return
+    name = str(reduce_fx.value) if isinstance(reduce_fx, ast.Constant) else dotted(reduce_fx).rpartition(".")[2]
+    if name == "sum":
+        verdict.lower(UNSAFE, "right if the value counts this rank's own batch: over ranks it is summed too")
+    elif name not in ("mean", "min", "max"):
+        verdict.lower(DISPLAY, f"reduce_fx={log.module.text_of(reduce_fx)} cannot be applied over ranks by Lightning")
+
+
+# When, and on what data
+
+
+_STEP_COST = (
+    "sync_dist also reduces the value at every training step, which costs a barrier and an all-reduce each time: an epoch value "
+    "of its own call (on_step=False, on_epoch=True) avoids that"
+)
+
+
+def _judge_stage(log: LogCall, found: Entries, verdict: Verdict) -> None:
+    training = found.hooks & TRAINING_HOOKS
+    at_end = found.hooks & frozenset(EVALUATION_ENDS)
+    place = guarded_read(log.project, evaluation=False) if training else None
+    if place is None and at_end:
+        place = guarded_read(log.project, evaluation=True)
+    if place is not None:
+        verdict.lower(DISPLAY, f"{place}: with a value still to be reduced that read waits for the other ranks; move it above "
+                               "the rank test first")  # fmt: skip
+    place = epoch_end_collective(log.project) if training else None
+    if place is not None:
+        verdict.lower(DISPLAY, f"{place}: with sync_dist=True rank 0's progress bar starts the reduction before that call, the "
+                               "other ranks after it, so they wait for each other")  # fmt: skip
+    if training - TRAINING_EPOCH_HOOKS and log.flag("on_step") is not False:
+        monitored = "a monitor reads this key, so it should be; " if monitor_of(log.project, key_text(log)) else ""
+        verdict.lower(UNSAFE, monitored + _STEP_COST)
+
+
+def _judge_data(log: LogCall, found: Entries, verdict: Verdict) -> None:
+    each_step = log.keyword("on_step") is not None and log.flag("on_step") is not False and found.hooks & EVALUATION_HOOKS
+    place = uneven_data(log.project, log.module.path)
+    if place is not None and each_step:
+        verdict.lower(DISPLAY, f"{place}: with on_step=True a rank with fewer batches leaves the others waiting")
+    elif place is not None:
+        verdict.lower(UNSAFE, f"{place}: right if every rank has at least one batch; one without would lack the key and the "
+                              "others would wait")  # fmt: skip
+    elif each_step and (place := own_batches(log.project)) is not None:
+        verdict.lower(UNSAFE, f"{place}: right if every rank has as many batches, as on_step=True reduces in each of them")
+
+

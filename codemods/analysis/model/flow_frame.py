@@ -1,0 +1,55 @@
+"""One call of one function on paper: its file, its class, the values its returns and loops collect."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from codemods.analysis.class_index import ClassFacts
+from codemods.analysis.model.flow_values import Names, Ref, Value
+from codemods.analysis.model.signatures import parameters
+from codemods.source import FunctionNode, SourceModule
+
+Env = dict[str, Value]
+
+
+class TooDeep(Exception):
+    """The model is too large to follow."""
+
+
+@dataclass
+class Frame:
+    """One call of one function. exits: returned values with the undecided test they stand under, if any."""
+
+    module: SourceModule
+    function: FunctionNode | ast.Lambda
+    facts: ClassFacts | None
+    exits: list[tuple[Value, ast.expr | None]] = field(default_factory=list)
+    loops: list[list[tuple[Env, ast.expr | None]]] = field(default_factory=list)
+    breaks: list[list[tuple[Env, ast.expr | None]]] = field(default_factory=list)
+    tests: list[ast.expr] = field(default_factory=list)
+    no_grad: int = 0
+    root: bool = False
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        return frozenset(a.arg for a in parameters(self.function, bound=False)) - {"self"}
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """An `if` whose answer the source does not decide, and what it costs: names of the modules only one side uses."""
+
+    text: str
+    path: str
+    line: int
+    lost: Names
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The object a method is bound to."""
+
+    ref: Ref
+    facts: ClassFacts
+    module: SourceModule

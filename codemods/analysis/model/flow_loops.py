@@ -1,0 +1,101 @@
+"""Loops: over modules they are unrolled, all others run once and are noted down as an assumption where it matters."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codemods.analysis.model.flow_elements import iterate
+from codemods.analysis.model.flow_frame import Env, Frame
+from codemods.analysis.model.flow_meeting import meet_all
+from codemods.analysis.model.flow_values import NOTHING, Value, flat, union
+from codemods.analysis.names import dotted, last
+from codemods.source import walk
+
+if TYPE_CHECKING:
+    from codemods.analysis.model.model_flow import Flow
+
+
+def for_statement(flow: Flow, frame: Frame, node: ast.For | ast.AsyncFor, env: Env) -> Env | None:
+    rounds = iterate(flow, frame, env, node.iter)
+    frame.breaks.append([])
+    current: Env | None = env
+    before = dict(env)
+    if rounds is None:
+        element = _generic_element(flow, frame, env, node)
+        rounds = [element]
+    for value in rounds:
+        if current is None:
+            break
+        frame.loops.append([])
+        flow.assign(frame, current, node.target, value)
+        depth = len(frame.tests)
+        current = flow.block(frame, node.body, current)
+        del frame.tests[depth:]
+        for early, test in frame.loops.pop():
+            current = early if current is None else meet_all(flow, frame, current, early, test)
+    for early, test in frame.breaks.pop():
+        current = early if current is None else meet_all(flow, frame, current, early, test)
+    if current is None:
+        return None
+    if not _runs(flow, frame, env, node.iter):
+        gained = {p for n, v in current.items() for p in v.must - before.get(n, NOTHING).must}
+        if gained:
+            flow.assumptions.setdefault(f"the loop at {frame.module.path}:{node.lineno} runs at least once")
+    return flow.block(frame, node.orelse, current)
+
+
+def _generic_element(flow: Flow, frame: Frame, env: Env, node: ast.For | ast.AsyncFor) -> Value:
+    value = flow.eval(frame, env, node.iter)
+    name = last(dotted(node.iter.func)) if isinstance(node.iter, ast.Call) else ""
+    if name == "range":
+        return Value(index_of="*")
+    if name == "enumerate" and isinstance(node.iter, ast.Call) and node.iter.args:
+        inner = flow.element(flow.eval(frame, env, node.iter.args[0]), object())
+        return replace(union([inner]), parts=((0, Value(index_of="*")), (1, inner)))
+    if value.refs:
+        return flow.element(value, None)
+    if not (value.many or value.parts):
+        return flat(value)
+    return flat(value) if _adds_up(node) else flow.element(value, object())
+
+
+def _runs(flow: Flow, frame: Frame, env: Env, iterated: ast.expr) -> bool:
+    """True where the loop goes over modules (no round without a module) or a literal."""
+    if isinstance(iterated, (ast.List, ast.Tuple)):
+        return True
+    return iterate(flow, frame, env, iterated) is not None
+
+
+def while_statement(flow: Flow, frame: Frame, node: ast.While, env: Env) -> Env | None:
+    before = dict(env)
+    frame.loops.append([])
+    frame.breaks.append([])
+    current = flow.block(frame, node.body, env)
+    for early, test in [*frame.loops.pop(), *frame.breaks.pop()]:
+        current = early if current is None else meet_all(flow, frame, current, early, test)
+    if current is None:
+        return None
+    return meet_all(flow, frame, current, before, node.test)
+
+
+def _adds_up(loop: ast.For | ast.AsyncFor) -> bool:
+    """True where the loop adds (or appends) what it makes of each element to something, so all of them count."""
+    names = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+    for statement in loop.body:
+        added: list[ast.expr] = []
+        if isinstance(statement, ast.AugAssign):
+            added = [statement.value]
+        elif isinstance(statement, ast.Assign):
+            if any(isinstance(n, ast.Name) and n.id in names for n in walk(statement.value)):
+                names |= {n.id for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
+            grown = {t.id for t in statement.targets if isinstance(t, ast.Name)}
+            old = isinstance(statement.value, ast.BinOp) and isinstance(statement.value.left, ast.Name)
+            added = [statement.value] if old and statement.value.left.id in grown else []  # type: ignore[attr-defined]
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            func = statement.value.func
+            added = statement.value.args if isinstance(func, ast.Attribute) and func.attr == "append" else []
+        if any(isinstance(n, ast.Name) and n.id in names for a in added for n in walk(a)):
+            return True
+    return False

@@ -1,0 +1,83 @@
+"""Where two paths meet: what only one of them carries is lost, and the test that chose is written down."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from codemods.analysis.model.flow_frame import Branch, Env, Frame
+from codemods.analysis.model.flow_tests import cause_of, is_random_call, varies
+from codemods.analysis.model.flow_truth import truth
+from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Value, below, merged
+from codemods.analysis.model.member_kinds import canonical
+from codemods.analysis.model.model_members import members_of
+from codemods.source import walk
+
+if TYPE_CHECKING:
+    from codemods.analysis.model.model_flow import Flow
+
+
+def undecided(flow: Flow, frame: Frame, env: Env, test: ast.expr) -> ast.expr:
+    """The part of a test that the source leaves open: `flow.training and x` comes to `x`."""
+    if isinstance(test, ast.BoolOp):
+        open_parts = [v for v in test.values if truth(flow, frame, env, v) is None]
+        if len(open_parts) == 1:
+            return undecided(flow, frame, env, open_parts[0])
+    return test
+
+
+def meet_all(flow: Flow, frame: Frame, a: Env, b: Env, test: ast.expr | None) -> Env:
+    out: Env = {}
+    for name in {**a, **b}:
+        if name in a and name in b:
+            out[name] = meet(flow, frame, a[name], b[name], test)
+        else:
+            out[name] = a.get(name) or b.get(name) or NOTHING
+    return out
+
+
+def meet(flow: Flow, frame: Frame, a: Value, b: Value, test: ast.expr | None) -> Value:
+    """What is left where two paths meet; parameters that only one side carries are written down with the test."""
+    if a == b:
+        return a
+    keep = conditional(flow, frame, test) if test is not None else NONE
+    # what the other side may carry as well is lost for another reason than this test
+    lost = ((a.must - b.must - b.may) | (b.must - a.must - a.may)) - keep
+    if lost and test is not None:
+        decide(flow, frame, test, lost, random=is_random(flow, frame, test))
+    return merged(a, b, keep)
+
+
+def decide(flow: Flow, frame: Frame, test: ast.expr, lost: Names, *, random: bool) -> None:
+    module = frame.module
+    cause = cause_of(module, test, random=random, parameters=frame.parameters)
+    if cause is Cause.OTHER and not varies(frame, {}, test):
+        cause = Cause.CONFIG
+    text = " ".join(module.text_of(test).split())
+    flow.decisions.append(Decision(cause, text, module.path, test.lineno, frozenset(lost), random))
+    key = (module.path, test.lineno)
+    before = flow.branches[key].lost if key in flow.branches else NONE
+    flow.branches[key] = Branch(text, module.path, test.lineno, before | lost)
+
+
+def is_random(flow: Flow, frame: Frame, test: ast.expr) -> bool:
+    calls = (n for n in walk(test) if isinstance(n, ast.Call))
+    return id(test) in flow.random_tests or any(is_random_call(frame.module, c) for c in calls)
+
+
+def note_random(flow: Flow, frame: Frame, env: Env, test: ast.expr) -> None:
+    if flow.eval(frame, env, test).random:
+        flow.random_tests.add(id(test))
+
+
+def conditional(flow: Flow, frame: Frame, test: ast.expr) -> Names:
+    """Parameters that exist only where the test holds (or only where it does not): the branch cannot leave them out."""
+    if frame.facts is None:
+        return NONE
+    text = canonical(frame.module, test, frame.function)  # type: ignore[arg-type]
+    bare = text[4:] if text.startswith("not ") else text
+    members = members_of(flow.project, frame.facts)
+    names = {n for n, m in members.by_name.items() if m.condition in (bare, f"not {bare}")}
+    if not names:
+        return NONE
+    return frozenset(path for path in flow.all_paths if any(below(path, n) for n in names))

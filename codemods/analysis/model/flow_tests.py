@@ -1,0 +1,86 @@
+"""What a test in a model's code asks: a random number, the data, the configuration."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.model.flow_frame import Env, Frame
+from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Cause
+from codemods.analysis.names import dotted, last, qualified
+from codemods.source import FunctionNode, SourceModule, walk
+
+_RANDOM_TORCH = frozenset({"rand", "bernoulli", "randint", "randperm", "multinomial"})
+_RANDOM_WORDS = frozenset(
+    {"random", "uniform", "bernoulli_", "bernoulli", "randint", "choice", "random_sample", "rand", "randrange", "uniform_"}
+)
+_GENERATOR = re.compile(r"(^|[._])(rng|random|generator|gen|np_random|rand)$")
+_SCHEDULE = re.compile(
+    r"(^|[._])(epoch|current_epoch|global_step|step|iteration|num_updates|n_iter|steps|iters|batch_idx|training_step)$"
+)
+_RANK = re.compile(r"(^|[._])(rank|global_rank|local_rank|is_global_zero|get_rank|is_main_process)$")
+_DATA_CALLS = frozenset(
+    {"any", "all", "item", "sum", "max", "min", "mean", "numel", "nonzero", "nelement", "isnan", "equal", "count_nonzero"}
+)
+_SHAPES = frozenset({"shape", "size", "dim", "ndim", "len"})
+
+
+def is_random_call(module: SourceModule, call: ast.Call) -> bool:
+    """`random.random()`, `np.random.rand()`, `torch.rand(1)`, `self.rng.uniform()`: a call that draws a random number."""
+    name = qualified(module, call.func)
+    if name.startswith(("random.", "numpy.random.", "secrets.")):
+        return last(name) not in ("seed", "default_rng", "RandomState", "Random", "getstate")
+    if name.startswith("torch."):
+        return last(name) in _RANDOM_TORCH and not name.startswith("torch.nn")
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _RANDOM_WORDS:
+        return bool(_GENERATOR.search(dotted(call.func.value)))
+    return False
+
+
+def cause_of(module: SourceModule, test: ast.expr, *, random: bool, parameters: frozenset[str]) -> Cause:
+    """What decides the test. random: a name in it holds a random number. parameters: those of the method it stands in."""
+    if random or any(isinstance(n, ast.Call) and is_random_call(module, n) for n in walk(test)):
+        return Cause.RANDOM
+    names = [dotted(n) for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute))]
+    if any(_RANK.search(n) for n in names):
+        return Cause.RANK
+    if any(_SCHEDULE.search(n) for n in names):
+        return Cause.SCHEDULE
+    calls = [n for n in walk(test) if isinstance(n, ast.Call)]
+    if any(isinstance(c.func, ast.Attribute) and c.func.attr in _DATA_CALLS for c in calls):
+        return Cause.DATA
+    roots = {n.partition(".")[0] for n in names if n}
+    if roots and roots <= {"self"} | set(module.imports):
+        return Cause.CONFIG
+    if any(last(n) in _SHAPES for n in names):
+        return Cause.DATA
+    return Cause.ARGUMENT if roots & parameters else Cause.OTHER
+
+
+def varies(frame: Frame, env: Env, node: ast.expr, seen: frozenset[str] = NONE) -> bool:
+    """True where an expression depends on what the method is given; loop counters, settings and literals do not."""
+    for name in {n.id for n in walk(node) if isinstance(n, ast.Name)} - seen - {"self"}:
+        if name in frame.parameters:
+            value = env.get(name, NOTHING)
+            if not value.index_of and value.constant is UNSET:
+                return True
+            continue
+        sources = [*_sources(frame.function, name)]
+        if any(varies(frame, env, source, seen | {name}) for source in sources):
+            return True
+    return False
+
+
+def _sources(function: FunctionNode | ast.Lambda, name: str) -> Iterator[ast.expr]:
+    """What a local name is made of: assigned values, what a loop goes over."""
+    for node in walk(function):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets, source = node.targets, node.value
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+            targets, source = [node.target], node.iter
+        elif isinstance(node, ast.AugAssign):
+            targets, source = [node.target], node.value
+        if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in walk(t)):
+            yield source

@@ -1,0 +1,247 @@
+"""Does every parameter of a model take part in every loss? A plain static verdict, with the chain of evidence behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from itertools import takewhile
+
+from codemods.analysis.class_index import ClassSite, class_facts
+from codemods.analysis.model.flow_frame import TooDeep
+from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Ref, Value
+from codemods.analysis.model.member_kinds import Kind, Member
+from codemods.analysis.model.model_flow import Flow
+from codemods.findings import Evidence
+from codemods.project import Project
+
+EVIDENCE_ROWS = 12
+
+
+class Verdict(Enum):
+    """What the source shows about the parameters of a model."""
+
+    ALL = "every parameter reaches the loss in every step"
+    SOMETIMES = "some parameters are left out in some steps"
+    NEVER = "some parameters never reach the loss"
+    UNKNOWN = "the source does not show it"
+
+
+class Entry(Enum):
+    """Where the loss comes from: the method it starts in."""
+
+    FORWARD = "forward"  # raw DDP: the loss is made of what forward returns
+    HF = "forward "  # transformers.Trainer: the output named loss
+    TRAINING_STEP = "training_step"
+
+    @property
+    def method(self) -> str:
+        return self.value.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The verdict over one model.
+
+    skipped: the decisions that leave parameters out in some steps, random ones first. never: parameters that reach no loss.
+    reasons: what is not known. assumptions: what the verdict takes for granted. checkpointing: activation checkpointing that
+    may be the reentrant kind. wrapped: the class of object that forward returns, where it is none of Python's own.
+    """
+
+    verdict: Verdict
+    site: ClassSite
+    entry: Entry
+    skipped: tuple[Decision, ...] = ()
+    never: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    checkpointing: str = ""
+    wrapped: str = ""
+    opaque: Names = NONE
+
+    @property
+    def name(self) -> str:
+        return self.site.name
+
+
+def usage_of(project: Project, site: ClassSite, entry: Entry) -> Usage:
+    """The verdict over the model class `site`, remembered for the project."""
+    key = ("model usage", site.module.path, site.node.lineno, entry)
+    return project.memo(key, lambda: _Judge(project, site, entry).judge())
+
+
+class _Judge:
+    def __init__(self, project: Project, site: ClassSite, entry: Entry) -> None:
+        self.project, self.site, self.entry = project, site, entry
+        self.facts = class_facts(project, site.module, site.node)
+        given = frozenset({"labels", "label", "targets", "target", "label_ids"}) if entry is Entry.HF else NONE
+        self.flow = Flow(project, given)
+        root = Member(site.name, Kind.MODULE, site.name, site.module.path, site.node.lineno, site)
+        self.root = Ref("", root)
+        self.parameters: dict[str, Ref] = {}
+
+    def judge(self) -> Usage:
+        try:
+            self.parameters = self.flow.parameters_below(self.root)
+            self.flow.all_paths = frozenset(self.parameters)
+            returned = self._run()
+        except (TooDeep, RecursionError):
+            return self._unknown("the model is too large to follow")
+        if returned is None:
+            return self._unknown(f"{self.site.name} has no {self.entry.method} in the project")
+        loss, doubt = self._loss(returned)
+        return self._verdict(loss, doubt, returned)
+
+    def _run(self) -> Value | None:
+        found = self.facts.method(self.entry.method)
+        if found is None:
+            return None
+        inner = self.flow.arguments(found[1], [], {}, bound=True)
+        env = {name: value if name not in _named(found[1]) else NOTHING for name, value in inner.items()}
+        return self.flow.call_method(self.root, self.facts, self.entry.method, env, root=True)
+
+    def _loss(self, returned: Value) -> tuple[Value, str]:
+        """The loss among the outputs, and why it cannot be told from them, "" where it can."""
+        if self.entry is Entry.FORWARD:
+            outputs = [v for _, v in returned.parts if v.carries] or [returned]
+            if len(outputs) == 1 and not returned.many:
+                return outputs[0], ""
+            shared = frozenset.intersection(*(v.must for v in outputs))
+            loss = Value(shared, returned.may | returned.must, returned.doubts)
+            text = f"forward of {self.site.name} returns several outputs; which of them enter the loss is not followed"
+            return loss, "" if shared >= frozenset(self.parameters) else text
+        named = returned.part("loss")
+        if named is not None:
+            return named, ""
+        if self.entry is Entry.HF:
+            if returned.parts and (first := returned.part(0)) is not None:
+                return first, ""
+            return returned, f"forward of {self.site.name} returns no output named loss"
+        return returned, ""
+
+    def _verdict(self, loss: Value, doubt: str, returned: Value) -> Usage:
+        missing = frozenset(self.parameters) - loss.must
+        opaque = frozenset(p for p, ref in self.parameters.items() if ref.member.kind is Kind.UNKNOWN)
+        skipped = self._skipped(missing, loss)
+        explained = frozenset(p for d in skipped for p in d.names)
+        varying = [d for d in skipped if d.cause.varies]
+        never = tuple(sorted(p for p in missing - explained - opaque if p not in loss.may))
+        reasons = self._reasons(loss, doubt, opaque, missing - explained - frozenset(never), skipped)
+        reasons += self._read_elsewhere(never)
+        if self.entry is Entry.TRAINING_STEP:
+            reasons += [f"{self.site.name} has its own {n}" for n in ("backward", "training_step_end") if self.facts.method(n)]
+        if varying and frozenset(p for d in varying for p in d.names) - opaque:
+            verdict = Verdict.SOMETIMES
+        elif reasons or (self.flow.problems and never):
+            verdict = Verdict.UNKNOWN
+        else:
+            verdict = Verdict.NEVER if never else Verdict.ALL
+        if not self.parameters:
+            verdict, reasons = Verdict.UNKNOWN, [f"no parameter of {self.site.name} is seen"]
+        reentrant = sorted(place for place, may_be in self.flow.checkpoints.items() if may_be)
+        return Usage(
+            verdict, self.site, self.entry, tuple(skipped), never, tuple(reasons), tuple(self.flow.assumptions),
+            tuple(self._evidence(loss, verdict, never)), reentrant[0] if reentrant else "", returned.wrapped, opaque,
+        )  # fmt: skip
+
+    def _read_elsewhere(self, never: Iterable[str]) -> list[str]:
+        """Parameters that forward does not use may be used by other code: `model.module.head(features)`."""
+        own = {site.module.path for site in self.facts.lineage}
+        for name in dict.fromkeys(_top(path) for path in never):
+            word = f".{name}".encode()
+            for path in self.project.files_containing(word):
+                data = self.project.read(path) or b""
+                if path not in own and re.search(rb"(?<!self)" + re.escape(word) + rb"\b", data):
+                    return [f"{name} is read in {path}"]
+        return []
+
+    def _skipped(self, missing: Names, loss: Value) -> list[Decision]:
+        """The decisions that explain why a parameter is missing; each parameter goes to the strongest."""
+        order = list(Cause)
+        ranked = sorted(self.flow.decisions, key=lambda d: (order.index(d.cause), not d.literal, d.path, d.line))
+        out: list[Decision] = []
+        left = {p for p in missing if p in loss.may}
+        for decision in ranked:
+            names = frozenset(left & decision.names)
+            if names:
+                left -= names
+                out.append(Decision(decision.cause, decision.text, decision.path, decision.line, names, decision.literal))
+        return out
+
+    def _reasons(self, loss: Value, doubt: str, opaque: Names, open_names: Names, skipped: list[Decision]) -> list[str]:
+        out = list(self.flow.problems)
+        out += [f"{_top(p)}: {self.parameters[p].member.note}" for p in sorted(opaque)]
+        if open_names - opaque:
+            out += sorted(loss.doubts) or [doubt or f"how {_tops(open_names - opaque)} reaches the loss is not followed"]
+        if doubt:
+            out.append(doubt)
+        places = [f"{place} checkpoints with the reentrant kind" for place, may_be in self.flow.checkpoints.items() if may_be]
+        config = [d for d in skipped if not d.cause.varies]
+        out += [f"{_tops(d.names)} takes part only by `{d.text}` ({d.path}:{d.line}), a setting" for d in config]
+        return list(dict.fromkeys([*out, *places]))
+
+    def _evidence(self, loss: Value, verdict: Verdict, never: Iterable[str]) -> list[Evidence]:
+        found = self.facts.method(self.entry.method)
+        rows: list[Evidence] = []
+        if found is not None:
+            text = f"the loss is followed from {self.site.name}.{self.entry.method}"
+            rows.append(Evidence("static", text, found[0].module.path, found[1].lineno))
+        rows += self._module_rows(loss)
+        for branch in self.flow.branches.values():
+            if not branch.lost and verdict is Verdict.ALL and len(rows) < EVIDENCE_ROWS * 2:
+                rows.append(Evidence("static", f"the test `{branch.text}` leaves no module out", branch.path, branch.line))
+        for path in list(never)[:EVIDENCE_ROWS]:
+            ref = self.parameters[path]
+            where = f", only without a gradient ({self.flow.stopped[path]})" if path in self.flow.stopped else ""
+            rows.append(Evidence("static", f"{path} reaches no loss{where}", ref.member.path, ref.member.line))
+        return rows
+
+    def _module_rows(self, loss: Value) -> list[Evidence]:
+        """One row for each direct sub-module: where it is used on the way to the loss."""
+        rows: list[Evidence] = []
+        tops: dict[str, list[str]] = {}
+        for path in self.parameters:
+            tops.setdefault(_top(path), []).append(path)
+        for top, paths in list(tops.items())[:EVIDENCE_ROWS]:
+            used = next((u for p, u in self.flow.used_at.items() if p == top or _top(p) == top), None)
+            if used is not None and all(p in loss.must for p in paths):
+                rows.append(Evidence("static", f"{top} reaches the loss: {used[2][:80]}", used[0], used[1]))
+        if len(tops) > EVIDENCE_ROWS:
+            more = f"{len(tops) - EVIDENCE_ROWS} more modules were followed the same way"
+            rows.append(Evidence("static", more, self.site.module.path, self.site.node.lineno))
+        return rows
+
+    def _unknown(self, reason: str) -> Usage:
+        return Usage(Verdict.UNKNOWN, self.site, self.entry, reasons=(reason,))
+
+
+def _named(function: object) -> frozenset[str]:
+    """Parameters of the root method: whoever calls it may give any of them, so their defaults say nothing."""
+    args = function.args  # type: ignore[attr-defined]
+    return frozenset(a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs))
+
+
+def _top(path: str) -> str:
+    return path.replace("[", ".").replace("(", ".").partition(".")[0]
+
+
+def _tops(names: Iterable[str]) -> str:
+    return ", ".join(sorted({_top(n) for n in names}))
+
+
+def modules_of(decision: Decision) -> str:
+    """The sub-modules that a decision leaves out, for a message: the last step that they have in common, by sub-module."""
+    groups: dict[str, list[list[str]]] = {}
+    for name in decision.names:
+        steps = name.replace("[", ".[").split(".")
+        groups.setdefault(steps[0], []).append(steps)
+    out = []
+    for paths in groups.values():
+        shared = takewhile(lambda column: len(set(column)) == 1, zip(*paths, strict=False))
+        steps = [column[0] for column in shared] if len(paths) > 1 else paths[0]
+        while len(steps) > 1 and steps[-1].startswith("["):
+            steps = steps[:-1]
+        out.append(".".join(steps).replace(".[", "["))
+    return ", ".join(sorted(out)[:4]) + (" …" if len(out) > 4 else "")

@@ -1,0 +1,288 @@
+"""Which methods of a Lightning callback or module may be left to rank 0 as a whole, and on what assumption.
+
+A method is left to rank 0 where it only makes output. What it keeps in `self` must be read by such methods alone, so the
+answer is worked out for the whole class at once: a method falls out, and with it those whose state it reads.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from codemods.analysis.class_index import ClassFacts, Role, class_facts
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
+from codemods.analysis.names import dotted
+from codemods.analysis.output.effects import Effect, Effects, Kind, effects_of, effects_of_function, phrases
+from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
+from codemods.analysis.output.rank_data import rank_local
+from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
+from codemods.analysis.ranks.reach import calls_of, ranks_entering
+from codemods.findings import Applicability
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+# Evaluation metrics are reduced before these run (measured; reading them under a guard, then a barrier, finishes).
+REDUCED_BEFORE = frozenset(
+    {"on_validation_epoch_end", "on_validation_end", "on_test_epoch_end", "on_test_end", "on_fit_end"}
+)  # fmt: skip
+ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE)
+
+
+@dataclass
+class Observer:
+    """A method that may be left to rank 0. `told`: why it may not, where a person should know."""
+
+    function: FunctionNode
+    effects: Effects
+    level: Applicability = Applicability.SAFE
+    assumes: str = ""
+    told: str = ""
+    keeps: frozenset[str] = frozenset()
+    needs: list[str] = field(default_factory=list)
+
+    @property
+    def is_hook(self) -> bool:
+        return self.function.name in OBSERVERS
+
+
+def observers(project: Project, module: SourceModule, node: ast.ClassDef) -> dict[str, Observer]:
+    """The methods of a class that may be left to rank 0, by name; empty where the class is none of Lightning's."""
+    return project.memo(("observers", module.path, node.lineno), lambda: _observers(project, module, node))
+
+
+def covered(project: Project, module: SourceModule, effect: Effect) -> bool:
+    """True for output that is made in a method which is left to rank 0 as a whole."""
+    if effect.path != module.path:
+        return False
+    for function in module.functions:
+        owner = module.parent(function)
+        if isinstance(owner, ast.ClassDef) and function.lineno <= effect.line <= (function.end_lineno or 0):
+            found = observers(project, module, owner).get(function.name)
+            return found is not None and not found.told and found.level is Applicability.SAFE
+    return False
+
+
+def is_left_to_rank_zero(
+    project: Project, module: SourceModule, function: FunctionNode, seen: frozenset[int] = frozenset()
+) -> bool:
+    """True where the method may be left to rank 0 as a whole, or every method that calls it."""
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef) or id(function) in seen:
+        return False
+    if transformers_body(project, module, function):
+        return True
+    found = observers(project, module, owner)
+    if function.name in found:
+        return not found[function.name].told
+    if not found or function.name in LIGHTNING_HOOKS:
+        return False
+    callers = [s.module.method_of(s.call) for s in calls_of(project, module, function)]
+    inside = [c for c in callers if c is not None and c[0] is owner]
+    return bool(callers) and len(inside) == len(callers) and all(
+        is_left_to_rank_zero(project, module, c[1], seen | {id(function)}) for c in inside
+    )
+
+
+def transformers_body(project: Project, module: SourceModule, function: FunctionNode) -> list[ast.stmt]:
+    """The statements of a `TrainerCallback` hook that may go under one guard as a whole; none where they may not."""
+    owner = module.parent(function)
+    body = plain_body(function)
+    if function.name not in HF_CALLBACK_HOOKS or not isinstance(owner, ast.ClassDef) or not body:
+        return []
+    if not class_facts(project, module, owner).is_a(Role.HF_CALLBACK) or len(function.args.args) < 4:
+        return []
+    if any(ranks_at(module, s).some for s in body) or not (module.is_whole(body[0]) and module.is_whole(body[-1])):
+        return []
+    effects = effects_of(project, module, body)
+    if not effects.only_output or any(e.own for e in effects.output):
+        return []
+    return [] if all(e.kind is Kind.TRACKER for e in effects.output) else body
+
+
+def plain_body(function: FunctionNode) -> list[ast.stmt]:
+    """The body without its docstring and without a last `return` that hands back nothing or `control`."""
+    body = list(function.body)
+    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        body = body[1:]
+    if body and isinstance(body[-1], ast.Return):
+        if body[-1].value is None or isinstance(body[-1].value, (ast.Name, ast.Constant)):
+            body = body[:-1]
+    return body
+
+
+def _observers(project: Project, module: SourceModule, node: ast.ClassDef) -> dict[str, Observer]:
+    facts = class_facts(project, module, node)
+    if not any(facts.is_a(role) for role in ROLES):
+        return {}
+    found: dict[str, Observer] = {}
+    for function in node.body:
+        if isinstance(function, ast.FunctionDef) and (made := _judge(project, module, facts, function)) is not None:
+            found[function.name] = made
+    _settle(project, module, node, found)
+    return found
+
+
+def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: FunctionNode) -> Observer | None:
+    hook = function.name in OBSERVERS
+    if decorated_ranks(module, function).some or (function.name in LIGHTNING_HOOKS and not hook):
+        return None
+    effects = effects_of_function(project, module, function)
+    output = effects.output
+    if not output or effects.returns or any(e.own for e in output) or function.name.startswith("__"):
+        return None
+    if all(e.kind is Kind.TRACKER or _creates_folder(e) for e in output):
+        return None
+    if not hook and not _is_helper(project, module, function, effects):
+        return None
+    made = Observer(function, effects)
+    state = effects.of(Kind.STATE)
+    made.keeps = frozenset(e.text for e in state if not e.guarded)
+    if any(not _is_own_attribute(e.text) for e in state):
+        return None
+    rest = effects.besides(Kind.STATE)
+    if function.name in REDUCED_BEFORE:
+        rest = tuple(e for e in rest if e.kind is not Kind.METRICS)
+    if rest and (any(e.kind is not Kind.UNKNOWN for e in rest) or not _only_beside_output(project, module, function)):
+        return None
+    if rest:
+        made.level = Applicability.UNSAFE
+        made.assumes = f"assumes that nothing the other ranks need is done where it {phrases(rest)}"
+    if facts.unresolved:
+        made.level = Applicability.UNSAFE
+        made.assumes = made.assumes or f"assumes that the base class {facts.unresolved[0]} adds nothing to this hook"
+    if any(e.kind is Kind.FILE for e in output):
+        made.told = rank_local(project, module, function, function.body)
+        reader = reader_on_every_rank(project, module, function, suffixes(module, function))
+        if reader:
+            made.level = Applicability.UNSAFE
+            made.assumes = made.assumes or f"assumes that the other ranks do not read what it writes: {reader} may"
+    return made
+
+
+def _creates_folder(effect: Effect) -> bool:
+    """Folders are wanted on every node, and other ranks may write into them."""
+    return effect.kind is Kind.FILE and effect.text.endswith(("makedirs(…)", "mkdir(…)"))
+
+
+def _is_own_attribute(text: str) -> bool:
+    return text.startswith("self.") and text.count(".") == 1
+
+
+def _only_beside_output(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where every statement that calls something unknown is there for its output."""
+    for statement in function.body:
+        done = effects_of(project, module, [statement])
+        if done.of(Kind.UNKNOWN) and not done.output:
+            return False
+    return True
+
+
+def _is_helper(project: Project, module: SourceModule, function: FunctionNode, effects: Effects) -> bool:
+    """True for a method that writes files itself and is called, for no value, from observing hooks and such helpers only."""
+    own = [e for e in effects.of(Kind.FILE) if e.path == module.path and _inside(function, e.line)]
+    if not own or any(ast.unparse(d) not in ("staticmethod",) for d in function.decorator_list):
+        return False
+    return _called_by_observers(project, module, function, set())
+
+
+def _inside(function: FunctionNode, line: int) -> bool:
+    return function.lineno <= line <= (function.end_lineno or function.lineno)
+
+
+def _called_by_observers(project: Project, module: SourceModule, function: FunctionNode, seen: set[str]) -> bool:
+    sites = calls_of(project, module, function)
+    owner = module.parent(function)
+    for site in sites:
+        home = site.module.method_of(site.call)
+        if site.module is not module or home is None or home[0] is not owner:
+            return False
+        if not isinstance(module.parent(site.call), ast.Expr) or module.function_of(site.call) is not home[1]:
+            return False
+        if _hands_on_a_batch(home[1], site.call):
+            return False
+        if home[1].name not in OBSERVERS and home[1].name not in seen:
+            if home[1].name in LIGHTNING_HOOKS or home[1].name.startswith("__"):
+                return False
+            if not _called_by_observers(project, module, home[1], seen | {function.name}):
+                return False
+    return bool(sites)
+
+
+def _hands_on_a_batch(caller: FunctionNode, call: ast.Call) -> bool:
+    arguments = {a.arg for a in caller.args.args} & {"batch", "outputs"}
+    return any(isinstance(n, ast.Name) and n.id in arguments for a in (*call.args, *call.keywords) for n in walk(a))
+
+
+# The class as a whole
+
+
+def _settle(project: Project, module: SourceModule, node: ast.ClassDef, found: dict[str, Observer]) -> None:
+    """Take out methods whose state somebody else reads, until none is left; tie those together that share state."""
+    while True:
+        gone = [n for n, o in found.items() if not o.told and not _state_stays_inside(project, module, node, o, found)]
+        if not gone:
+            break
+        for name in gone:
+            del found[name]
+    for made in found.values():  # a method that sets state may be left to rank 0 only if those that read it are
+        for needed in made.needs:
+            if needed in found and found[needed].level is not Applicability.SAFE:
+                made.level = Applicability.UNSAFE
+                made.assumes = made.assumes or f"{found[needed].function.name} reads what it sets, and {found[needed].assumes}"
+
+
+def _state_stays_inside(
+    project: Project, module: SourceModule, node: ast.ClassDef, made: Observer, found: dict[str, Observer]
+) -> bool:
+    made.needs = []
+    for name in made.keeps:
+        attribute = name.removeprefix("self.")
+        for path in project.files_containing(f".{attribute}".encode()):
+            other = project.module(path)
+            for read in other.nodes(ast.Attribute) if other else ():
+                if other is None or read.attr != attribute or not isinstance(read.ctx, ast.Load):
+                    continue
+                if not _is_allowed(project, other, node, read, found, made):
+                    return False
+    return True
+
+
+def _is_allowed(
+    project: Project, module: SourceModule, node: ast.ClassDef, read: ast.Attribute, found: dict[str, Observer], made: Observer
+) -> bool:
+    """True for a read that only rank 0 makes, or that has nothing to do with this class."""
+    place = module.method_of(read)
+    if dotted(read.value) == "self" and place is not None and place[0] is not node:
+        return not any(s.node is node for s in class_facts(project, module, place[0]).lineage)
+    if place is None or place[0] is not node or dotted(read.value) != "self":
+        return _is_of_something_else(module, node)
+    if ranks_at(module, read) is Ranks.ZERO:
+        return True
+    name = place[1].name
+    if name == made.function.name:
+        return True
+    if name in found and not found[name].told:
+        made.needs.append(name)
+        return True
+    if _is_change_only(module, read):
+        return name == "__init__"
+    if name in LIGHTNING_HOOKS or name.startswith("__"):
+        return False
+    if ranks_entering(project, module, place[1]) is Ranks.ZERO:
+        return True
+    callers = {(s.module.method_of(s.call) or (None, None))[1] for s in calls_of(project, module, place[1])}
+    inside = all(c is not None and c.name in found and not found[c.name].told for c in callers)
+    if callers and inside:
+        made.needs += [c.name for c in callers if c is not None]
+        return True
+    return False
+
+
+def _is_of_something_else(module: SourceModule, node: ast.ClassDef) -> bool:
+    """True for a file that does not speak of the class, so what it reads under that name belongs to another."""
+    return node.name.encode() not in module.data
+
+
+def _is_change_only(module: SourceModule, read: ast.Attribute) -> bool:
+    up = module.parent(read)
+    return isinstance(up, ast.Attribute) and isinstance(module.parent(up), ast.Call)

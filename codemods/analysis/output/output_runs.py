@@ -1,0 +1,206 @@
+"""Neighbouring statements that only put something out: what goes under one guard."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.names import dotted, last
+from codemods.analysis.output.effects import Effect, Effects, Kind, does_nothing, effects_of, names_rank, only_output_of
+from codemods.analysis.output.guard_spelling import has_guard
+from codemods.analysis.output.observers import covered
+from codemods.analysis.ranks.rank_guards import early_exit, ranks_at
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_UNITS = (ast.Expr, ast.For, ast.If, ast.With, ast.Delete)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Neighbours in one block, from the first that puts something out to the last."""
+
+    statements: tuple[ast.stmt, ...]
+    effects: Effects
+
+    @property
+    def first(self) -> ast.stmt:
+        return self.statements[0]
+
+    @property
+    def last(self) -> ast.stmt:
+        return self.statements[-1]
+
+    def makes(self, *kinds: Kind) -> bool:
+        return any(e.kind in kinds for e in self.effects.output)
+
+
+Wanted = Callable[[ast.stmt], bool]
+
+
+def output_runs(
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, wanted: Wanted
+) -> Iterator[Run]:
+    """The runs of output in a function that every rank reaches, the outermost of each, of statements that are `wanted`."""
+    yield from _of_block(project, module, function.body, wanted)
+
+
+def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wanted: Wanted) -> Iterator[Run]:
+    held: list[ast.stmt] = []
+    between: list[ast.stmt] = []
+    for statement in block:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from _close(project, module, held, wanted)
+            held, between = [], []
+            continue
+        if _is_output(project, module, statement) and wanted(statement):
+            held += [*between, statement] if held else [statement]
+            between = []
+        elif held and _is_preparation(project, module, statement):
+            between.append(statement)
+        else:
+            yield from _close(project, module, held, wanted)
+            held, between = [], []
+            if early_exit(module, statement) is None:
+                yield from _below(project, module, statement, wanted)
+    yield from _close(project, module, held, wanted)
+
+
+def _below(project: Project, module: SourceModule, statement: ast.stmt, wanted: Wanted) -> Iterator[Run]:
+    """The runs inside a compound statement.
+
+    None where one branch of an `if` has output that must stay as it is, nor under a `with` that opens the rank's own file.
+    """
+    if isinstance(statement, ast.With) and any(names_rank(module.text_of(i.context_expr)) for i in statement.items):
+        return
+    if isinstance(statement, ast.If) and statement.orelse:
+        for branch in (*statement.body, *statement.orelse):
+            if not wanted(branch) and _is_output(project, module, branch):
+                return
+    for inner in _blocks(statement):
+        yield from _of_block(project, module, inner, wanted)
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The statement lists below a statement, without those of `except`: what goes wrong on a rank is that rank's to say."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(statement, name, None)
+        if isinstance(block, list) and block:
+            yield block
+
+
+def _close(project: Project, module: SourceModule, held: list[ast.stmt], wanted: Wanted) -> Iterator[Run]:
+    """The run, shortened from both ends or split until no name it binds is used outside."""
+    if not held:
+        return
+    for piece in _split(module, held):
+        effects = effects_of(project, module, piece)
+        if any(not covered(project, module, e) for e in effects.output):
+            inner = list(_below(project, module, piece[0], wanted)) if _is_lone_test(piece) else []
+            yield inner[0] if len(inner) == 1 else Run(tuple(piece), effects)
+
+
+def _is_lone_test(piece: list[ast.stmt]) -> bool:
+    """An `if` with one run inside keeps its place: the guard goes under it, and fewer lines move."""
+    return len(piece) == 1 and isinstance(piece[0], ast.If) and not piece[0].orelse
+
+
+def _split(module: SourceModule, held: list[ast.stmt]) -> list[list[ast.stmt]]:
+    if not _leaks(module, held):
+        return [held]
+    pieces: list[list[ast.stmt]] = []
+    for statement in held:
+        if isinstance(statement, _UNITS) and not _leaks(module, [statement]):
+            if pieces and pieces[-1] and held.index(pieces[-1][-1]) + 1 == held.index(statement):
+                pieces[-1].append(statement)
+            else:
+                pieces.append([statement])
+    return pieces
+
+
+def _leaks(module: SourceModule, statements: list[ast.stmt]) -> bool:
+    """True where a name bound inside is read after, or before in a loop that comes back."""
+    bound = {n.id for s in statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    if not bound:
+        return False
+    inside = {id(n) for s in statements for n in walk(s)}
+    home = module.function_of(statements[0])
+    for node in module.nodes(ast.Name):
+        if node.id in bound and id(node) not in inside and not isinstance(node.ctx, ast.Store):
+            scope = module.function_of(node)
+            if scope is home and not _bound_again(module, node, inside):
+                return True
+            if scope is not home and home is not None and any(up is home for up in module.ancestors(node)):
+                return True
+    return False
+
+
+def _bound_again(module: SourceModule, read: ast.Name, inside: set[int]) -> bool:
+    """True for a read under a loop, `with` or comprehension of its own that binds the name."""
+    for up in module.ancestors(read):
+        if id(up) in inside or isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return False
+        targets: list[ast.expr] = []
+        if isinstance(up, ast.For):
+            targets = [up.target] if any(n is read for s in up.body for n in walk(s)) else []
+        elif isinstance(up, ast.With):
+            targets = [i.optional_vars for i in up.items if i.optional_vars is not None]
+        elif isinstance(up, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            targets = [g.target for g in up.generators]
+        if any(isinstance(n, ast.Name) and n.id == read.id for t in targets for n in walk(t)):
+            return True
+    return False
+
+
+def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    """True for a statement that only puts something out, on every rank, and that control does not leave through."""
+    if not isinstance(statement, _UNITS) or not module.is_whole(statement) or ranks_at(module, statement).some:
+        return False
+    if _leaves(statement) or _shows_progress(statement):
+        return False
+    effects = only_output_of(project, module, statement)
+    if effects is None or any(e.guarded for e in effects.items):
+        return False
+    return not all(_is_seen_to(project, module, statement, e) for e in effects.output)
+
+
+def _is_seen_to(project: Project, module: SourceModule, statement: ast.stmt, effect: Effect) -> bool:
+    """True for output that belongs to another place: a function left to rank 0, or one that can have a guard of its own."""
+    if covered(project, module, effect):
+        return True
+    if effect.path == module.path and statement.lineno <= effect.line <= (statement.end_lineno or statement.lineno):
+        return False
+    home = module if effect.path == module.path else project.module(effect.path)
+    inside = [f for f in home.functions if f.lineno <= effect.line <= (f.end_lineno or f.lineno)] if home else []
+    return home is not None and bool(inside) and has_guard(project, home, inside[-1])
+
+
+def _shows_progress(statement: ast.stmt) -> bool:
+    """True for a loop with a progress bar, which stays on every rank."""
+    return isinstance(statement, ast.For) and any(
+        last(dotted(n.func)) in ("tqdm", "trange", "track") for n in walk(statement.iter) if isinstance(n, ast.Call)
+    )
+
+
+def _is_preparation(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    """True for an assignment to plain names that computes and no more."""
+    if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)) or not module.is_whole(statement):
+        return False
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    names = all(isinstance(t, ast.Name) for t in targets)
+    return names and does_nothing(project, module, statement)
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """True where `return`, or a `break` or `continue` of an outer loop, stands in the statement."""
+    stack: list[tuple[ast.AST, bool]] = [(statement, False)]
+    while stack:
+        node, looped = stack.pop()
+        if isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and not looped):
+            return True
+        looped = looped or isinstance(node, (ast.For, ast.While))
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            block = getattr(node, name, None)
+            stack += [(child, looped) for child in block] if isinstance(block, list) else ()
+    return False

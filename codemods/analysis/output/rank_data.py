@@ -1,0 +1,103 @@
+"""Is this value the rank's own? What steps and batch hooks have filled in, and what a hook is handed of a batch."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from codemods.analysis.class_index import ClassFacts, Role, class_facts
+from codemods.analysis.names import dotted, last
+from codemods.analysis.output.natures import MODEL_NAMES
+from codemods.data.host_only import MUTATORS
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+# What a step or batch hook is handed, and what people call the model's answers.
+_BATCH = frozenset({"batch", "outputs", "output", "preds", "predictions", "logits", "targets", "labels", "samples", "images"})
+_STEP = re.compile(r"(^|_)step(_|$)|_batch_(start|end)$|^forward$|_epoch_end_outputs")
+_GATHERS = ("all_gather", "gather_for_metrics", "gather_object", "all_gather_object", "all_reduce", "gather")
+
+
+def rank_local(project: Project, module: SourceModule, function: FunctionNode, nodes: Iterable[ast.AST]) -> str:
+    """What in `nodes`, or in the project functions of the class they call, only this rank has seen; "" where nothing."""
+    place = module.method_of(function) if module.class_of(function) else None
+    owner = place[0] if place else module.class_of(function)
+    facts = class_facts(project, module, owner) if owner is not None else None
+    if any(last(dotted(c.func)) in _GATHERS for c in ast.walk(function) if isinstance(c, ast.Call)):
+        return ""
+    seen: set[int] = {id(function)}
+    queue: list[tuple[SourceModule, ast.AST]] = [(module, n) for n in nodes]
+    while queue:
+        home, top = queue.pop(0)
+        for node in walk(top):
+            if found := _own(project, home, facts, node):
+                return found
+            if facts and isinstance(node, ast.Call) and dotted(node.func).startswith("self."):
+                called = facts.method(last(dotted(node.func)))
+                if called and id(called[1]) not in seen:
+                    seen.add(id(called[1]))
+                    queue += [(called[0].module, s) for s in called[1].body]
+    return ""
+
+
+def _own(project: Project, module: SourceModule, facts: ClassFacts | None, node: ast.AST) -> str:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in _BATCH:
+        function = module.function_of(node)
+        a = function.args if function else None
+        if a and any(arg.arg == node.id for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs)):
+            return f"`{node.id}` is this rank's own"
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        name = dotted(node)
+        if facts and name.startswith("self.") and name.count(".") == 1:
+            return _filled(node.attr, [(s.module, s.node) for s in facts.lineage], name)
+        if name.count(".") == 1 and name.partition(".")[0].lstrip("_") in MODEL_NAMES:
+            return _filled(node.attr, _lightning_modules(project, node.attr), name)
+    return ""
+
+
+def _lightning_modules(project: Project, attribute: str) -> list[tuple[SourceModule, ast.ClassDef]]:
+    """The LightningModules of the project whose text holds `self.attribute`."""
+
+    def build() -> list[tuple[SourceModule, ast.ClassDef]]:
+        out = []
+        for path in project.files_containing(f"self.{attribute}".encode()):
+            module = project.module(path)
+            for node in module.nodes(ast.ClassDef) if module else ():
+                if module and class_facts(project, module, node).is_a(Role.LIGHTNING_MODULE):
+                    out.append((module, node))
+        return out
+
+    return project.memo(("lightning modules with", attribute), build)
+
+
+def _filled(attribute: str, homes: Iterable[tuple[SourceModule, ast.ClassDef]], name: str) -> str:
+    """Where `self.attribute` is filled or set by a function that sees batches."""
+    for _, home in homes:
+        for function in home.body:
+            if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not sees_batches(function):
+                continue
+            for node in walk(function):
+                if _changes(node, f"self.{attribute}"):
+                    return f"`{name}` is filled in {home.name}.{function.name} with what this rank has seen"
+    return ""
+
+
+def sees_batches(function: FunctionNode) -> bool:
+    """True for a step or batch hook, by its name or its arguments."""
+    arguments = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
+    return _STEP.search(function.name) is not None or bool(arguments & {"batch", "outputs"})
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+        receiver = node.func.value
+        while isinstance(receiver, ast.Subscript):
+            receiver = receiver.value
+        return dotted(receiver) == name
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+        target: ast.expr = node
+        while isinstance(target, ast.Subscript):
+            target = target.value
+        return dotted(target) == name
+    return False

@@ -1,0 +1,74 @@
+"""Which values of a script are the same on every rank: arguments, configuration, results of a Trainer, what is made of them."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable
+
+from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.output.effects import names_rank
+from codemods.analysis.output.natures import values_of
+from codemods.data import host_only
+from codemods.source import SourceModule, walk
+
+_SETTINGS = frozenset(
+    {"args", "cfg", "config", "conf", "opt", "opts", "options", "hparams", "params", "hyp", "hydra_cfg", "training_args",
+     "model_args", "data_args", "script_args", "trainer", "checkpoint_callback", "epoch"}
+)  # fmt: skip
+_RESULTS = frozenset({"test", "validate", "fit", "evaluate", "train"})
+_DEPTH = 5
+
+
+def same_everywhere(module: SourceModule, statements: Iterable[ast.stmt]) -> list[str]:
+    """The names in these statements that are not shown to have the same value on every rank."""
+    inside = list(statements)
+    bound = {n.id for s in inside for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    unknown: list[str] = []
+    for statement in inside:
+        for node in walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
+                if not _is_same(module, node, _DEPTH) and node.id not in unknown:
+                    unknown.append(node.id)
+    return unknown
+
+
+def _is_same(module: SourceModule, node: ast.AST, depth: int) -> bool:
+    if depth < 0:
+        return False
+    if isinstance(node, ast.Name):
+        if node.id in _SETTINGS or node.id in module.imports or hasattr(builtins, node.id):
+            return True
+        if any(f.name == node.id for f in module.functions) or any(c.name == node.id for c in module.nodes(ast.ClassDef)):
+            return True
+        values = values_of(module, node)
+        return bool(values) and all(_is_same(module, v, depth - 1) for v in values)
+    if isinstance(node, ast.Call):
+        if _is_result(node):
+            return True
+        if not _is_same_call(module, node, depth):
+            return False
+    if names_rank(ast.unparse(node)):
+        return False
+    parts = [n for n in walk(node) if isinstance(n, (ast.Name, ast.Call)) and n is not node]
+    bound = {n.id for n in parts if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return all(
+        _is_same(module, n, depth - 1) if isinstance(n, ast.Name) else _is_same_call(module, n, depth)
+        for n in parts if not (isinstance(n, ast.Name) and (n.id in bound or isinstance(n.ctx, ast.Store)))
+    )  # fmt: skip
+
+
+def _is_result(call: ast.Call) -> bool:
+    """True for the parsed arguments, and for what a Trainer hands back on every rank."""
+    name = dotted(call.func)
+    root, end = name.partition(".")[0], last(name)
+    return end.startswith("parse_args") or (root == "trainer" and end in _RESULTS)
+
+
+def _is_same_call(module: SourceModule, call: ast.Call, depth: int) -> bool:
+    """True for a call that gives every rank the same if its arguments are the same."""
+    name = qualified(module, call.func)
+    end = last(dotted(call.func)) or getattr(call.func, "attr", "")
+    if family(name) in host_only.PACKAGES - {"tempfile", "uuid"} or name.startswith("os.path.") or name in host_only.BUILTINS:
+        return True
+    return isinstance(call.func, ast.Attribute) and end in host_only.PURE_METHODS and depth > 0

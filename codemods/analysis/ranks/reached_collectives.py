@@ -1,0 +1,105 @@
+"""Which project functions reach a collective: through calls and files, cycles cut, remembered for the project."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.ranks.collectives import Collective, collective_at
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.rank_tests import means_process_group
+from codemods.project import Project
+from codemods.source import SourceModule, walk_scope
+
+DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A place on the way to a collective."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A collective, and the calls that lead to it; the last step is the collective itself."""
+
+    collective: Collective
+    steps: tuple[Step, ...]
+
+    @property
+    def text(self) -> str:
+        return " -> ".join(step.text for step in self.steps)
+
+
+def reached_by(project: Project, module: SourceModule, call: ast.Call) -> Reached | None:
+    """The collective that a call of a project function comes to on every rank that makes the call."""
+    site = called_function(project, module, call)
+    if site is None:
+        return None
+    found = _of_function(project, site, ())
+    if found is None:
+        return None
+    return Reached(found.collective, (Step(module.path, call.lineno, f"{module.text_of(call.func)}()"), *found.steps))
+
+
+def _of_function(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...]) -> Reached | None:
+    known = project.memo("reached collectives", dict[tuple[str, int, int], Reached | None])
+    key = site.key
+    if key in known:
+        return known[key]
+    if key in above or len(above) > DEPTH:
+        return None
+    found = _direct(project, site) or _through_calls(project, site, (*above, key))
+    if found is not None or not above:  # a "no" in the middle of a cycle may be for the cut
+        known[key] = found
+    return found
+
+
+def _direct(project: Project, site: FunctionSite) -> Reached | None:
+    """A collective of the function itself, wherever its caller comes from.
+
+    One under a test does not count: what the caller passes decides (`zero_first(-1)` waits for nobody). Tests for a run
+    with several processes do not stand in the way.
+    """
+    for node in walk_scope(site.node):
+        if not isinstance(node, (ast.Call, ast.Attribute)):
+            continue
+        collective = collective_at(site.module, node, project)
+        if collective is None or collective.grouped or collective.name in ("init_process_group", "new_group"):
+            continue
+        if _always(project, site, node):
+            return Reached(collective, (Step(site.module.path, node.lineno, collective.text),))
+    return None
+
+
+def _always(project: Project, site: FunctionSite, node: ast.AST) -> bool:
+    """True where a call of the function comes to `node` on every rank that runs with others."""
+    below = node
+    for up in site.module.ancestors(node):
+        if up is site.node:
+            break
+        if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test:
+            inside = below is up.body or (isinstance(up.body, list) and any(s is below for s in up.body))
+            if not inside or not means_process_group(site.module, up.test):
+                return False
+        below = up
+    return ranks_at(site.module, node, project=project) is Ranks.ALL
+
+
+def _through_calls(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...]) -> Reached | None:
+    for node in walk_scope(site.node):
+        if not isinstance(node, ast.Call):
+            continue
+        inner = called_function(project, site.module, node)
+        if inner is None or inner.key in above:
+            continue
+        found = _of_function(project, inner, above)
+        if found is not None and _always(project, site, node):
+            step = Step(site.module.path, node.lineno, f"{site.module.text_of(node.func)}()")
+            return Reached(found.collective, (step, *found.steps))
+    return None
