@@ -105,6 +105,18 @@ class Project:
 
         return self.memo(("files containing", word, kinds), build)
 
+    def files_using(self, name: str) -> tuple[str, ...]:
+        """The Python files that hold `name` as a whole word, other than where a `def` or `class` gives it; sorted."""
+
+        def build() -> tuple[str, ...]:
+            word = name.encode()
+            old = (p for p in self._corpus((".py",)).using(word) if p not in self._changed)
+            changed = {p: data for p, data in self._changed.items() if p.endswith(".py") and word in data}
+            new = (p for p, data in changed.items() if any(Corpus((p,), lambda _, d=data: d).using(word)))  # type: ignore[misc]
+            return tuple(sorted({*old, *new}))
+
+        return self.memo(("files using", name), build)
+
     def class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """Last name of a base -> (path, name) of the classes whose header names it, found in the bytes, nothing parsed."""
         return self.memo("class headers", self._class_headers)

@@ -239,6 +239,21 @@ class SourceModule:
         found = [call for name in names for call in self._calls.get(name, ())]
         return found if len(names) == 1 else sorted(found, key=lambda c: (c.lineno, c.col_offset))
 
+    @cached_property
+    def _reads(self) -> dict[str, list[ast.Name | ast.Attribute]]:
+        out: dict[str, list[ast.Name | ast.Attribute]] = {}
+        for name in self.nodes(ast.Name):
+            if name.ctx.__class__ is ast.Load:
+                out.setdefault(name.id, []).append(name)
+        for attribute in self.nodes(ast.Attribute):
+            if attribute.ctx.__class__ is ast.Load:
+                out.setdefault(attribute.attr, []).append(attribute)
+        return out
+
+    def reads_of(self, name: str) -> list[ast.Name | ast.Attribute]:
+        """Where the name, or an attribute of that name, is read: names first."""
+        return self._reads.get(name, [])
+
     # Relations
 
     def parent(self, node: ast.AST) -> ast.AST | None:

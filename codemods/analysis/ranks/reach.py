@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass
 
 from codemods.analysis.class_index import class_facts
@@ -105,18 +104,16 @@ def calls_of(project: Project, module: SourceModule, function: FunctionNode) -> 
 def _calls_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
     owner = module.parent(function)
     found: list[CallSite] = []
-    use = re.compile(rb"(?<!def )(?<!class )\b" + re.escape(function.name.encode()) + rb"\b")
-    for path in project.files_containing(function.name.encode()):
-        if path != module.path and not use.search(project.read(path) or b""):
-            continue
+    users = {*project.files_using(function.name), module.path}
+    if len(users) > MANY:
+        return ()
+    for path in sorted(users):
         other = module if path == module.path else project.module(path)
         if other is None:
             continue
         calls = other.calls_named(function.name)
-        heads = {id(c.func) for c in calls}
-        names: list[ast.Name | ast.Attribute] = [*other.nodes(ast.Name), *other.nodes(ast.Attribute)]
-        if any(_is_value(n, function.name, heads) for n in names):
-            return ()
+        if len(other.reads_of(function.name)) > len(calls):
+            return ()  # it is handed on somewhere
         for call in calls:
             if isinstance(owner, ast.ClassDef) and (_is_bare(call) or _of_another_class(project, other, call, owner)):
                 continue
@@ -124,11 +121,6 @@ def _calls_of(project: Project, module: SourceModule, function: FunctionNode) ->
         if len(found) > MANY:
             return ()
     return tuple(found)
-
-
-def _is_value(node: ast.Name | ast.Attribute, name: str, heads: set[int]) -> bool:
-    written = node.id if isinstance(node, ast.Name) else node.attr
-    return written == name and isinstance(node.ctx, ast.Load) and id(node) not in heads
 
 
 def _is_bare(call: ast.Call) -> bool:
