@@ -1,0 +1,106 @@
+"""On what the ranks of a run disagree: their collectives, their weights, their metrics; and what no gradient reached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ddpfix.prove.traces import Call, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first collective that is not the same on all ranks: its number from 1, what each rank issued, None for none."""
+
+    number: int
+    calls: Mapping[int, Call | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A value that is not the same on all ranks; a rank that has none has None."""
+
+    name: str
+    values: Mapping[int, float | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedParameters:
+    """Parameters of a model that no backward pass reached (`never`), or not every one (`sometimes`), on any rank."""
+
+    model: str
+    never: tuple[str, ...]
+    sometimes: tuple[str, ...]
+
+
+# Point-to-point calls are not the same on all ranks by nature.
+_ONE_SIDED = {"send", "recv", "send_object_list", "recv_object_list", "batch_isend_irecv"}
+
+
+def first_divergence(traces: Sequence[Trace]) -> Divergence | None:
+    """Where the sequences of collectives first differ, in the operation, in what it moves, or in that one rank has none.
+
+    The place is no part of the comparison: two ranks may come to the same collective by different lines.
+    """
+    rows = [[c for c in t.calls if c.op not in _ONE_SIDED] for t in traces]
+    if len(rows) < 2:
+        return None
+    for i in range(max(map(len, rows))):
+        now = {t.rank: row[i] if i < len(row) else None for t, row in zip(traces, rows, strict=True)}
+        if len({(c.op, c.what if _moves_alike(c.op) else "") if c else None for c in now.values()}) > 1:
+            return Divergence(i + 1, now)
+    return None
+
+
+def _moves_alike(op: str) -> bool:
+    """True where every rank must hand in the same shape."""
+    return op in ("all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor")
+
+
+def metrics_that_differ(traces: Sequence[Trace]) -> tuple[Disagreement, ...]:
+    """Logged metrics that are not the same on all ranks, to five places."""
+    if len(traces) < 2 or not any(t.metrics for t in traces):
+        return ()
+    names = sorted({name for t in traces for name in t.metrics})
+    found = [Disagreement(n, {t.rank: t.metrics.get(n) for t in traces}) for n in names]
+    return tuple(d for d in found if not _all_close(list(d.values.values())))
+
+
+def _all_close(values: Sequence[float | str | None]) -> bool:
+    first = values[0]
+    for value in values[1:]:
+        if isinstance(value, float) and isinstance(first, float):
+            if not (math.isclose(value, first, rel_tol=1e-5, abs_tol=1e-7) or (math.isnan(value) and math.isnan(first))):
+                return False
+        elif value != first:
+            return False
+    return True
+
+
+def weights_that_differ(traces: Sequence[Trace]) -> tuple[Disagreement, ...]:
+    """Parameters of wrapped models that are not the same, bit for bit, on all ranks after as many steps."""
+    if len(traces) < 2 or not all(t.weights for t in traces):
+        return ()
+    out = []
+    for model in sorted({name for t in traces for name in t.weights}):
+        held = {t.rank: t.weights[model].weights if model in t.weights else {} for t in traces}
+        for name in sorted({n for weights in held.values() for n in weights}):
+            values: dict[int, float | str | None] = {rank: weights.get(name) for rank, weights in held.items()}
+            if len(set(values.values())) > 1:
+                out.append(Disagreement(f"{model}: {name}", values))
+    return tuple(out)
+
+
+def unused_parameters(traces: Sequence[Trace]) -> tuple[UnusedParameters, ...]:
+    """What no gradient reached, over all ranks: `never` on all of them, `sometimes` where a rank or a step differs."""
+    out = []
+    for model in sorted({name for t in traces for name in t.unused}):
+        seen = [t.unused[model] for t in traces if model in t.unused]
+        never = set.intersection(*(set(u.never) for u in seen))
+        some = {n for u in seen for n in (*u.never, *u.sometimes)} - never
+        if never or some:
+            out.append(UnusedParameters(model, tuple(sorted(never)), tuple(sorted(some))))
+    return tuple(out)
+
+

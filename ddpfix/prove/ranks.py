@@ -1,0 +1,337 @@
+"""Run a program as several ranks on this machine, watched, within bounds of time and memory, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import selectors
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from ddpfix.prove.traces import Place, Trace, read_page, read_stack, read_trace
+from ddpfix.prove.watchdog import Watchdog, memory, pulse
+
+Outcome = Literal["completes", "hang", "error", "timeout", "memory"]
+TRACER = Path(__file__).parent / "tracer"
+STACK_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2) + (9 if hasattr(signal, "SIGRTMIN") else 0)
+KEPT = 4 * 1024 * 1024  # bytes of each stream; what comes after is counted, not kept
+POLL = 0.05
+
+# What gloo and the store say to a rank whose peer has left, or does not come.
+LOST_PEER = re.compile(
+    r"Connection closed by peer|Connection reset by peer|Broken pipe|Timed out waiting|[Tt]imed out after|Read error|"
+    r"op\.preamble\.length|Application timeout caused pair closure|[Ss]ocket closed|wait timeout after|Connection was likely closed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One process to start."""
+
+    command: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+
+
+class Process(Protocol):
+    """What is needed of a started process; `poll` is its exit status, negative for a signal, None while it lives."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+
+Start = Callable[[Launch, int, int], Process]  # launch, file descriptors for stdout and stderr
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnd:
+    """How a rank ended. status: its own exit status, None where it had to be killed; stack: the user's frames, innermost
+    first, at which it stood then; waited: it failed only because another rank had left."""
+
+    rank: int
+    status: int | None
+    stdout: str
+    stderr: str
+    stack: tuple[Place, ...] = ()
+    waited: bool = False
+
+    @property
+    def stood_at(self) -> Place | None:
+        return self.stack[0] if self.stack else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run of several ranks ended, what each said and did. lines: (rank, stream, text) in the order they came."""
+
+    outcome: Outcome
+    ranks: tuple[RankEnd, ...]
+    traces: tuple[Trace, ...]
+    seconds: float
+    lines: tuple[tuple[int, str, str], ...] = field(default=(), repr=False)
+
+    def marked(self) -> str:
+        """All output, each line with the rank that wrote it."""
+        return "".join(f"[rank {rank}] {text}\n" for rank, _, text in self.lines)
+
+    def steps(self) -> int:
+        return min((t.steps for t in self.traces), default=0)
+
+
+def spawned(launch: Launch, stdout: int, stderr: int) -> Process:
+    """A process of its own, in a session and process group of its own."""
+    return subprocess.Popen(
+        launch.command, cwd=launch.cwd, env=dict(launch.env), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def run_ranks(
+    command: Sequence[str],
+    *,
+    world_size: int,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout: float,
+    steps: int = 0,
+    swap: bool = False,
+    memory_limit: int = 0,
+    start: Start = spawned,
+) -> Ended:
+    """Run `command` once for each rank with the environment that torchrun gives, on the CPU; alone for a world size of 0.
+
+    env: the environment without what a launcher adds. steps: stop after as many optimizer steps, 0: let it end. swap: gloo
+    where NCCL is asked for. memory_limit: bytes that all ranks together may hold, 0 for no limit. start: how a process is
+    started. Raises OSError where the command cannot be started. Every process of the run has ended on return.
+    """
+    with tempfile.TemporaryDirectory(prefix="ddpfix-trace-") as folder:
+        run = _Run(Path(folder), cwd, time.monotonic())
+        port = free_port()
+        try:
+            for rank in range(max(world_size, 1)):
+                full = rank_environment(env, rank, world_size, port) | run.environment(env, rank, steps, swap)
+                run.start(start, Launch(tuple(command), cwd, full), rank)
+            outcome = run.watch(timeout, memory_limit)
+        finally:
+            run.kill()
+        return run.ended(outcome)
+
+
+def rank_environment(env: Mapping[str, str], rank: int, world_size: int, port: int) -> dict[str, str]:
+    """`env` with what torchrun sets for a worker (its documentation, "Environment Variables"), and no GPU to be seen."""
+    out = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **env, "CUDA_VISIBLE_DEVICES": ""}
+    if world_size < 1:
+        return out
+    if Path("/sys/class/net/lo").exists():
+        out.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    numbers = {
+        "RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "ROLE_RANK": rank,
+        "WORLD_SIZE": world_size, "LOCAL_WORLD_SIZE": world_size, "GROUP_WORLD_SIZE": 1, "ROLE_WORLD_SIZE": world_size,
+        "MASTER_PORT": port, "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
+    }  # fmt: skip
+    return out | {k: str(v) for k, v in numbers.items()} | {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "ddpfix"}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+class _Stream:
+    """One end of a pipe, its bytes so far."""
+
+    def __init__(self, rank: int, name: str, pipe: IO[bytes]) -> None:
+        self.rank, self.name, self.pipe = rank, name, pipe
+        self.data = bytearray()
+        self.open_line = b""
+        self.lost = 0
+
+    def take(self, data: bytes) -> Iterator[str]:
+        """Keep `data`; the lines that are whole now."""
+        room = max(KEPT - len(self.data), 0)
+        self.data += data[:room]
+        self.lost += len(data) - len(data[:room])
+        *whole, self.open_line = (self.open_line + data[:room]).split(b"\n")
+        return (line.decode(errors="replace") for line in whole)
+
+    def text(self) -> str:
+        more = f"\n({self.lost} more bytes are not kept)\n" if self.lost else ""
+        return self.data.decode(errors="replace") + more
+
+
+class _Run:
+    """The processes of one run, from the first start to the last kill."""
+
+    def __init__(self, folder: Path, cwd: Path, started: float) -> None:
+        self.folder, self.cwd, self.started = folder, cwd, started
+        self.id = secrets.token_hex(12)
+        self.processes: list[Process] = []
+        self.status: dict[int, int] = {}  # of those that ended by themselves
+        self.stacks: dict[int, tuple[Place, ...]] = {}
+        self.streams: list[_Stream] = []
+        self.lines: list[tuple[int, str, str]] = []
+        self.selector = selectors.DefaultSelector()
+
+    def environment(self, env: Mapping[str, str], rank: int, steps: int, swap: bool) -> dict[str, str]:
+        path = env.get("PYTHONPATH", "")
+        return {
+            "DDPFIX_RUN": self.id,
+            "DDPFIX_TRACE_FOLDER": str(self.folder),
+            "DDPFIX_TRACE_RANK": str(rank),
+            "DDPFIX_TRACE_STEPS": str(steps),
+            "DDPFIX_TRACE_SWAP": "1" if swap else "",
+            "DDPFIX_TRACE_PYTHONPATH": path,
+            "PYTHONPATH": os.pathsep.join(p for p in (str(TRACER), path) if p),
+        }
+
+    def start(self, start: Start, launch: Launch, rank: int) -> None:
+        ends = []
+        for name in ("stdout", "stderr"):
+            mine, theirs = os.pipe()
+            os.set_blocking(mine, False)
+            stream = _Stream(rank, name, os.fdopen(mine, "rb", buffering=0))
+            self.streams.append(stream)
+            self.selector.register(stream.pipe, selectors.EVENT_READ, stream)
+            ends.append(theirs)
+        try:
+            self.processes.append(start(launch, *ends))
+        finally:
+            for end in ends:
+                os.close(end)
+
+    # Watching
+
+    def watch(self, timeout: float, memory_limit: int) -> Outcome | None:
+        """Wait for the end. None where all ended by themselves."""
+        dog = Watchdog()
+        while True:
+            self.read(POLL)
+            live = self.live()
+            if not live:
+                return None
+            now = time.monotonic()
+            if now - self.started > timeout:
+                return self.stopped_as("timeout")
+            if memory_limit and sum(memory(self.processes[r].pid) for r in live) > memory_limit:
+                return self.stopped_as("memory")
+            if dog.hangs(now, [pulse(self.processes[r].pid, read_page(self.folder, r)) for r in live]):
+                return self.stopped_as("hang")
+
+    def live(self) -> list[int]:
+        for rank, process in enumerate(self.processes):
+            if rank not in self.status and (status := process.poll()) is not None:
+                self.status[rank] = status
+        return [r for r in range(len(self.processes)) if r not in self.status]
+
+    def read(self, wait: float) -> bool:
+        """Take what the ranks have written; False where there was nothing."""
+        if not self.selector.get_map():
+            time.sleep(wait)
+            return False
+        ready = self.selector.select(wait)
+        for key, _ in ready:
+            stream: _Stream = key.data
+            data = stream.pipe.read(1 << 16)
+            if data:
+                self.lines += [(stream.rank, stream.name, line) for line in stream.take(data)]
+            elif data is not None:
+                self.selector.unregister(stream.pipe)
+        return bool(ready)
+
+    def stopped_as(self, outcome: Outcome) -> Outcome:
+        """Ask each live rank where it stands, before it is killed."""
+        for rank in self.live():
+            if (self.folder / f"stacks-{rank}.txt").exists():  # the signal ends a process that does not wait for it
+                os.kill(self.processes[rank].pid, STACK_SIGNAL)
+        until = time.monotonic() + 1.0
+        while time.monotonic() < until:
+            self.read(POLL)
+            for rank in self.live():
+                self.stacks[rank] = read_stack(self.folder, read_trace(self.folder, rank), self.cwd)
+            if all(self.stacks.get(r) for r in self.live()):
+                break
+        return outcome
+
+    # The end
+
+    def kill(self) -> None:
+        """End every process of the run, in its groups and outside of them, and take what they still wrote."""
+        self.live()
+        for process in self.processes:
+            _quietly(os.killpg, process.pid, signal.SIGKILL)
+            if process.poll() is None:
+                _quietly(os.kill, process.pid, signal.SIGKILL)
+        for pid in strays(self.id):
+            _quietly(os.kill, pid, signal.SIGKILL)
+        until = time.monotonic() + 5
+        while time.monotonic() < until and any(p.poll() is None for p in self.processes):
+            time.sleep(0.01)
+        until = time.monotonic() + 1
+        while self.selector.get_map() and time.monotonic() < until:
+            if not self.read(0.02) and all(p.poll() is not None for p in self.processes):
+                break
+        for stream in self.streams:
+            if stream.open_line:
+                self.lines.append((stream.rank, stream.name, stream.open_line.decode(errors="replace")))
+            stream.pipe.close()
+        self.selector.close()
+
+    def ended(self, stopped: Outcome | None) -> Ended:
+        traces = tuple(read_trace(self.folder, rank) for rank in range(len(self.processes)))
+        ranks = tuple(self._rank_end(rank, traces[rank]) for rank in range(len(self.processes)))
+        return Ended(_outcome(stopped, ranks), ranks, traces, time.monotonic() - self.started, tuple(self.lines))
+
+    def _rank_end(self, rank: int, trace: Trace) -> RankEnd:
+        stdout, stderr = (s.text() for s in self.streams if s.rank == rank)
+        status = self.status.get(rank)
+        waited = bool(status) and _lost_a_peer(trace, stderr)
+        stack = self.stacks.get(rank, ())
+        if waited and not stack and trace.calls and (at := trace.calls[-1].at):
+            stack = (at,)
+        return RankEnd(rank, status, stdout, stderr, stack, waited)
+
+
+def _lost_a_peer(trace: Trace, stderr: str) -> bool:
+    """True where the last collective of a rank failed for want of the others."""
+    last = trace.calls[-1].raised if trace.calls else ""
+    return bool(LOST_PEER.search(last)) and bool(LOST_PEER.search(stderr[-20_000:]))
+
+
+def _outcome(stopped: Outcome | None, ranks: Sequence[RankEnd]) -> Outcome:
+    """A rank's own error comes before the waiting of the others; one that failed only by waiting has hung."""
+    if any(r.status and not r.waited for r in ranks):
+        return "error"
+    if stopped is not None:
+        return stopped
+    return "hang" if any(r.waited for r in ranks) else "completes"
+
+
+def _quietly(call: Callable[[int, int], None], pid: int, number: int) -> None:
+    try:
+        call(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def strays(run_id: str) -> list[int]:
+    """Processes that a run has started and that left its process groups: they carry its id in their environment."""
+    mark = f"DDPFIX_RUN={run_id}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in entry.read_bytes().split(b"\0"):
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return found
+

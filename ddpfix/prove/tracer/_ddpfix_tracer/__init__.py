@@ -1,0 +1,25 @@
+"""What runs inside of a rank: standard library only, any Python from 3.8, never an exception into the user's program."""
+
+from __future__ import annotations
+
+import os
+
+from _ddpfix_tracer import importing, recorder, watched
+
+
+def start() -> None:
+    """Begin to record, where the environment asks for it, and watch the imports."""
+    importing.watch(watched.PATCHES)
+    begin()
+
+
+def begin() -> None:
+    """Open this rank's files; what the environment said of them is taken out of it."""
+    folder = os.environ.pop("DDPFIX_TRACE_FOLDER", "")
+    rank = int(os.environ.pop("DDPFIX_TRACE_RANK", "0"))
+    steps = int(os.environ.pop("DDPFIX_TRACE_STEPS", "0"))
+    swap = os.environ.pop("DDPFIX_TRACE_SWAP", "") == "1"
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if folder:
+        recorder.open_in(folder, rank)
+        watched.begin(steps=steps, swap=swap, processes=processes)

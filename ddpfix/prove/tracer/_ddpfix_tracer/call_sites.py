@@ -1,0 +1,49 @@
+"""Where in the user's own code a call comes from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from _ddpfix_tracer import recorder
+
+_kinds: dict[str, str] = {}
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def is_users(name: str) -> bool:
+    """True for a file that is neither installed, nor Python's own, nor ours."""
+    return bool(_shown(name))
+
+
+def _shown(name: str) -> str:
+    if name not in _kinds:
+        _kinds[name] = _look(name)
+    return _kinds[name]
+
+
+def _look(name: str) -> str:
+    if name.startswith("<"):
+        return ""
+    full = os.path.abspath(name)
+    if "site-packages" in full or "dist-packages" in full or full.startswith((_HERE, *(p + os.sep for p in recorder.library()))):
+        return ""
+    here = os.getcwd() + os.sep
+    return full[len(here) :] if full.startswith(here) else full
+
+
+def user_frame() -> tuple[list[Any] | None, str]:
+    """([file, line, function] of the innermost frame of the user, the library's function that it called or "")."""
+    frame: Any = sys._getframe(1)
+    via = ""
+    while frame is not None:
+        code = frame.f_code
+        shown = _shown(code.co_filename)
+        if shown:
+            return [shown, frame.f_lineno, code.co_name], via
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith(("_ddpfix_tracer", "torch.", "importlib", "contextlib", "functools")):
+            via = via or "%s.%s" % (module, code.co_name)
+        frame = frame.f_back
+    return None, via

@@ -1,0 +1,89 @@
+"""Which modules are watched, and what is done at the end of the run."""
+
+from __future__ import annotations
+
+import atexit
+from typing import Any, Callable  # noqa: UP035
+
+from _ddpfix_tracer import collectives, metrics, models, recorder
+
+_steps = 0
+_swap = False
+_processes = 1
+
+
+def begin(*, steps: int, swap: bool, processes: int) -> None:
+    """steps: stop after as many optimizer steps, 0 never. swap: gloo where NCCL is asked for, the CPU for a GPU."""
+    global _steps, _swap, _processes
+    _steps, _swap, _processes = steps, swap, processes
+    atexit.register(_end)
+
+
+def _end() -> None:
+    models.write_state("end")
+    recorder.write("end", steps=recorder.count(recorder.STEPS, 0))
+
+
+def _distributed(module: Any) -> None:
+    init = module.init_process_group
+    collectives.patch(module)
+    module.init_process_group = collectives.watched(init, "init_process_group", _with_gloo)
+    destroy = module.destroy_process_group
+
+    def destroy_process_group(*args: Any, **kwargs: Any) -> Any:
+        models.write_state("end")
+        return destroy(*args, **kwargs)
+
+    module.destroy_process_group = destroy_process_group
+    work = getattr(module, "Work", None)
+    if work is not None:
+        work.wait = collectives.waiting(work.wait)
+
+
+def _with_gloo(args: Any, kwargs: Any) -> Any:
+    """The arguments of init_process_group with gloo for NCCL, and without a device that is not there."""
+    if not _swap:
+        return args, kwargs
+    asked = args[0] if args else kwargs.get("backend")
+    if asked is not None and "nccl" in str(asked).lower():
+        recorder.write("note", text="NCCL was asked for; run with gloo on the CPU")
+        if args:
+            args = ("gloo", *args[1:])
+        else:
+            kwargs = {**kwargs, "backend": "gloo"}
+    if "cuda" in str(kwargs.get("device_id", "")):
+        kwargs = {k: v for k, v in kwargs.items() if k != "device_id"}
+    return args, kwargs
+
+
+def _optimizer(module: Any) -> None:
+    register = getattr(module, "register_optimizer_step_post_hook", None)
+    if register is None:
+        recorder.write("note", text="this torch is too old to count optimizer steps")
+        return
+    register(_stepped)
+
+
+def _stepped(*_: Any) -> None:
+    if not recorder.recording():
+        return
+    done = recorder.count(recorder.STEPS)
+    if _steps and done >= _steps:
+        models.write_state("stopped")
+        metrics.write_running()
+        recorder.write("stopped", steps=done)
+        raise SystemExit(0)
+
+
+def _lightning(module: Any) -> None:
+    metrics.patch_lightning(module)
+
+
+PATCHES: dict[str, Callable[[Any], None]] = {
+    "torch.distributed.distributed_c10d": _distributed,
+    "torch.nn.parallel.distributed": models.patch,
+    "torch.optim.optimizer": _optimizer,
+    "lightning.pytorch.trainer.trainer": _lightning,
+    "pytorch_lightning.trainer.trainer": _lightning,
+    "transformers.trainer": metrics.patch_transformers,
+}
