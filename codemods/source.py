@@ -195,6 +195,7 @@ class SourceModule:
         return f"SourceModule({self.path!r})"
 
     def _index(self) -> None:
+        self._methods: dict[ast.ClassDef, dict[str, FunctionNode]] = {}
         self._parents: dict[ast.AST, ast.AST] = {}
         self._buckets: dict[type[ast.AST], list[ast.AST]] = {}
         parents, buckets = self._parents, self._buckets
@@ -291,6 +292,14 @@ class SourceModule:
                 return up, below
             below = up
         return None
+
+    def methods_of(self, owner: ast.ClassDef) -> dict[str, FunctionNode]:
+        """Methods of a class by name, the last definition winning, as at run time."""
+        found = self._methods.get(owner)
+        if found is None:
+            functions = [f for f in owner.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))]
+            found = self._methods[owner] = {f.name: f for f in functions}
+        return found
 
     def block_of(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statement list that `statement` is an element of."""

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
+
 from codemods.analysis.distribution import is_test_file
 from codemods.codemod import DdpCodemod
 
 
 class Gate:
-    """Tests the TRIGGERS of some codemods against bytes. A search costs 10 to 30 ms for 54 MB, so there are few of them.
+    """Tests the TRIGGERS of some codemods against bytes.
 
-    A word is looked for once in a file, and only if it matters; not at all where a part of it was looked for in vain. A group
-    that several codemods share is answered once. Put the group that most files fail first.
+    The words of each codemod's first group are looked for together, in one pass: most files hold none of them. In the others
+    a word is looked for once, and only if it matters; not at all where a part of it was looked for in vain. A group that
+    several codemods share is answered once. Put the group that most files fail first.
     """
+
+    MOST_ANCHORS = 64  # above it the automaton leaves its fast mode: 1.4 GB/s become 0.5 (ahocorasick_rs 1.0.3, measured)
 
     def __init__(self, codemods: Sequence[DdpCodemod]) -> None:
         words = tuple(dict.fromkeys(w for c in codemods for group in c.TRIGGERS for w in group))
         groups = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
         number = {word: i for i, word in enumerate(words)}
+        anchors = dict.fromkeys(w for c in codemods for w in (c.TRIGGERS[0] if c.TRIGGERS else (b"",)))
+        self._anchors = [w for w in anchors if not any(o != w and o in w for o in anchors)]
+        self._scan = BytesAhoCorasick(self._anchors, matchkind=MatchKind.LeftmostFirst) if anchors and all(anchors) else None
         self._words = words
         self._parts = [tuple(number[w] for w in words if w != word and w in word) for word in words]
         self._groups = [tuple(number[w] for w in group) for group in groups]
@@ -26,6 +34,8 @@ class Gate:
 
     def open_for(self, data: bytes, path: str = "") -> tuple[DdpCodemod, ...]:
         """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
+        if self._scan is not None and not self._scan.find_matches_as_indexes(data):
+            return ()
         words, parts = self._words, self._parts
         seen: list[bool | None] = [None] * len(words)
         answers: list[bool | None] = [None] * len(self._groups)

@@ -79,7 +79,7 @@ class ClassSite:
 
     def methods(self) -> dict[str, FunctionNode]:
         """Methods by name, the last definition winning, as at run time."""
-        return {f.name: f for f in self.node.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        return self.module.methods_of(self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,9 @@ def _follow(project: Project, target: str, importer: str, seen: set[tuple[str, s
     resolved = project.resolve(target, importer)
     if resolved is None or not resolved.rest:
         return None
+    data = project.read(resolved.path) or b""
+    if resolved.rest[0].encode() not in data and b"import *" not in data:
+        return None  # told from the bytes: packages that import all of each other would be parsed whole
     inner = project.module(resolved.path)
     return _find_class(project, inner, ".".join(resolved.rest), seen) if inner else None
 

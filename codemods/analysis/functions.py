@@ -41,6 +41,8 @@ def _follow(project: Project, target: str, importer: str, depth: int) -> Found |
     resolved = project.resolve(target, importer)
     if depth > 8 or resolved is None or len(resolved.rest) != 1:
         return None
+    if resolved.rest[0].encode() not in (project.read(resolved.path) or b""):
+        return None
     inner = project.module(resolved.path)
     if inner is None:
         return None
