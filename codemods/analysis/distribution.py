@@ -19,7 +19,7 @@ _NAMES = {
 }
 _PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "trl"})
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
-_WORDS = re.compile(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Trainer|deepspeed|horovod|trl")
+_WORDS = re.compile(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|trl")
 _USES = re.compile(rb"torch\s*\.\s*distributed|DistributedDataParallel")
 _TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
 

@@ -103,11 +103,12 @@ class UnguardedFileIo(DdpCodemod):
 
     code = "DDP202"
     TRIGGERS = (
-        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"LightningModule"),
+        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
+         b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
         (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
         SHOWS_PROCESSES,
         OFFERS_A_GUARD,
-    )
+    )  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, output_runs
-from codemods.analysis.ranks.rank_guards import decorated_ranks
+from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
@@ -100,11 +100,12 @@ class UnguardedPrint(DdpCodemod):
 
     code = "DDP203"
     TRIGGERS = (
-        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule"),
+        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
+         b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
         (b"print(", b".info("),
         SHOWS_PROCESSES,
         OFFERS_A_GUARD,
-    )
+    )  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -128,7 +129,7 @@ class UnguardedPrint(DdpCodemod):
         if not in_class and (printer := self._printer(module, project, function)) is not None:
             yield printer
             return
-        if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
+        if not has_guard(project, module, function, lines=True) or is_left_to_rank_zero(project, module, function):
             return
         yield from self._runs(module, project, function)
         if in_class and function.name in _HOOKS:
@@ -136,9 +137,10 @@ class UnguardedPrint(DdpCodemod):
 
     def _runs(self, module: SourceModule, project: Project, function: FunctionNode | ast.Module) -> Iterator[Finding]:
         for run in output_runs(project, module, function, lambda s: is_for_everybody(module, s)):
-            if run.makes(Kind.FILE, Kind.TRACKER) or not _prints(module, run):
+            if run.makes(Kind.FILE, Kind.TRACKER) or ranks_reaching(project, module, run.first).some:
                 continue
-            if ranks_reaching(project, module, run.first).some or (spelled := guard_for(project, module, run.first)) is None:
+            assumes = _assumes(module, function, run)
+            if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
                 continue
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
             edits: list[Edit] = [guard, *spelled.edits]
@@ -146,15 +148,15 @@ class UnguardedPrint(DdpCodemod):
             message = f"every rank {verb} in {run_place(module, function)}: the output appears once for each process"
             evidence = [Evidence("static", f"only output goes under `{spelled.test}`", module.path, run.first.lineno)]
             evidence += [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2] if e.text != "print(…)"]
-            safe = Applicability.SAFE
-            yield self.finding(module, run.first, message, level=safe, edits=edits, evidence=evidence)
+            level = Applicability.UNSAFE if assumes else Applicability.SAFE
+            yield self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes)
 
     def _printer(self, module: SourceModule, project: Project, function: FunctionNode) -> Finding | None:
         """A function of a Lightning project that only prints, where no test for rank 0 is known."""
         plain = isinstance(function, ast.FunctionDef) and not function.decorator_list and module.parent(function) is module.tree
         if not plain or (planned := plan_rank_zero_only(module)) is None:
             return None
-        if not _is_called_for_nothing(project, module, function) or has_guard(project, module, function):
+        if not _is_called_for_nothing(project, module, function) or has_guard(project, module, function, lines=True):
             return None
         effects = effects_of_function(project, module, function)
         only = effects.only_output and not effects.returns and all(e.kind is Kind.PRINT for e in effects.output)
@@ -165,10 +167,9 @@ class UnguardedPrint(DdpCodemod):
             module,
             function,
             f"every rank prints in {function.name}, which does nothing else: the output appears once for each process",
-            level=Applicability.UNSAFE,
+            level=Applicability.SAFE,
             edits=[AddDecorator(module.path, module.span(function), planned.name), *planned.edits],
             evidence=[Evidence("static", e.phrase, e.path, e.line) for e in effects.output[:3]],
-            reason="assumes that the launcher has set the rank before the call: Lightning reads it from the environment",
         )
 
     def _told(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
@@ -222,9 +223,24 @@ def _is_of_the_process(module: SourceModule, value: ast.expr) -> bool:
     return False
 
 
-def _prints(module: SourceModule, run: Run) -> bool:
-    """True for a run that prints itself, or logs to a logger that its class has made."""
-    for effect in run.effects.output:
-        if effect.kind is Kind.PRINT or (effect.kind is Kind.LOG and effect.text.startswith("self.")):
+def _assumes(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> str | None:
+    """What a guard round the run assumes: nothing where it prints or logs to its class's own logger; None where it must stay.
+
+    A logger of the file is often set up by rank already. Its lines count where the function keeps others of them to rank 0.
+    """
+    kinds = {e.kind for e in run.effects.output}
+    if Kind.PRINT in kinds or any(e.kind is Kind.LOG and e.text.startswith("self.") for e in run.effects.output):
+        return ""
+    if Kind.LOG in kinds and not isinstance(function, ast.Module) and _guards_lines(module, function):
+        return "assumes that this line, as others of the function are, is wanted once and not from each process"
+    return None
+
+
+def _guards_lines(module: SourceModule, function: FunctionNode) -> bool:
+    """True where the function logs a line on rank 0 alone, and the file sets its logger up the same way for every rank."""
+    if "setLevel" in module.text or "basicConfig" not in module.text:
+        return False
+    for call in module.calls_named("info"):
+        if module.function_of(call) is function and ranks_at(module, call) in (Ranks.ZERO, Ranks.LOCAL_ZERO):
             return True
     return False

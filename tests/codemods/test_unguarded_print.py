@@ -216,8 +216,98 @@ def test_places_without_a_sure_test_stay() -> None:
 
 def test_a_rank_of_minus_one_stays() -> None:
     check_nothing(UnguardedPrint, script("ddp = rank != -1", "print('a')", arguments="rank"))
-    head = "import os\n"
-    check_nothing(UnguardedPrint, script("rank = int(os.environ.get('RANK', -1))", "print('a')", head=head))
+    above = "rank = int(os.environ.get('RANK', -1))"
+    after = script(above, "if rank in (-1, 0):", "    print('a')", head="import os\n")
+    check_transformed(UnguardedPrint, script(above, "print('a')", head="import os\n"), after)
+
+
+LAUNCHED = "import os\n\nworld_size = int(os.environ.get('WORLD_SIZE', 1))\n"
+
+
+def test_the_environment_is_the_last_resort() -> None:
+    after = script('if int(os.environ.get("RANK", 0)) == 0:', "    print(args)", head=LAUNCHED)
+    check_transformed(UnguardedPrint, script("print(args)", head=LAUNCHED), after)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        LAUNCHED + "os.environ['RANK'] = '0'\n",  # it starts the processes
+        LAUNCHED + "os.environ.setdefault('RANK', os.environ['SLURM_PROCID'])\n",
+        LAUNCHED.replace("import os\n", "from os import environ, getenv as get\n").replace("os.environ.get", "get"),
+        "import os\nprint(os.environ['HOME'])\n",
+    ],
+)
+def test_an_environment_that_does_not_tell(head: str) -> None:
+    check_nothing(UnguardedPrint, script("print(args)", head=head))
+
+
+def test_an_accelerator_that_a_helper_makes() -> None:
+    head = "from torch.nn.parallel import DistributedDataParallel as DDP\nimport tools\n"
+    helper = "from accelerate import Accelerator\n\ndef prepare(args):\n    a = Accelerator()\n    return a, a.unwrap_model\n"
+    lines = ("accelerator, unwrap = tools.prepare(args)", "print(args)")
+    after = script(lines[0], "if accelerator.is_main_process:", "    print(args)", head=head)
+    check_transformed(UnguardedPrint, script(*lines, head=head), after, files={"tools.py": helper})
+    check_nothing(UnguardedPrint, script(*lines, head=head), files={"tools.py": helper.replace("Accelerator", "Other")})
+
+
+def test_parsed_training_arguments() -> None:
+    head = "from transformers import HfArgumentParser, TrainingArguments\n"
+    lines = ("model_args, training_args = parser.parse_args_into_dataclasses()", "print(model_args)")
+    after = script(lines[0], "if training_args.process_index == 0:", "    print(model_args)", head=head)
+    check_transformed(UnguardedPrint, script(*lines, head=head), after)
+
+
+def test_a_script_reuses_its_own_test() -> None:
+    head = "import torch.distributed as dist\n"
+    lines = "args = parse()\nif args.rank == 0:\n    save()\n"
+    check_transformed(UnguardedPrint, f"{head}{lines}print(args)\n", f"{head}{lines}if args.rank == 0:\n    print(args)\n")
+    check_nothing(UnguardedPrint, f"{head}args = parse()\nif args.many:\n    if args.rank == 0:\n        save()\nprint(args)\n")
+    below = f"{head}args = parse()\nprint(args)\nif args.rank == 0:\n    save()\n"
+    check_nothing(UnguardedPrint, below)
+
+
+def test_the_local_rank_will_do_for_lines() -> None:
+    lines = ("if args.local_rank == 0:", "    note()", "train()", "print(args)")
+    after = script(*lines[:3], "if args.local_rank == 0:", "    print(args)")
+    check_transformed(UnguardedPrint, script(*lines), after)
+
+
+LOGGED = """    import logging
+    import torch.distributed as dist
+
+    logging.basicConfig(level=logging.INFO)
+    logger = logging.getLogger(__name__)
+
+
+    def train(self):
+        if self.local_rank == 0:
+            logger.info("begins")
+        dist.barrier()
+        logger.info("all are here")
+    """
+
+
+def test_a_line_beside_lines_that_are_kept_to_rank_zero() -> None:
+    after = LOGGED.replace('    logger.info("all', '    if self.local_rank == 0:\n            logger.info("all')
+    check_transformed(UnguardedPrint, LOGGED, after, unsafe=True)
+    check_nothing(UnguardedPrint, LOGGED.replace("logging.basicConfig(level=logging.INFO)", "logging.basicConfig(level=level)\n"
+                                                 "    logging.getLogger().setLevel(level)"))
+    check_nothing(UnguardedPrint, LOGGED.replace("if self.local_rank == 0:", "if self.verbose:"))
+
+
+def test_a_heading_stays_above_its_own_test() -> None:
+    lines = ("print('a')", "", "# the optimizer", "print('b')", "# print('c')", "print('d')")
+    before = hook(*lines).replace("        \n", "\n")
+    guard = "if trainer.is_global_zero:"
+    after = hook(guard, "    print('a')", "", "# the optimizer", guard, "    print('b')", "    # print('c')", "    print('d')")
+    check_transformed(UnguardedPrint, before, after.replace("        \n", "\n"))
+
+
+def test_a_helper_of_a_callback_asks_the_module() -> None:
+    place = {"name": "_note", "arguments": "self, pl_module"}
+    after = hook("if pl_module.global_rank == 0:", "    print('start')", **place)
+    check_transformed(UnguardedPrint, hook("print('start')", **place), after)
 
 
 def test_prepare_data_tests_and_split_prompts_stay() -> None:
@@ -243,7 +333,9 @@ def test_a_class_of_nobody_stays() -> None:
     ],
 )
 def test_a_rank_that_is_still_text_is_never_zero(above: tuple[str, ...]) -> None:
-    check_nothing(UnguardedPrint, script(*above, "print(args)", head="import os\nimport torch.distributed as dist\n"))
+    head = "import os\nimport torch.distributed as dist\n"
+    after = script(*above, 'if int(os.environ.get("RANK", 0)) == 0:', "    print(args)", head=head)
+    check_transformed(UnguardedPrint, script(*above, "print(args)", head=head), after)
 
 
 def test_a_rank_that_is_compared_as_text() -> None:
@@ -265,11 +357,11 @@ TREE = """\
 CALLER = {"run.py": "from module import print_config\n\nprint_config({})\n"}
 
 
-def test_a_function_that_only_prints_is_decorated_on_an_assumption() -> None:
+def test_a_function_that_only_prints_is_decorated() -> None:
     after = TREE.replace("    def", "    @rank_zero_only\n    def").replace(
         "as pl\n", "as pl\n    from lightning.pytorch.utilities import rank_zero_only\n"
     )
-    check_transformed(UnguardedPrint, TREE, after, files=CALLER, unsafe=True)
+    check_transformed(UnguardedPrint, TREE, after, files=CALLER)
 
 
 @pytest.mark.parametrize(

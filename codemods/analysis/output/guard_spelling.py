@@ -3,56 +3,58 @@
 from __future__ import annotations
 
 import ast
-import re
-from dataclasses import dataclass
 from functools import lru_cache
 
-from codemods.analysis.class_index import ClassFacts, Role, class_facts, external_role
+from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
-from codemods.analysis.names import dotted, qualified
-from codemods.analysis.output.natures import values_of
+from codemods.analysis.names import qualified
+from codemods.analysis.output.script_guards import Spelling, bound_above, is_text, run_before, script_guard
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
-from codemods.findings import NeedImport
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
-_RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
-# A rank of -1 is how a run without a process group is written: `rank == 0` would silence it.
-_MINUS_ONE = re.compile(r"rank\W{1,4}(in|not in|==|!=|>|>=|=)?\W{0,4}-1")
-_TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer"})
+__all__ = ["Spelling", "guard_for", "has_guard"]
+
+_FRAMEWORK = (
+    Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER, Role.METRIC,
+    Role.NN_MODULE, Role.DATASET, Role.HF_ARGUMENTS,
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
-    """The text of the test, and the imports it takes."""
+def guard_for(
+    project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool = False
+) -> Spelling | None:
+    """The test that lets rank 0 alone into `statement`, with one process and with many; None where none is sure to work.
 
-    test: str
-    edits: tuple[NeedImport, ...] = ()
-
-
-def guard_for(project: Project, module: SourceModule, statement: ast.stmt) -> Spelling | None:
-    """The test that lets rank 0 alone into `statement`, with one process and with many; None where none is sure to work."""
+    lines: the output is printed lines. They may stand there once for each node, so a test of the local rank that the
+    function makes already will do; for files it would not.
+    """
     function = module.function_of(statement)
     if function is None:
-        return _of_script(project, module, statement, None)
+        return _used_already(project, module, None, statement, lines=lines) or script_guard(
+            project, module, statement, None, lines=lines
+        )
     owner = module.parent(function)
     if isinstance(owner, ast.ClassDef):
-        if function.name.startswith("__"):
-            return None
         facts = class_facts(project, module, owner)
+        special = any(facts.is_a(role) for role in _FRAMEWORK) or bool(facts.unresolved)
+        if function.name.startswith("__") and (special or function.name != "__init__"):
+            return None
         if (found := _in_class(module, facts, function)) is not None and _is_bound_to(function, found.test):
             return found
-    if reused := _used_already(project, module, function, statement):
+        if function.name == "__init__":
+            return script_guard(project, module, statement, function, lines=lines)
+    if reused := _used_already(project, module, function, statement, lines=lines):
         return reused
-    return _of_script(project, module, statement, function)
+    return script_guard(project, module, statement, function, lines=lines)
 
 
-def has_guard(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+def has_guard(project: Project, module: SourceModule, function: FunctionNode, *, lines: bool = False) -> bool:
     """True where some place of the function has a test: no place knows more names than its last statement."""
-    key = ("has guard", module.path, function.lineno, function.name)
-    return project.memo(key, lambda: guard_for(project, module, _last_statement(function)) is not None)
+    key = ("has guard", module.path, function.lineno, function.name, lines)
+    return project.memo(key, lambda: guard_for(project, module, _last_statement(function), lines=lines) is not None)
 
 
 def _last_statement(function: FunctionNode) -> ast.stmt:
@@ -82,7 +84,9 @@ def _in_class(module: SourceModule, facts: ClassFacts, function: FunctionNode) -
     if facts.is_a(Role.LIGHTNING_CALLBACK):
         if function.name in LIGHTNING_HOOKS and len(arguments) > 1:
             return Spelling(f"{arguments[1]}.is_global_zero")
-        return Spelling("trainer.is_global_zero") if "trainer" in arguments else None
+        if "trainer" in arguments:
+            return Spelling("trainer.is_global_zero")
+        return Spelling("pl_module.global_rank == 0") if "pl_module" in arguments else None
     if facts.is_a(Role.LIGHTNING_MODULE):
         attached = function.name in OBSERVERS
         return Spelling("self.trainer.is_global_zero" if attached else "self.global_rank == 0")
@@ -99,14 +103,17 @@ def _in_class(module: SourceModule, facts: ClassFacts, function: FunctionNode) -
 
 
 def _used_already(
-    project: Project, module: SourceModule, function: FunctionNode, statement: ast.stmt
+    project: Project, module: SourceModule, function: FunctionNode | None, statement: ast.stmt, *, lines: bool
 ) -> Spelling | None:
-    """A plain test for rank 0 that the function makes above the place, of names that are known there."""
+    """A plain test for rank 0 that is made above the place, of names that are known there."""
     if not speaks_of_ranks(module, function):
         return None
-    for node in _tests_of_zero(module).get(function, ()):
+    wanted = (Ranks.ZERO, Ranks.LOCAL_ZERO) if lines else (Ranks.ZERO,)
+    found = [t for t in _tests_of_zero(module).get(function, ()) if t[0] in wanted and t[1].lineno < statement.lineno]
+    before = {id(s) for s in run_before(module, statement)} if function is None else set()
+    for _, node in sorted(found, key=lambda t: wanted.index(t[0])):
         test = node.test
-        if node.lineno >= statement.lineno:
+        if function is None and id(node) not in before:
             continue
         roots = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
         if roots and all(_is_known(project, module, function, r, statement) for r in roots) and _is_sure(module, test):
@@ -115,19 +122,23 @@ def _used_already(
 
 
 @lru_cache(maxsize=64)
-def _tests_of_zero(module: SourceModule) -> dict[FunctionNode | None, list[ast.If]]:
-    """The plain tests for rank 0 of a file by the function they stand in."""
-    found: dict[FunctionNode | None, list[ast.If]] = {}
+def _tests_of_zero(module: SourceModule) -> dict[FunctionNode | None, list[tuple[Ranks, ast.If]]]:
+    """The plain tests for rank 0, global or local, of a file by the function they stand in."""
+    found: dict[FunctionNode | None, list[tuple[Ranks, ast.If]]] = {}
     for node in module.nodes(ast.If):
-        if not isinstance(node.test, (ast.BoolOp, ast.UnaryOp)) and ranks_of_test(module, node.test) is Ranks.ZERO:
-            found.setdefault(module.function_of(node), []).append(node)
+        if not isinstance(node.test, (ast.BoolOp, ast.UnaryOp)):
+            ranks = ranks_of_test(module, node.test)
+            if ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO):
+                found.setdefault(module.function_of(node), []).append((ranks, node))
     return found
 
 
 def _is_known(
-    project: Project, module: SourceModule, function: FunctionNode, name: str, statement: ast.stmt
+    project: Project, module: SourceModule, function: FunctionNode | None, name: str, statement: ast.stmt
 ) -> bool:
-    if _is_argument(function, name) or name in module.imports or _bound_above(module, function, name, statement):
+    if function is not None and _is_argument(function, name):
+        return True
+    if name in module.imports or any(bound == name for bound, _ in bound_above(module, function, statement)):
         return True
     return find_function(project, module, ast.Name(name, ast.Load()), statement) is not None
 
@@ -138,7 +149,7 @@ def _is_sure(module: SourceModule, test: ast.expr) -> bool:
     And for one that never holds: a number beside the text of an environment variable.
     """
     for node in ast.walk(test):
-        if isinstance(node, ast.Compare) and any(_is_text(module, side) for side in (node.left, *node.comparators)):
+        if isinstance(node, ast.Compare) and any(is_text(module, side) for side in (node.left, *node.comparators)):
             if any(isinstance(side, ast.Constant) and isinstance(side.value, int) for side in node.comparators):
                 return False
         if isinstance(node, ast.Call) and node.args:
@@ -148,96 +159,6 @@ def _is_sure(module: SourceModule, test: ast.expr) -> bool:
     return True
 
 
-def _is_text(module: SourceModule, node: ast.expr, depth: int = 0) -> bool:
-    """True for what may be the text of an environment variable: `os.environ["RANK"]` without `int(…)`."""
-    if isinstance(node, ast.Subscript):
-        return dotted(node.value).endswith("environ")
-    if isinstance(node, ast.Call):
-        return dotted(node.func).endswith(("environ.get", "getenv"))
-    if isinstance(node, ast.BoolOp):
-        return any(_is_text(module, value, depth) for value in node.values)
-    if isinstance(node, (ast.Name, ast.Attribute)) and depth < 3:
-        return any(_is_text(module, value, depth + 1) for value in values_of(module, node))
-    return False
-
-
-def _of_script(
-    project: Project, module: SourceModule, statement: ast.stmt, function: FunctionNode | None
-) -> Spelling | None:
-    """By an accelerator, a Lightning or transformers Trainer, or a name of the rank that is bound above the place."""
-    for name, value in _names_above(module, function, statement):
-        made = qualified(module, value.func) if isinstance(value, ast.Call) else ""
-        if made == "accelerate.Accelerator":
-            return Spelling(f"{name}.is_main_process")
-        if made in _TRAINERS:
-            return Spelling(f"{name}.is_global_zero")
-        if made and external_role(made) is Role.HF_TRAINER:
-            return Spelling(f"{name}.is_world_process_zero()")
-        if name in _RANK_NAMES and _is_global_rank(module, value):
-            return Spelling(f"{name} == 0")
-    if function is None:
-        return None
-    for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
-        written = ast.unparse(argument.annotation) if argument.annotation else ""
-        if argument.arg == "accelerator" and ("accelerate" in module.imports or written.endswith("Accelerator")):
-            return Spelling("accelerator.is_main_process")
-        if argument.arg in _RANK_NAMES and _has_process_group(module) and not _MINUS_ONE.search(module.text):
-            return Spelling(f"{argument.arg} == 0")
-    return _by_attribute(module, function)
-
-
-def _has_process_group(module: SourceModule) -> bool:
-    return "torch.distributed" in module.text
-
-
-def _by_attribute(module: SourceModule, function: FunctionNode) -> Spelling | None:
-    if not isinstance(module.parent(function), ast.ClassDef) or not function.args.args:
-        return None
-    values = _own_accelerators(module).get(module.class_of(function), ()) if b"Accelerator" in module.data else ()
-    if values and all(isinstance(v, ast.Call) and qualified(module, v.func) == "accelerate.Accelerator" for v in values):
-        return Spelling("self.accelerator.is_main_process")
-    return None
-
-
-@lru_cache(maxsize=64)
-def _own_accelerators(module: SourceModule) -> dict[ast.ClassDef | None, list[ast.expr]]:
-    """The values that `self.accelerator` is given, by the class."""
-    found: dict[ast.ClassDef | None, list[ast.expr]] = {}
-    for assign in module.nodes(ast.Assign):
-        if any(isinstance(t, ast.Attribute) and dotted(t) == "self.accelerator" for t in assign.targets):
-            found.setdefault(module.class_of(assign), []).append(assign.value)
-    return found
-
-
-def _names_above(
-    module: SourceModule, function: FunctionNode | None, statement: ast.stmt
-) -> list[tuple[str, ast.expr]]:
-    """Names bound once, in the body of the function itself (under no test), above the statement."""
-    body = function.body if function is not None else module.tree.body
-    out: list[tuple[str, ast.expr]] = []
-    for line in body:
-        if line.lineno >= statement.lineno:
-            break
-        if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
-            name = line.targets[0]
-            if len(values_of(module, name)) == 1:
-                out.append((name.id, line.value))
-    return out
-
-
-def _is_global_rank(module: SourceModule, value: ast.expr) -> bool:
-    text = module.text_of(value)
-    if _is_text(module, value):
-        return False
-    if isinstance(value, ast.Call) and qualified(module, value.func) == "torch.distributed.get_rank":
-        return True
-    return "RANK" in text and "LOCAL" not in text and "-1" not in text and "environ" in text and isinstance(value, ast.Call)
-
-
 def _is_argument(function: FunctionNode, name: str) -> bool:
     a = function.args
     return any(arg.arg == name for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs))
-
-
-def _bound_above(module: SourceModule, function: FunctionNode, name: str, statement: ast.stmt) -> bool:
-    return any(n == name for n, _ in _names_above(module, function, statement))

@@ -55,6 +55,9 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
             held, between = [], []
             continue
         if _is_output(project, module, statement) and wanted(statement):
+            if held and _begins_section(module, statement) and not _leaks(module, [*held, *between]):
+                yield from _close(project, module, held, wanted)
+                held, between = [], []
             held += [*between, statement] if held else [statement]
             between = []
         elif held and _is_preparation(project, module, statement):
@@ -65,6 +68,15 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
             if early_exit(module, statement) is None:
                 yield from _below(project, module, statement, wanted)
     yield from _close(project, module, held, wanted)
+
+
+def _begins_section(module: SourceModule, statement: ast.stmt) -> bool:
+    """True behind a blank line and a comment: the heading of what follows, which is to stay above a test of its own."""
+    line = statement.lineno - 2
+    commented = False
+    while line >= 0 and module.lines[line].lstrip().startswith("#"):
+        line, commented = line - 1, True
+    return commented and line >= 0 and not module.lines[line].strip()
 
 
 def _below(project: Project, module: SourceModule, statement: ast.stmt, wanted: Wanted) -> Iterator[Run]:
@@ -173,7 +185,8 @@ def _is_seen_to(project: Project, module: SourceModule, statement: ast.stmt, eff
         return False
     home = module if effect.path == module.path else project.module(effect.path)
     inside = [f for f in home.functions if f.lineno <= effect.line <= (f.end_lineno or f.lineno)] if home else []
-    return home is not None and bool(inside) and has_guard(project, home, inside[-1])
+    lines = effect.kind in (Kind.PRINT, Kind.LOG)
+    return home is not None and bool(inside) and has_guard(project, home, inside[-1], lines=lines)
 
 
 def _shows_progress(statement: ast.stmt) -> bool:

@@ -1,0 +1,245 @@
+"""How the test for rank 0 is written outside the frameworks' classes: by what is bound above the place.
+
+An accelerator, a Trainer, parsed TrainingArguments, a rank that was asked for, Lightning's own `rank_zero_only.rank`, and at
+last the variable that every launcher of processes sets.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from codemods.analysis.class_index import Role, external_role
+from codemods.analysis.functions import find_function
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.natures import values_of
+from codemods.findings import NeedImport
+from codemods.imports import plan_rank_zero_only, runs_at_import
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk_scope
+
+_RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
+# A rank of -1 is how a run without a process group is written: `rank == 0` would silence it.
+_MINUS_ONE = re.compile(r"rank\W{1,4}(in|not in|==|!=|>|>=|=)?\W{0,4}-1")
+_TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer"})
+_VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
+_ACCELERATOR = "accelerate.Accelerator"
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """The text of the test, and the imports it takes."""
+
+    test: str
+    edits: tuple[NeedImport, ...] = ()
+
+
+def script_guard(
+    project: Project, module: SourceModule, statement: ast.stmt, function: FunctionNode | None, *, lines: bool
+) -> Spelling | None:
+    """The test for rank 0 that what stands above `statement` offers. lines: it is for printed lines, not for files."""
+    for name, value in bound_above(module, function, statement):
+        if found := _of_object(project, module, name, value):
+            return found
+    if function is not None and (found := _of_argument(module, function)):
+        return found
+    if function is not None and (found := _of_attribute(module, function)):
+        return found
+    if found := _of_settings(module, statement):
+        return found
+    if not lines and (found := _of_lightning(module)):
+        return found
+    return _of_environment(module)
+
+
+def _of_object(project: Project, module: SourceModule, name: str, value: ast.expr) -> Spelling | None:
+    made = _made_by(project, module, name, value)
+    if made == _ACCELERATOR:
+        return Spelling(f"{name}.is_main_process")
+    if made in _TRAINERS:
+        return Spelling(f"{name}.is_global_zero")
+    if made and external_role(made) is Role.HF_TRAINER:
+        return Spelling(f"{name}.is_world_process_zero()")
+    if made == "transformers.TrainingArguments":
+        return Spelling(f"{name}.process_index == 0")
+    if name in _RANK_NAMES and _is_global_rank(module, value):
+        return Spelling(f"{name} in (-1, 0)" if "-1" in module.text_of(value) else f"{name} == 0")
+    return None
+
+
+def _made_by(project: Project, module: SourceModule, name: str, value: ast.expr) -> str:
+    """The class of what a name is bound to, "" where nothing shows it; through a helper of the project for accelerators."""
+    if not isinstance(value, ast.Call):
+        return ""
+    made = qualified(module, value.func)
+    if last(dotted(value.func)) == "parse_args_into_dataclasses" and "transformers" in module.text:
+        return "transformers.TrainingArguments" if name == "training_args" else ""
+    if "accelerator" in name and made != _ACCELERATOR and (found := find_function(project, module, value.func, value)):
+        home, helper = found
+        given = [v for r in walk_scope(helper) if isinstance(r, ast.Return) for v in _parts(r.value)]
+        if any(_is_accelerator(home, v) for v in given):
+            return _ACCELERATOR
+    return made
+
+
+def _parts(value: ast.expr | None) -> list[ast.expr]:
+    return list(value.elts) if isinstance(value, ast.Tuple) else [value] if value is not None else []
+
+
+def _is_accelerator(module: SourceModule, value: ast.expr) -> bool:
+    made = [value, *(values_of(module, value) if isinstance(value, ast.Name) else ())]
+    return any(isinstance(v, ast.Call) and qualified(module, v.func) == _ACCELERATOR for v in made)
+
+
+def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | None:
+    for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+        written = ast.unparse(argument.annotation) if argument.annotation else ""
+        if argument.arg == "accelerator" and ("accelerate" in module.imports or written.endswith("Accelerator")):
+            return Spelling("accelerator.is_main_process")
+        if argument.arg in _RANK_NAMES and "torch.distributed" in module.text and not _MINUS_ONE.search(module.text):
+            return Spelling(f"{argument.arg} == 0")
+    return None
+
+
+def _of_attribute(module: SourceModule, function: FunctionNode) -> Spelling | None:
+    if not isinstance(module.parent(function), ast.ClassDef) or not function.args.args or function.name == "__init__":
+        return None
+    values = _own_accelerators(module).get(module.class_of(function), ()) if b"Accelerator" in module.data else ()
+    if values and all(isinstance(v, ast.Call) and qualified(module, v.func) == _ACCELERATOR for v in values):
+        return Spelling("self.accelerator.is_main_process")
+    return None
+
+
+@lru_cache(maxsize=64)
+def _own_accelerators(module: SourceModule) -> dict[ast.ClassDef | None, list[ast.expr]]:
+    """The values that `self.accelerator` is given, by the class."""
+    found: dict[ast.ClassDef | None, list[ast.expr]] = {}
+    for assign in module.nodes(ast.Assign):
+        if any(isinstance(t, ast.Attribute) and dotted(t) == "self.accelerator" for t in assign.targets):
+            found.setdefault(module.class_of(assign), []).append(assign.value)
+    return found
+
+
+def _of_settings(module: SourceModule, statement: ast.stmt) -> Spelling | None:
+    """`args.rank == 0`, where the place comes behind `args.rank = dist.get_rank()` on every path."""
+    if b".rank" not in module.data:
+        return None
+    function = module.function_of(statement)
+    given = [
+        (a, t) for a in module.nodes(ast.Assign) for t in a.targets
+        if isinstance(t, ast.Attribute) and t.attr in _RANK_NAMES and isinstance(t.value, ast.Name) and t.value.id != "self"
+    ]  # fmt: skip
+    sure = {id(s) for s in run_before(module, statement)}
+    for assign, target in given:
+        if id(assign) not in sure or module.function_of(assign) is not function:
+            continue
+        same = [a for a, t in given if dotted(t) == dotted(target)]
+        known = all(_is_zero(a.value) or _is_global_rank(module, a.value) for a in same) and not _MINUS_ONE.search(module.text)
+        if known and all(a.lineno < statement.lineno for a in same) and any(not _is_zero(a.value) for a in same):
+            return Spelling(f"{dotted(target)} == 0")
+    return None
+
+
+def _is_zero(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value == 0
+
+
+def _of_lightning(module: SourceModule) -> Spelling | None:
+    """`rank_zero_only.rank`, in a file that trains: Lightning reads it from the environment when it is imported.
+
+    So it is known above the Trainer, in the children that Lightning starts too; where nobody has set it, it is 0 everywhere.
+    """
+    planned = plan_rank_zero_only(module) if b".fit(" in module.data else None
+    return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None
+
+
+def _of_environment(module: SourceModule) -> Spelling | None:
+    """By `RANK`, which torchrun, accelerate and deepspeed set for each process, in a file that reads what they set.
+
+    Where the file sets the variables itself it starts the processes, and they are not there yet.
+    """
+    system = module.imports.get("os", ())
+    if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in system):
+        return None
+    if not reads_environment(module) or "PROCID" in module.text:
+        return None
+    return Spelling('int(os.environ.get("RANK", 0)) == 0')
+
+
+@lru_cache(maxsize=64)
+def reads_environment(module: SourceModule) -> bool:
+    """True for a file that reads the variables of a launcher, and sets none of them."""
+    if not any(v.encode() in module.data for v in _VARIABLES):
+        return False
+    reads = False
+    for node in module.nodes(ast.Subscript):
+        if dotted(node.value).endswith("environ") and _is_variable(node.slice):
+            if not isinstance(node.ctx, ast.Load):
+                return False
+            reads = True
+    for call in module.calls_named("get", "getenv", "setdefault", "update"):
+        if call.args and _is_variable(call.args[0]) and dotted(call.func).endswith(("environ.get", "getenv")):
+            reads = True
+        elif "environ" in dotted(call.func) and last(dotted(call.func)) in ("setdefault", "update"):
+            return False
+    return reads
+
+
+def _is_variable(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in _VARIABLES
+
+
+def run_before(module: SourceModule, statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements of a function that have run when `statement` begins: those above it, and above the blocks round it."""
+    below: ast.AST = statement
+    for up in module.ancestors(statement):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(up, name, None)
+            if isinstance(block, list) and any(s is below for s in block):
+                for before in block:
+                    if before is below:
+                        break
+                    yield before
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        below = up
+
+
+def bound_above(
+    module: SourceModule, function: FunctionNode | None, statement: ast.stmt
+) -> list[tuple[str, ast.expr]]:
+    """Names bound once, by a statement that has run when `statement` begins, with the value or the tuple they come from."""
+    out: list[tuple[str, ast.expr]] = []
+    for line in run_before(module, statement):
+        if not isinstance(line, ast.Assign) or len(line.targets) != 1 or module.function_of(line) is not function:
+            continue
+        target = line.targets[0]
+        for name in target.elts if isinstance(target, ast.Tuple) else [target]:
+            if isinstance(name, ast.Name) and len(values_of(module, name)) == 1:
+                out.append((name.id, line.value))
+    return sorted(out, key=lambda found: found[1].lineno)
+
+
+def _is_global_rank(module: SourceModule, value: ast.expr) -> bool:
+    text = module.text_of(value)
+    if is_text(module, value):
+        return False
+    if isinstance(value, ast.Call) and qualified(module, value.func) == "torch.distributed.get_rank":
+        return True
+    return "RANK" in text and "LOCAL" not in text and "environ" in text and isinstance(value, ast.Call)
+
+
+def is_text(module: SourceModule, node: ast.expr, depth: int = 0) -> bool:
+    """True for what may be the text of an environment variable: `os.environ["RANK"]` without `int(…)`."""
+    if isinstance(node, ast.Subscript):
+        return dotted(node.value).endswith("environ")
+    if isinstance(node, ast.Call):
+        return dotted(node.func).endswith(("environ.get", "getenv"))
+    if isinstance(node, ast.BoolOp):
+        return any(is_text(module, value, depth) for value in node.values)
+    if isinstance(node, (ast.Name, ast.Attribute)) and depth < 3:
+        return any(is_text(module, value, depth + 1) for value in values_of(module, node))
+    return False
