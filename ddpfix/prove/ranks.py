@@ -28,7 +28,8 @@ POLL = 0.05
 # What gloo and the store say to a rank whose peer has left, or does not come.
 LOST_PEER = re.compile(
     r"Connection closed by peer|Connection reset by peer|Broken pipe|Timed out waiting|[Tt]imed out after|Read error|"
-    r"op\.preamble\.length|Application timeout caused pair closure|[Ss]ocket closed|wait timeout after|Connection was likely closed"
+    r"op\.preamble\.length|Application timeout caused pair closure|[Ss]ocket closed|wait timeout after|"
+    r"Connection was likely closed"
 )
 
 

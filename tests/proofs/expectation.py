@@ -139,7 +139,7 @@ def _proof(folder: Path, data: dict[str, Any]) -> Proof:
 
 def _run(data: dict[str, Any], where: str) -> Run:
     _known(data, Run, where)
-    out = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    out: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
     if isinstance(out.get("stands_at"), str):
         out["stands_at"] = (out["stands_at"],)
     if out.get("outcome", "completes") not in OUTCOMES:
@@ -163,7 +163,8 @@ def _count(data: int | dict[str, int], where: str) -> CallCount:
 
 def _single(data: dict[str, Any], where: str) -> Single:
     _known(data, Single, where)
-    single = Single(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+    parts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    single = Single(**parts)
     if not single.run and not single.why:
         raise BadExpectation("[single] run = false needs `why`")
     return single

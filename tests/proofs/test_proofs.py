@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,27 +11,28 @@ import pytest
 from tests.proofs import expectation, harness
 from tests.proofs.expectation import Proof
 
+Running = dict[str, Future[list[str]]]
 pytestmark = pytest.mark.proof
 
 
 @pytest.fixture(scope="module")
-def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[list[str]]]:
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """All selected proofs, two at a time: a proof of two ranks that mostly wait needs one core."""
     base = tmp_path_factory.mktemp("proofs")
-    chosen = [item.callspec.params["folder"] for item in request.session.items if "folder" in _parameters(item)]
+    chosen = [f for item in request.session.items if (f := _folder(item))]
     pool = ThreadPoolExecutor(2)
-    request.addfinalizer(lambda: pool.shutdown(cancel_futures=True))
-    return {folder.name: pool.submit(shown, folder, base / folder.name) for folder in chosen}
+    yield {folder.name: pool.submit(shown, folder, base / folder.name) for folder in chosen}
+    pool.shutdown(cancel_futures=True)
 
 
-def _parameters(item: pytest.Item) -> dict[str, object]:
+def _folder(item: pytest.Item) -> Path | None:
+    """The folder that an item of this file is about."""
     spec = getattr(item, "callspec", None)
-    ours = item.nodeid.partition("::")[0].endswith("test_proofs.py")
-    return spec.params if spec and ours else {}
+    return spec.params.get("folder") if spec and item.nodeid.partition("::")[0].endswith("test_proofs.py") else None
 
 
 @pytest.mark.parametrize("folder", harness.folders(), ids=lambda p: p.name)
-def test_proof(folder: Path, running: dict[str, Future[list[str]]]) -> None:
+def test_proof(folder: Path, running: Running) -> None:
     wrong = running[folder.name].result()
     assert not wrong, "\n\n".join(wrong)
 
@@ -56,8 +58,8 @@ def _repair(proof: Proof, before: Path, work: Path) -> list[str]:
             out.append(f"{name}: {text}")
     single = proof.single or expectation.Single()
     if single.run:
-        alone = [harness.run(proof, p, work / f"{p.name}-alone", world_size=0) for p in (before, after)]
-        out += [f"alone: {text}" for text in harness.differing(*alone, single.same, stdout=single.stdout)]
+        one, two = (harness.run(proof, p, work / f"{p.name}-alone", world_size=0) for p in (before, after))
+        out += [f"alone: {text}" for text in harness.differing(one, two, single.same, stdout=single.stdout)]
     return out
 
 
@@ -70,7 +72,8 @@ def _trap(proof: Proof, before: Path, work: Path) -> list[str]:
     elif not proof.refused.silent:
         ours = [f for f in found if f.code == proof.refused.code]
         if not any(proof.refused.reason in f"{f.message} {f.reason}" and not harness.has_fix(f) for f in ours):
-            out.append(f"no {proof.refused.code} without a fix says {proof.refused.reason!r}: {[(f.code, f.reason) for f in found]}")
+            reasons = [(f.code, f.reason) for f in found]
+            out.append(f"no {proof.refused.code} without a fix says {proof.refused.reason!r}: {reasons}")
         if any(harness.has_fix(f) for f in ours):
             out.append(f"{proof.refused.code} has a fix here")
     if proof.before:

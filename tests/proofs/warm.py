@@ -81,7 +81,7 @@ class Forked:
 def serve(link: socket.socket, modules: Sequence[str]) -> None:
     """Import, then fork a rank for each request until the other end closes."""
     sys.path.insert(0, str(TRACER))
-    import _ddpfix_tracer  # type: ignore[import-not-found]
+    import _ddpfix_tracer
 
     _ddpfix_tracer.start()
     sys.path.remove(str(TRACER))
@@ -106,7 +106,7 @@ def serve(link: socket.socket, modules: Sequence[str]) -> None:
 
 
 def _reaped() -> dict[int, int]:
-    out = {}
+    out: dict[int, int] = {}
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

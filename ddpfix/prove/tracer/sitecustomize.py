@@ -8,7 +8,7 @@ import os
 import sys
 
 
-def _step_aside():  # type: ignore[no-untyped-def]
+def _step_aside() -> None:
     """Take this folder out of the path and import the sitecustomize that the user would have had."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if os.path.abspath(p) != here]
@@ -31,5 +31,5 @@ try:
 
     _ddpfix_tracer.start()
 except Exception as _error:
-    sys.stderr.write("ddpfix: not traced: %s: %s\n" % (type(_error).__name__, _error))  # noqa: UP031
-_step_aside()  # type: ignore[no-untyped-call]
+    sys.stderr.write("ddpfix: not traced: %s: %s\n" % (type(_error).__name__, _error))
+_step_aside()

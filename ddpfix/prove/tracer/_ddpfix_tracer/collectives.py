@@ -68,7 +68,7 @@ def waiting(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def enter(op: str, args: Any, kwargs: Any) -> int:
-    number = recorder.count(recorder.ENTERED)
+    number: int = recorder.count(recorder.ENTERED)
     try:
         at, via = call_sites.user_frame()
         recorder.write("call", n=number, op=op, at=at, via=via, what=_what([*args, *kwargs.values()]))

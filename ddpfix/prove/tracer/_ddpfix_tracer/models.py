@@ -110,13 +110,10 @@ def write_state(when: str) -> None:
 
 def digest(tensor: Any) -> str:
     """A digest of a tensor's bytes, and its sum for people."""
+    import torch
+
     plain = tensor.detach().cpu().contiguous()
-    data = plain.flatten().view(_bytes_of(plain)).numpy().tobytes() if plain.numel() else b""
+    data = plain.flatten().view(torch.uint8).numpy().tobytes() if plain.numel() else b""
     total = float(plain.double().sum()) if not plain.is_complex() else 0.0
     return "%s %.6g" % (hashlib.blake2b(data, digest_size=8).hexdigest(), total)
 
-
-def _bytes_of(tensor: Any) -> Any:
-    import torch
-
-    return torch.uint8
