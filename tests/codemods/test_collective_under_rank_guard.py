@@ -267,6 +267,20 @@ def test_a_callback_whose_base_is_in_another_file() -> None:
     check_transformed(RULE, source.format(before), source.format(after), files=base)
 
 
+def test_a_read_in_the_head_of_a_with_is_under_no_more_conditions() -> None:
+    check_transformed(
+        RULE,
+        lightning(
+            "def on_train_end(self, trainer, m):\n    if trainer.is_global_zero:\n"
+            "        with open(join(trainer.log_dir, 'a'), 'w') as f:\n            f.write('x')"
+        ),
+        lightning(
+            "def on_train_end(self, trainer, m):\n    log_dir = trainer.log_dir\n    if trainer.is_global_zero:\n"
+            "        with open(join(log_dir, 'a'), 'w') as f:\n            f.write('x')"
+        ),
+    )
+
+
 def test_a_read_under_more_conditions_is_not_safe() -> None:
     fixed = check_transformed(
         RULE,

@@ -73,6 +73,6 @@ def _is_straight(module: SourceModule, node: ast.AST, guard: ast.If) -> bool:
     for up in module.ancestors(node):
         if up is guard:
             return True
-        if not isinstance(up, (ast.stmt, ast.expr, ast.keyword)) or isinstance(up, _DECIDING):
+        if not isinstance(up, (ast.stmt, ast.expr, ast.keyword, ast.withitem)) or isinstance(up, _DECIDING):
             return False
     return False
