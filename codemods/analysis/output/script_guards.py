@@ -124,8 +124,13 @@ def _own_accelerators(module: SourceModule) -> dict[ast.ClassDef | None, list[as
 
 
 def _of_settings(module: SourceModule, statement: ast.stmt) -> Spelling | None:
-    """`args.rank == 0`, where the place comes behind `args.rank = dist.get_rank()` on every path."""
-    if b".rank" not in module.data:
+    found = rank_of_settings(module, statement)
+    return Spelling(f"{found} == 0") if found else None
+
+
+def rank_of_settings(module: SourceModule, statement: ast.stmt) -> str | None:
+    """`args.rank`, where the place comes behind `args.rank = dist.get_rank()` on every path."""
+    if b".rank" not in module.data or _MINUS_ONE.search(module.text):
         return None
     function = module.function_of(statement)
     given = [
@@ -137,9 +142,9 @@ def _of_settings(module: SourceModule, statement: ast.stmt) -> Spelling | None:
         if id(assign) not in sure or module.function_of(assign) is not function:
             continue
         same = [a for a, t in given if dotted(t) == dotted(target)]
-        known = all(_is_zero(a.value) or _is_global_rank(module, a.value) for a in same) and not _MINUS_ONE.search(module.text)
+        known = all(_is_zero(a.value) or _is_global_rank(module, a.value) for a in same)
         if known and all(a.lineno < statement.lineno for a in same) and any(not _is_zero(a.value) for a in same):
-            return Spelling(f"{dotted(target)} == 0")
+            return dotted(target)
     return None
 
 
@@ -225,6 +230,9 @@ def bound_above(
 
 def _is_global_rank(module: SourceModule, value: ast.expr) -> bool:
     text = module.text_of(value)
+    if isinstance(value, ast.IfExp):  # `dist.get_rank() if dist.is_initialized() else 0`
+        arms = (value.body, value.orelse)
+        return all(_is_zero(a) or _is_global_rank(module, a) for a in arms) and not all(map(_is_zero, arms))
     if is_text(module, value):
         return False
     if isinstance(value, ast.Call) and qualified(module, value.func) == "torch.distributed.get_rank":

@@ -1,0 +1,200 @@
+"""DDP209: something taken from a logger's experiment, which is a dummy on every rank but 0."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last
+from codemods.analysis.output.effects import Kind, effects_of, phrases
+from codemods.analysis.output.guard_spelling import guard_for
+from codemods.analysis.output.natures import values_of
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+# Parts of a run that hold things of their own; on the dummy they are functions that do nothing.
+_PARTS = frozenset({"config", "summary"})
+# What people read of a run.
+_VALUES = frozenset({"dir", "id", "name", "path", "url", "log_dir", "project", "entity", "notes", "step", "start_time"})
+
+
+class DummyExperimentAccess(DdpCodemod):
+    """A logger's `experiment` is a dummy on every rank but 0, and something is taken from it.
+
+    ## What it does
+    Finds `logger.experiment.config.update(...)`, items set in `experiment.config` or `experiment.summary`, and values such as
+    `experiment.dir`, that every rank reaches; puts the calls and the items under a test for rank 0.
+
+    ## Why it matters
+    On the other ranks Lightning's loggers answer with a dummy, each attribute of which is a function that does nothing. So
+    `experiment.log(...)` is fine everywhere, but `experiment.config.update(...)` ends rank 1 with "'function' object has no
+    attribute 'update'", and `os.path.join(experiment.dir, …)` with a TypeError. Rank 0 then waits for it.
+
+    ## Example
+    ```python
+    import lightning.pytorch as pl
+    from lightning.pytorch.loggers import WandbLogger
+
+
+    def main(args):
+        logger = WandbLogger(project="digits")
+        trainer = pl.Trainer(logger=logger)
+        logger.experiment.config.update(vars(args))
+        trainer.fit(args.model)
+    ```
+
+    ## Use instead
+    ```python
+    import lightning.pytorch as pl
+    from lightning.pytorch.loggers import WandbLogger
+
+
+    def main(args):
+        logger = WandbLogger(project="digits")
+        trainer = pl.Trainer(logger=logger)
+        if trainer.is_global_zero:
+            logger.experiment.config.update(vars(args))
+        trainer.fit(args.model)
+    ```
+
+    ## Safety
+    Safe: the other ranks lose nothing but the error. Above the Trainer the test is `rank_zero_only.rank == 0`, by which the
+    logger itself decides whether to hand out the dummy. Unsafe where the arguments call something unknown, which every rank
+    may need: the finding names it.
+
+    ## Refuses
+    - Values that are read (`experiment.dir`, `.id`, `.name` …), told: the other ranks have none. `logger.save_dir` and
+      `logger.version` are there on every rank; else broadcast what rank 0 has.
+    - Plain calls on the experiment (`experiment.log(...)`, `add_scalar`): the dummy takes them.
+    - What stands under a test or decorator for rank 0 already, or is called only from there.
+    - `run.config` of a `wandb.init(...)`, which is a real run on every rank.
+    - A collective among the arguments, told: it must stay on every rank.
+    - Statements that bind a name, places where no test is sure to work, a repository's own tests.
+
+    ## References
+    Lightning 2.6.6, `loggers/logger.py` (`DummyExperiment`, `rank_zero_experiment`), and two-process runs of each access.
+    """
+
+    code = "DDP209"
+    TRIGGERS = ((b".experiment",), (b"ightning", b"def on_", b"_step("))
+    SITE = re.compile(
+        rb"\.experiment[ \t]*(?:\r?\n|\.(?:config|summary|dir|id|name|path|url|log_dir|project|entity|notes|step|start_time)\b)"
+    )
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        done: set[int] = set()
+        for node in module.nodes(ast.Attribute):
+            if not _is_of_dummy(module, node) or ranks_reaching(project, module, node).some:
+                continue
+            statement = module.statement_of(node)
+            if id(statement) in done:
+                continue
+            if node.attr in _PARTS and _only_changes(module, node, statement):
+                run = _neighbours(module, statement)
+                done |= {id(s) for s in run}
+                if (found := self._guard(module, project, run, node)) is not None:
+                    yield found
+            elif node.attr in _VALUES and isinstance(node.ctx, ast.Load) and not _is_called(module, node):
+                done.add(id(statement))
+                yield self._told(module, node)
+
+    def _guard(
+        self, module: SourceModule, project: Project, run: list[ast.stmt], node: ast.Attribute
+    ) -> Finding | None:
+        what = module.text_of(node)
+        message = f"{what} is changed on every rank, but the experiment is a dummy on all but rank 0: they end with an error"
+        effects = effects_of(project, module, [part for statement in run for part in _given(statement)])
+        if waits := [e for e in effects.of(Kind.COLLECTIVE, Kind.METRICS, Kind.LOGGED) if not e.guarded]:
+            reason = f"the ranks work the value out together ({phrases(waits)}): do that above a guard for rank 0"
+            return self.finding(module, run[0], message, reason=reason)
+        spelled = guard_for(project, module, run[0])
+        if spelled is None or not (module.is_whole(run[0]) and module.is_whole(run[-1])):
+            reason = "no test for rank 0 is sure to work here: put it under one by hand"
+            return self.finding(module, run[0], message, reason=reason)
+        unknown = effects.of(Kind.UNKNOWN)
+        if others := effects.besides(Kind.UNKNOWN):
+            reason = f"every rank may need what else is done there ({phrases(others)})"
+            return self.finding(module, run[0], message, reason=reason)
+        reason = f"assumes that the other ranks need not run {phrases(unknown)}" if unknown else ""
+        level = Applicability.UNSAFE if unknown else Applicability.SAFE
+        edits: list[Edit] = [WrapInGuard(module.path, module.span(run[0]), spelled.test, module.span(run[-1])), *spelled.edits]
+        evidence = [Evidence("static", f"on the other ranks {what} is a function that does nothing", module.path, node.lineno)]
+        return self.finding(module, run[0], message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+    def _told(self, module: SourceModule, node: ast.Attribute) -> Finding:
+        what = module.text_of(node)
+        message = f"{what} is read on every rank, but the experiment is a dummy on all but rank 0: there it is a function"
+        reason = (
+            "the other ranks have no such value: use logger.save_dir or logger.version, which all know, or read it on rank 0 "
+            "and broadcast it"
+        )
+        return self.finding(module, node, message, reason=reason)
+
+
+def _is_of_dummy(module: SourceModule, node: ast.Attribute) -> bool:
+    """True for `….experiment.x` of a logger, be the experiment written there or bound to a name."""
+    if node.attr not in _PARTS and node.attr not in _VALUES:
+        return False
+    owner = node.value
+    if isinstance(owner, ast.Attribute):
+        return owner.attr == "experiment" and _is_logger(owner.value)
+    if not isinstance(owner, ast.Name):
+        return False
+    values = values_of(module, owner)
+    return bool(values) and all(
+        isinstance(v, ast.Attribute) and v.attr == "experiment" and _is_logger(v.value) for v in values
+    )
+
+
+def _is_logger(node: ast.expr) -> bool:
+    """True for `logger`, `self.logger`, `trainer.logger`, `wandb_logger`, `loggers[0]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return "logger" in last(dotted(node)).lower()
+
+
+def _is_called(module: SourceModule, node: ast.Attribute) -> bool:
+    up = module.parent(node)
+    return isinstance(up, ast.Call) and up.func is node
+
+
+def _only_changes(module: SourceModule, node: ast.Attribute, statement: ast.stmt) -> bool:
+    """True for `….config.update(…)` and `….config[k] = v` as a statement: nothing of it is used."""
+    up = module.parent(node)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        func = statement.value.func
+        return isinstance(func, ast.Attribute) and func.value is node
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        return target is up and isinstance(target, (ast.Subscript, ast.Attribute)) and target.value is node
+    return False
+
+
+def _neighbours(module: SourceModule, statement: ast.stmt) -> list[ast.stmt]:
+    """The statement and those right behind it that change the experiment too."""
+    block = module.block_of(statement)
+    start = next(i for i, s in enumerate(block) if s is statement)
+    run = [statement]
+    for other in block[start + 1 :]:
+        parts = [n for n in walk(other) if isinstance(n, ast.Attribute) and n.attr in _PARTS and _is_of_dummy(module, n)]
+        if not parts or not _only_changes(module, parts[0], other):
+            break
+        run.append(other)
+    return run
+
+
+def _given(statement: ast.stmt) -> list[ast.expr]:
+    """What is worked out to be put into the experiment."""
+    if isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+        return [statement.value, *([target.slice] if isinstance(target, ast.Subscript) else [])]
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []

@@ -1,0 +1,182 @@
+"""DDP208: a progress bar that every rank draws."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.effects import names_rank
+from codemods.analysis.output.guard_spelling import guard_for
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
+from codemods.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
+# What a bar that draws nothing answers as one that does (tqdm 4.70: `__init__` returns before it sets the rest).
+_STILL_THERE = frozenset(
+    {"update", "set_description", "set_description_str", "set_postfix", "set_postfix_str", "close", "refresh", "write", "reset",
+     "clear", "unpause", "disable", "total", "iterable"}
+)  # fmt: skip
+_NEGATED = (
+    (re.compile(r"^(?P<a>[\w.]+) == 0$"), r"\g<a> != 0"),
+    (re.compile(r"^(?P<a>[\w.]+) in (?P<b>[(\[].*)$"), r"\g<a> not in \g<b>"),
+    (re.compile(r"^(?P<a>int\(os\.environ\.get\(\"RANK\", 0\)\)) == 0$"), r"\g<a> != 0"),
+)
+
+
+class ProgressBarOnEveryRank(DdpCodemod):
+    """A progress bar that every rank draws.
+
+    ## What it does
+    Finds `tqdm(...)` and `trange(...)` that every rank reaches, and adds `disable=` with the test for other ranks.
+
+    ## Why it matters
+    With eight processes eight bars write over each other in one terminal, and a log file holds every step eight times.
+
+    ## Example
+    ```python
+    import torch.distributed as dist
+    from tqdm import tqdm
+
+
+    def evaluate(model, loader):
+        rank = dist.get_rank()
+        for batch in tqdm(loader, desc="evaluation"):
+            model(batch)
+        dist.barrier()
+    ```
+
+    ## Use instead
+    ```python
+    import torch.distributed as dist
+    from tqdm import tqdm
+
+
+    def evaluate(model, loader):
+        rank = dist.get_rank()
+        for batch in tqdm(loader, desc="evaluation", disable=rank != 0):
+            model(batch)
+        dist.barrier()
+    ```
+
+    ## Safety
+    Safe: a disabled bar goes through the same items, and its `update`, `set_postfix`, `close` … are still there. The loop
+    stays on every rank. The test is the one that DDP203 would write, turned round; it holds with one process.
+
+    ## Refuses
+    - Where `disable` is given: that is a decision. Where keywords come from `**options`, which may hold it.
+    - Where the bar's counters are read (`bar.n`, `bar.format_dict`, `bar.desc` …): a disabled bar has none.
+    - Where the bar is handed on, returned or kept in a container: what is read of it is not seen.
+    - Bars with a `position`, and bars that name the rank, the host or the process: one for each rank on purpose.
+    - Bars that write to a `file`.
+    - Where only some ranks come, or one after the other, by tests, decorators or callers.
+    - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
+    - Files without a sign of several processes, places where no test is sure to work, a repository's own tests.
+
+    ## References
+    tqdm 4.70, `std.py`: what `__init__` leaves out when `disable` is true; two-process runs of a guarded loop (a hang).
+    """
+
+    code = "DDP208"
+    TRIGGERS = (
+        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
+         b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
+        (b"tqdm",),
+        SHOWS_PROCESSES,
+        OFFERS_A_GUARD,
+    )  # fmt: skip
+    SITE = re.compile(rb"\bt(?:qdm|range)[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}disable[ \t]*=)")
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or b"split_between_processes" in module.data:
+            return
+        for call in module.calls_named("tqdm", "trange"):
+            if _draws(module, call) and self._is_reached(module, project, call) and not _is_read(module, call):
+                if (found := self._judge(module, project, call)) is not None:
+                    yield found
+
+    def _is_reached(self, module: SourceModule, project: Project, call: ast.Call) -> bool:
+        place = module.method_of(call)
+        in_class = place is not None and any(class_facts(project, module, place[0]).is_a(role) for role in _CLASSES)
+        if not in_class and not ranks_in_file(project, module):
+            return False
+        return not ranks_reaching(project, module, call).some
+
+    def _judge(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
+        spelled = guard_for(project, module, module.statement_of(call), lines=True)
+        if spelled is None:
+            return None
+        others = turned(spelled.test)
+        edits = [SetKeyword(module.path, module.span(call), "disable", others), *spelled.edits]
+        evidence = [Evidence("static", "the bar is only gone through, or told of its progress", module.path, call.lineno)]
+        message = "every rank draws this progress bar: the bars of the ranks write over each other"
+        return self.finding(module, call, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
+
+
+def turned(test: str) -> str:
+    """The test for every rank but 0, written as a person would."""
+    for pattern, other in _NEGATED:
+        if pattern.match(test):
+            return pattern.sub(other, test)
+    plain = re.fullmatch(r"[\w.]+(\(\))?", test) is not None
+    return f"not {test}" if plain else f"not ({test})"
+
+
+def _draws(module: SourceModule, call: ast.Call) -> bool:
+    """True for a bar of tqdm's that is left to draw on every rank."""
+    name = qualified(module, call.func)
+    if name.partition(".")[0] != "tqdm" or last(name) not in ("tqdm", "trange"):
+        return False
+    given = {k.arg for k in call.keywords}
+    if given & {None, "disable", "position", "file", "gui"} or len(call.args) > 3:
+        return False
+    return not names_rank(module.text_of(call))
+
+
+def _is_read(module: SourceModule, call: ast.Call) -> bool:
+    """True unless the bar is gone through on the spot, or bound to a name of which only progress methods are used."""
+    up = module.parent(call)
+    while isinstance(up, ast.Call) and dotted(up.func) in ("enumerate", "zip", "iter", "list", "map", "sorted"):
+        up = module.parent(up)
+    if isinstance(up, (ast.For, ast.AsyncFor, ast.comprehension)):
+        return False
+    target: ast.expr | None = None
+    if isinstance(up, ast.Assign) and len(up.targets) == 1 and up.value is call:
+        target = up.targets[0]
+    elif isinstance(up, ast.withitem):
+        target = up.optional_vars
+        if target is None:
+            return False
+    name = dotted(target)
+    if not name or (name.count(".") and not (name.startswith("self.") and name.count(".") == 1)):
+        return True
+    home = module.class_of(call) if name.startswith("self.") else module.function_of(call)
+    return not all(_is_progress(module, node) for node in _reads(module, home, name))
+
+
+def _reads(module: SourceModule, home: ast.AST | None, name: str) -> Iterator[ast.expr]:
+    nodes: list[ast.expr] = [*module.nodes(ast.Attribute)] if "." in name else [*module.nodes(ast.Name)]
+    for node in nodes:
+        if dotted(node) == name and isinstance(getattr(node, "ctx", None), ast.Load):
+            if home is None or any(up is home for up in module.ancestors(node)):
+                yield node
+
+
+def _is_progress(module: SourceModule, node: ast.expr) -> bool:
+    """True for a use of the bar that a disabled one serves as well."""
+    up = module.parent(node)
+    if isinstance(up, ast.Attribute):
+        return up.attr in _STILL_THERE
+    if isinstance(up, ast.Call) and dotted(up.func) in ("enumerate", "zip", "iter", "len"):
+        return True
+    if isinstance(up, (ast.For, ast.comprehension)):
+        return up.iter is node
+    return isinstance(up, (ast.withitem, ast.If))

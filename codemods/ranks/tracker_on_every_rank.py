@@ -1,0 +1,271 @@
+"""DDP205: an experiment tracker that every rank reports to."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.names import qualified
+from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
+from codemods.analysis.output.guard_spelling import guard_for
+from codemods.analysis.output.observers import is_left_to_rank_zero
+from codemods.analysis.output.output_runs import Run, output_runs
+from codemods.analysis.ranks.rank_guards import decorated_ranks
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
+from codemods.data.process_words import SHOWS_PROCESSES
+from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
+_WRITERS = frozenset({"torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter"})
+# What asks whether this process has a run: the same as a test of the rank, where only rank 0 starts one.
+_ASKS_FOR_RUN = re.compile(r"wandb\.run\b|^(?:not )?wandb\b(?!\.)|\bis_main|\bis_master|_logger\b|\bdisabled\b")
+
+
+class TrackerOnEveryRank(DdpCodemod):
+    """An experiment tracker that every rank reports to.
+
+    ## What it does
+    Finds `wandb.log(...)` and its like that every rank reaches, where only rank 0 has a run, and puts them under a test for
+    rank 0. Finds `wandb.init(...)` on every rank, and gives the other ranks a run that is switched off (unsafe). Tells of a
+    `SummaryWriter` that each rank makes and writes to.
+
+    ## Why it matters
+    A `wandb.log` on a rank without a run ends that rank with "You must call wandb.init() before wandb.log()", and the others
+    wait for it. A `wandb.init` on each of eight ranks makes eight runs of one training; eight SummaryWriters write eight
+    event files into one folder, and TensorBoard draws eight curves over each other.
+
+    ## Example
+    ```python
+    import lightning.pytorch as pl
+    import wandb
+
+
+    class Samples(pl.Callback):
+        def on_validation_epoch_end(self, trainer, pl_module):
+            table = wandb.Table(columns=["epoch"], data=[[trainer.current_epoch]])
+            wandb.log({"samples": table})
+    ```
+
+    ## Use instead
+    ```python
+    import lightning.pytorch as pl
+    import wandb
+
+
+    class Samples(pl.Callback):
+        def on_validation_epoch_end(self, trainer, pl_module):
+            table = wandb.Table(columns=["epoch"], data=[[trainer.current_epoch]])
+            if trainer.is_global_zero:
+                wandb.log({"samples": table})
+    ```
+
+    ## Safety
+    Safe: calls of the module `wandb` in a project where no rank but 0 starts a run itself (a `WandbLogger` and transformers'
+    callback start it on rank 0). Rank 0 does what it did. Unsafe: `wandb.init`, which becomes
+    `mode="disabled"` on the other ranks, so that what it returns stays defined and takes every call; and mlflow, which
+    starts a run by itself.
+
+    ## Refuses
+    - One run for each rank on purpose: `group=`, or anything that names the rank, in a `wandb.init` of the project.
+    - `wandb.init` whose `mode` depends on something already, told where keywords come from `**options`.
+    - `wandb.log` where each rank has its run: it is `wandb.init` that has to change.
+    - Calls under `if wandb.run is not None`, a test of the rank, a decorator, or called only from such a place.
+    - Calls through a logger of Lightning's (`self.logger.experiment.log`), which are rank 0's already.
+    - A collective among the arguments, told: hoist it into a name above the guard.
+    - A place where the rank is not known yet, told: move it below `init_process_group`.
+    - A SummaryWriter whose folder names the rank, or that only rank 0 writes to.
+    - Files without a sign of several processes, a repository's own tests.
+
+    ## References
+    wandb's guide to distributed training (one process, or `group=` with a run for each); two-process runs of `wandb.log` in
+    hooks with a `WandbLogger`, and of script-level `wandb.init`, on Lightning 2.6.6.
+    """
+
+    code = "DDP205"
+    TRIGGERS = ((b"wandb", b"SummaryWriter", b"mlflow"), SHOWS_PROCESSES)
+    SITE = re.compile(
+        rb"\bwandb[ \t]*\.[ \t]*(?:log|save|log_artifact|alert|finish|init)[ \t]*\(|SummaryWriter[ \t]*\(|\bmlflow\.log_|"
+        rb"\bimport init\b"
+    )
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or _has_runs_on_purpose(project):
+            return
+        yield from self._starts(module, project)
+        yield from self._writers(module, project)
+        if _starts_everywhere(project):
+            return
+        homes: dict[FunctionNode | ast.Module, None] = {}
+        for call in _reports(module):
+            homes[module.function_of(call) or module.tree] = None
+        for home in homes:
+            if isinstance(home, ast.Module) or not decorated_ranks(module, home).some:
+                yield from self._home(module, project, home)
+
+    def _home(self, module: SourceModule, project: Project, home: FunctionNode | ast.Module) -> Iterator[Finding]:
+        if not isinstance(home, ast.Module):
+            if not _comes_everywhere(project, module, home) or is_left_to_rank_zero(project, module, home):
+                return
+        elif not ranks_in_file(project, module):
+            return
+        held: set[int] = set()
+        for run in output_runs(project, module, home, lambda s: not names_rank(module.text_of(s))):
+            lines = range(run.first.lineno, (run.last.end_lineno or run.last.lineno) + 1)
+            held |= set(lines)
+            if run.makes(Kind.FILE) or not (sent := [e for e in run.effects.output if _is_report(e)]):
+                continue
+            if (found := self._guard(module, project, run, sent)) is not None:
+                yield found
+        for call in _reports(module):
+            if (module.function_of(call) or module.tree) is home and call.lineno not in held:
+                yield from self._waiting(module, project, call)
+
+    def _guard(self, module: SourceModule, project: Project, run: Run, sent: list[Effect]) -> Finding | None:
+        if ranks_reaching(project, module, run.first).some or _asks_for_run(module, run.first):
+            return None
+        if (spelled := guard_for(project, module, run.first)) is None:
+            return None
+        message = f"every rank comes here, and {phrases(sent[:1])}: only rank 0 has a run, and the others end with an error"
+        level, reason = Applicability.SAFE, ""
+        if all(e.text.startswith("mlflow") for e in sent):
+            message = f"every rank comes here, and {phrases(sent[:1])}: each rank's numbers stand there, as a run of its own"
+            level, reason = Applicability.UNSAFE, "assumes that a run for each rank is not wanted"
+        guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
+        edits: list[Edit] = [guard, *spelled.edits]
+        evidence = [Evidence("static", e.phrase, e.path, e.line) for e in sent[:2]]
+        return self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+    def _waiting(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:
+        """A report whose value the ranks work out together."""
+        statement = module.statement_of(call)
+        waits = [e for e in effects_of(project, module, [statement]).of(Kind.COLLECTIVE, Kind.METRICS) if not e.guarded]
+        simple = isinstance(statement, ast.Expr)
+        if simple and waits and not ranks_reaching(project, module, call).some and not _asks_for_run(module, statement):
+            message = f"every rank comes here, and {module.text_of(call.func)}(…) reports to a tracker: only rank 0 has a run"
+            reason = f"the value is worked out together ({phrases(waits)}): give it a name above a guard for rank 0"
+            yield self.finding(module, statement, message, reason=reason)
+
+    def _starts(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        for start in _runs_of(project):
+            if start.module is not module or not start.everywhere:
+                continue
+            call = start.call
+            message = "every rank starts a run of its own here: one training stands there once for each process"
+            mode = next((k.value for k in call.keywords if k.arg == "mode"), None)
+            spelled = guard_for(project, module, module.statement_of(call))
+            if any(k.arg is None for k in call.keywords):
+                reason = 'its keywords come from elsewhere: give the other ranks mode="disabled" there'
+                yield self.finding(module, call, message, reason=reason)
+            elif spelled is None:
+                reason = "the rank is not known yet: start it on rank 0, below where the process group is made"
+                yield self.finding(module, call, message, reason=reason)
+            else:
+                given = module.text_of(mode) if mode is not None else "None"
+                value = f'{given} if {spelled.test} else "disabled"'
+                edits = [SetKeyword(module.path, module.span(call), "mode", value), *spelled.edits]
+                reason = "assumes that a run for each rank is not wanted"
+                yield self.finding(module, call, message, level=Applicability.UNSAFE, edits=edits, reason=reason)
+
+    def _writers(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        for call in module.calls_named("SummaryWriter"):
+            if qualified(module, call.func) not in _WRITERS or names_rank(module.text_of(module.statement_of(call))):
+                continue
+            if not ranks_in_file(project, module) or ranks_reaching(project, module, call).some:
+                continue
+            uses = [c for c in module.calls_named(*TRACKER_METHODS) if not ranks_reaching(project, module, c).some]
+            if uses and not any(_asks_for_run(module, module.statement_of(c)) for c in uses):
+                message = "every rank makes a SummaryWriter and writes to it: TensorBoard draws each curve once for each process"
+                reason = (
+                    f"make it on rank 0 and None elsewhere, and put what writes to it (line {uses[0].lineno}) under a test "
+                    "for rank 0"
+                )
+                yield self.finding(module, call, message, reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A `wandb.init(...)`, whether every rank comes there, and whether it is one for each rank on purpose."""
+
+    module: SourceModule
+    call: ast.Call
+    everywhere: bool
+    on_purpose: bool
+
+
+def _runs_of(project: Project) -> list[_Start]:
+    """Every `wandb.init(...)` of the project's own code."""
+    return project.memo("wandb runs", lambda: _find_runs(project))
+
+
+def _find_runs(project: Project) -> list[_Start]:
+    found = []
+    for path in project.files_containing(b"wandb"):
+        data = project.read(path) or b""
+        if is_test_file(path) or b"init" not in data or (module := project.module(path)) is None:
+            continue
+        for call in module.calls_named("init"):
+            if qualified(module, call.func) == "wandb.init":
+                found.append(_start(project, module, call))
+    return found
+
+
+def _start(project: Project, module: SourceModule, call: ast.Call) -> _Start:
+    text = module.text_of(call)
+    mode = next((k.value for k in call.keywords if k.arg == "mode"), None)
+    on_purpose = any(k.arg == "group" and not _is_none(k.value) for k in call.keywords) or names_rank(text)
+    decided = isinstance(mode, ast.IfExp) or (isinstance(mode, ast.Constant) and mode.value == "disabled")
+    home = module.function_of(call)
+    reached = ranks_in_file(project, module) is not None and not ranks_reaching(project, module, call).some
+    if home is not None and _is_class_method(module, home):
+        reached = reached and not is_left_to_rank_zero(project, module, home)
+    asked = _asks_for_run(module, module.statement_of(call)) or ("WANDB_MODE" in module.text and names_rank(module.text))
+    return _Start(module, call, reached and not decided and not asked, on_purpose)
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _has_runs_on_purpose(project: Project) -> bool:
+    return any(start.on_purpose for start in _runs_of(project))
+
+
+def _starts_everywhere(project: Project) -> bool:
+    return any(start.everywhere for start in _runs_of(project))
+
+
+def _is_class_method(module: SourceModule, function: FunctionNode) -> bool:
+    return isinstance(module.parent(function), ast.ClassDef)
+
+
+def _comes_everywhere(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    place = module.method_of(function.body[0])
+    in_class = place is not None and any(class_facts(project, module, place[0]).is_a(role) for role in _CLASSES)
+    return in_class or ranks_in_file(project, module) is not None
+
+
+def _reports(module: SourceModule) -> list[ast.Call]:
+    """The calls that report to a tracker's own module."""
+    ends = {name.rpartition(".")[2] for name in TRACKER_FUNCTIONS}
+    return [c for c in module.calls_named(*ends) if qualified(module, c.func) in TRACKER_FUNCTIONS]
+
+
+def _is_report(effect: Effect) -> bool:
+    return effect.kind is Kind.TRACKER and effect.text.startswith(("wandb.", "mlflow."))
+
+
+def _asks_for_run(module: SourceModule, statement: ast.stmt) -> bool:
+    """True under a test that asks for the run itself, or for a logger that only rank 0 has."""
+    tests = [up.test for up in module.ancestors(statement) if isinstance(up, ast.If)]
+    if isinstance(statement, ast.If):
+        tests.append(statement.test)
+    return any(_ASKS_FOR_RUN.search(module.text_of(test)) for test in tests)

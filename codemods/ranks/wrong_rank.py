@@ -1,0 +1,289 @@
+"""DDP207: the local rank where the global one is meant, the global one where the local is, and a rank asked for too early."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import transformers_pin
+from codemods.analysis.functions import find_function
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.effects import Kind, effects_of, phrases
+from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.script_guards import bound_above, is_text, rank_of_settings
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, ranks_of_test
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.imports import plan_rank_zero_only, runs_at_import
+from codemods.project import Project
+from codemods.source import SourceModule, walk, walk_scope
+
+_LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
+# Files that each node wants on its own disk.
+_NODE_FILES = re.compile(r"cache|download|extract|unzip|untar|/tmp|tempdir|tmpdir|scratch|local_dir|node|shm|build|compile", re.I)
+_DEVICE_CALLS = frozenset({"torch.cuda.set_device", "torch.device", "torch.cuda.device"})
+_DISK = frozenset({"makedirs(…)", "mkdir(…)"})
+
+
+class WrongRank(DdpCodemod):
+    """The local rank where the global one is meant, or the other way round.
+
+    ## What it does
+    Finds devices that are chosen by the global rank, and takes the local rank there. Finds tests of
+    `training_args.local_rank` where transformers 5 is pinned, and writes `process_index` (safe). Finds files that local rank
+    0 of every node writes, and tests the global rank instead (unsafe). Finds tests by the process group's rank above the
+    Lightning Trainer that will make the group, and asks `rank_zero_only.rank` (unsafe).
+
+    ## Why it matters
+    The local rank counts the processes of one node, the global rank all of them. On one node they are the same, so the mistake
+    shows on the second: rank 8 asks for the ninth GPU of a node that has eight and ends with "invalid device ordinal"; local
+    rank 0 of each node writes the same file. In transformers 5 `local_rank` is -1 on every rank, so `in (-1, 0)` is true on
+    all of them. Before the group is made each process takes itself for the only one, and the guard lets all of them through.
+
+    ## Example
+    ```python
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+
+    def main():
+        dist.init_process_group("nccl")
+        rank = dist.get_rank()
+        local_rank = int(os.environ["LOCAL_RANK"])
+        torch.cuda.set_device(rank)
+        return local_rank
+    ```
+
+    ## Use instead
+    ```python
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+
+    def main():
+        dist.init_process_group("nccl")
+        rank = dist.get_rank()
+        local_rank = int(os.environ["LOCAL_RANK"])
+        torch.cuda.set_device(local_rank)
+        return local_rank
+    ```
+
+    ## Safety
+    Safe: a device where the rank comes from the process group or from `RANK`, and the local rank is at hand above the place;
+    where it is not, `int(os.environ.get("LOCAL_RANK", rank))`, which is the same as before where nobody sets it. Safe too:
+    `local_rank in (-1, 0)` of parsed TrainingArguments with transformers 5 or later pinned. Unsafe: files, for a cache on a
+    node's own disk is rightly written by local rank 0; `local_rank == 0` of those arguments, which never held in version 5;
+    and the test above the Trainer.
+
+    ## Refuses
+    - A rank that is handed in, as by `mp.spawn`: there it counts the processes of one node.
+    - A rank that is taken modulo the number of devices: that is the local rank.
+    - Files whose text speaks of a cache, a download or a temporary folder; folders alone; lines that are printed or logged.
+    - Files where no global rank is at hand above the place.
+    - Tests that ask for more than the rank, `transformers` below 5 or not pinned.
+    - A project that makes its process group itself; files without Lightning's Trainer.
+    - A repository's own tests.
+
+    ## References
+    transformers pull requests 41382 and 41504 (`local_rank` in version 5), and two-process runs of guards by it; torchrun's
+    documentation of `LOCAL_RANK` and `RANK`; Lightning 2.6.6: the group is made in `fit`, `rank_zero_only.rank` at import.
+    """
+
+    code = "DDP207"
+    TRIGGERS = ((b"rank", b"RANK"), (b"cuda", b"local_rank", b"LOCAL_RANK", b"is_initialized", b"get_rank", b"is_local"))
+    SITE = re.compile(
+        rb"(?:local_rank|LOCAL_RANK)\b[^\n]{0,12}(?:[=!]=|in|[<>])|rank[^\n]{0,10} (?:== 0|is None)|set_device|"
+        rb"cuda[^\n]{0,10}rank|device_ids|\.to\([ \t]*\w*rank"
+    )
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        yield from self._devices(module)
+        for node in module.nodes(ast.If):
+            made = self._arguments(module, project, node) or self._files(module, project, node)
+            if made := made or self._too_early(module, project, node):
+                yield made
+
+    # Devices
+
+    def _devices(self, module: SourceModule) -> Iterator[Finding]:
+        for rank in _device_ranks(module):
+            local = _local_rank_at(module, rank)
+            if local is None:
+                continue
+            message = f"the device is chosen by the global rank ({module.text_of(rank)}): a second node has no such device"
+            edits: list[Edit] = [ReplaceExpression(module.path, module.span(rank), local)]
+            evidence = [Evidence("static", f"{module.text_of(rank)} counts the processes of all nodes", module.path, rank.lineno)]
+            yield self.finding(module, rank, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
+
+    # transformers 5
+
+    def _arguments(self, module: SourceModule, project: Project, node: ast.If) -> Finding | None:
+        asked = _local_test(node.test)
+        if asked is None or last(dotted(asked)) != "local_rank" or not isinstance(asked, ast.Attribute):
+            return None
+        if not _are_training_arguments(module, asked.value):
+            return None
+        pin = transformers_pin(project, near=module.path)
+        if pin is None or not pin.surely_at_least((5,)):
+            return None
+        assert isinstance(node.test, ast.Compare)
+        holds = not isinstance(node.test.ops[0], (ast.Eq, ast.NotEq))
+        what = module.text_of(asked)
+        always = "true" if holds and isinstance(node.test.ops[0], ast.In) else "false"
+        message = f"{what} is -1 on every rank since transformers 5, so this test is {always} on all of them"
+        edits: list[Edit] = [
+            ReplaceExpression(module.path, module.span(node.test), _with_index(module, node.test, asked.value))
+        ]
+        evidence = [Evidence("version", f"{pin.text} is pinned", pin.path, pin.line)]
+        level = Applicability.SAFE if holds else Applicability.UNSAFE
+        reason = "" if holds else "assumes that what stands under the test is wanted: in version 5 it never ran"
+        return self.finding(module, node, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+    # Files
+
+    def _files(self, module: SourceModule, project: Project, node: ast.If) -> Finding | None:
+        asked = _local_test(node.test)
+        if asked is None or ranks_of_test(module, node.test, project=project) is not Ranks.LOCAL_ZERO:
+            return None
+        if ranks_at(module, node, project=project).some or _NODE_FILES.search(module.text_of(node)):
+            return None
+        files = [e for e in effects_of(project, module, node.body).of(Kind.FILE) if not e.text.endswith(tuple(_DISK))]
+        if not files or (whole := _global_rank_at(module, node)) is None:
+            return None
+        message = f"local rank 0 of every node comes here, and {phrases(files[:1])}: each node writes the same file"
+        edits: list[Edit] = [ReplaceExpression(module.path, module.span(asked), whole)]
+        reason = "assumes that the nodes share the disk: a file that each node needs on its own is rightly written there"
+        return self.finding(module, node, message, level=Applicability.UNSAFE, edits=edits, reason=reason)
+
+    # Above the Trainer
+
+    def _too_early(self, module: SourceModule, project: Project, node: ast.If) -> Finding | None:
+        if b".fit(" not in module.data or ranks_of_test(module, node.test, project=project) is not Ranks.ZERO:
+            return None
+        function = module.function_of(node)
+        if not _makes_trainer_below(module, node) or not _asks_the_group(project, module, node.test):
+            return None
+        if project.files_containing(b"init_process_group") or (planned := plan_rank_zero_only(module)) is None:
+            return None
+        message = "the process group is only made when the Trainer starts, below: here every process takes itself for rank 0"
+        edits: list[Edit] = [
+            ReplaceExpression(module.path, module.span(node.test), f"{planned.name}.rank == 0"), *planned.edits
+        ]
+        place = function.name if function else "the script"
+        reason = f"assumes that nothing makes the group before {place} is called"
+        return self.finding(module, node, message, level=Applicability.UNSAFE, edits=edits, reason=reason)
+
+
+def _device_ranks(module: SourceModule) -> Iterator[ast.expr]:
+    """The expressions that choose a CUDA device by the global rank."""
+    for call in module.calls_named("set_device", "device", "cuda", "to", "DistributedDataParallel", "DDP"):
+        name = qualified(module, call.func)
+        given: list[ast.expr] = []
+        if name in _DEVICE_CALLS:
+            given = [*call.args[-1:], *(k.value for k in call.keywords if k.arg in ("device", "index"))]
+        elif isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
+            given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]
+        elif isinstance(call.func, ast.Attribute) and call.func.attr == "to":
+            given = call.args[:1]
+        elif last(name) in ("DistributedDataParallel", "DDP"):
+            lists = [k.value for k in call.keywords if k.arg in ("device_ids", "output_device")]
+            given = [e for v in lists for e in (v.elts if isinstance(v, ast.List) else [v])]
+        yield from (g for g in given if _is_global(module, g))
+
+
+def _is_global(module: SourceModule, node: ast.expr) -> bool:
+    """True for what is shown to be the rank among all processes: `dist.get_rank()`, `RANK`, and a name of either."""
+    if isinstance(node, ast.Call):
+        if qualified(module, node.func) == "torch.distributed.get_rank" and not node.args and not node.keywords:
+            return True
+        if dotted(node.func) == "int" and len(node.args) == 1:
+            return is_text(module, node.args[0]) and re.search(r"[\"']RANK[\"']", module.text_of(node)) is not None
+        return False
+    if not isinstance(node, ast.Name):
+        return False
+    values = [v for v in values_of(module, node) if not (isinstance(v, ast.Constant) and v.value == 0)]
+    return bool(values) and all(not isinstance(v, ast.Name) and _is_global(module, v) for v in values)
+
+
+def _local_rank_at(module: SourceModule, node: ast.expr) -> str | None:
+    """What the local rank is called above the place, else how to ask for it with the rank as what it falls back to."""
+    function = module.function_of(node)
+    for name, value in bound_above(module, function, module.statement_of(node)):
+        if name in _LOCAL and (not is_text(module, value)) and not _is_global(module, value):
+            return name
+    if b"mp.spawn" in module.data or b"multiprocessing.spawn" in module.data or b"torch.distributed" not in module.data:
+        return None
+    if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in module.imports.get("os", ())):
+        return None
+    return f'int(os.environ.get("LOCAL_RANK", {module.text_of(node)}))' if isinstance(node, ast.Name) else None
+
+
+def _local_test(test: ast.expr) -> ast.expr | None:
+    """The local rank in a plain test of it and nothing else."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    left = test.left
+    name = last(dotted(left))
+    return left if name in _LOCAL else None
+
+
+def _are_training_arguments(module: SourceModule, node: ast.expr) -> bool:
+    """True for what `parse_args_into_dataclasses` or `TrainingArguments(...)` gave."""
+    for value in values_of(module, node):
+        if isinstance(value, ast.Call):
+            if last(dotted(value.func)) == "parse_args_into_dataclasses" and last(dotted(node)) == "training_args":
+                return True
+            if qualified(module, value.func) == "transformers.TrainingArguments":
+                return True
+    return False
+
+
+def _with_index(module: SourceModule, test: ast.Compare, holder: ast.expr) -> str:
+    index = f"{module.text_of(holder)}.process_index"
+    positive = isinstance(test.ops[0], (ast.In, ast.Eq, ast.LtE, ast.Lt))
+    return f"{index} == 0" if positive else f"{index} != 0"
+
+
+def _global_rank_at(module: SourceModule, node: ast.If) -> str | None:
+    """What the global rank is called above the place."""
+    function = module.function_of(node)
+    for name, value in bound_above(module, function, node):
+        if name in ("rank", "global_rank", "world_rank") and _is_global(module, value):
+            return name
+    return rank_of_settings(module, node)
+
+
+def _makes_trainer_below(module: SourceModule, node: ast.If) -> bool:
+    """True where the same function makes Lightning's Trainer behind the test, and none before it."""
+    function = module.function_of(node)
+    made = [
+        c for c in module.calls_named("Trainer")
+        if module.function_of(c) is function and last(qualified(module, c.func)) == "Trainer"
+        and qualified(module, c.func).startswith(("lightning.", "pytorch_lightning."))
+    ]  # fmt: skip
+    return bool(made) and all(c.lineno > (node.end_lineno or node.lineno) for c in made)
+
+
+def _asks_the_group(project: Project, module: SourceModule, test: ast.expr) -> bool:
+    """True where the rank in the test comes from torch.distributed, here or in a helper of the project."""
+    calls = [n for n in walk(test) if isinstance(n, ast.Call)]
+    for name in (n for n in walk(test) if isinstance(n, ast.Name)):
+        calls += [v for v in values_of(module, name) if isinstance(v, ast.Call)]
+    for call in calls:
+        if qualified(module, call.func) == "torch.distributed.get_rank":
+            return True
+        if found := find_function(project, module, call.func, call):
+            home, helper = found
+            inside = [n for n in walk_scope(helper) if isinstance(n, ast.Call)]
+            if any(qualified(home, c.func) == "torch.distributed.get_rank" for c in inside) and b"environ" not in home.data:
+                return True
+    return False

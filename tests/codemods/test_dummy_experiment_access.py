@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.ranks.dummy_experiment_access import DummyExperimentAccess
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+
+def hook(*lines: str, base: str = "pl.LightningModule", name: str = "on_fit_end", arguments: str = "self") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return f"import os\nimport lightning.pytorch as pl\n\nclass A({base}):\n    def {name}({arguments}):\n{body}"
+
+
+UPDATE = "self.logger.experiment.config.update({'a': 1})"
+
+
+def test_example_of_the_page() -> None:
+    sections = DummyExperimentAccess.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(DummyExperimentAccess, before, after)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        UPDATE, "self.logger.experiment.config['a'] = 1", "self.logger.experiment.summary['best'] = float(self.best)",
+        "self.trainer.logger.experiment.config.update(vars(self.hparams))", "self.loggers[0].experiment.summary.update(a=1)",
+    ],
+)  # fmt: skip
+def test_a_change_goes_under_the_test(line: str) -> None:
+    check_transformed(DummyExperimentAccess, hook(line), hook("if self.trainer.is_global_zero:", f"    {line}"))
+
+
+def test_neighbours_share_one_test() -> None:
+    lines = ("self.a = 1", UPDATE, UPDATE.replace("1", "2"), "self.b = 2")
+    after = ("self.a = 1", "if self.trainer.is_global_zero:", f"    {lines[1]}", f"    {lines[2]}", "self.b = 2")
+    check_transformed(DummyExperimentAccess, hook(*lines), hook(*after))
+
+
+def test_an_experiment_under_a_name() -> None:
+    lines = ("run = self.logger.experiment", "run.config.update({'a': 1})", "run.log({'a': 1})")
+    after = (lines[0], "if self.trainer.is_global_zero:", f"    {lines[1]}", lines[2])
+    check_transformed(DummyExperimentAccess, hook(*lines), hook(*after))
+
+
+def test_above_the_trainer_the_rank_is_asked_for() -> None:
+    before = """\
+        import lightning as L
+        from lightning.pytorch.loggers import WandbLogger
+
+        class Run:
+            def train(self, config):
+                logger = WandbLogger()
+                logger.experiment.config.update(config)
+                L.Trainer(logger=logger).fit(self.model)
+        """
+    guard = "        if rank_zero_only.rank == 0:\n            "
+    brought = "import WandbLogger\n        from lightning.pytorch.utilities import rank_zero_only\n"
+    after = before.replace("        logger.experiment", f"{guard}        logger.experiment")
+    after = after.replace("import WandbLogger\n", brought)
+    check_transformed(DummyExperimentAccess, before, after)
+
+
+def test_an_unknown_call_among_the_arguments_is_assumed_away() -> None:
+    line = "self.logger.experiment.config.update(other.describe(self))"
+    check_transformed(
+        DummyExperimentAccess, hook(line), hook("if self.trainer.is_global_zero:", f"    {line}"), unsafe=True
+    )
+
+
+@pytest.mark.parametrize("part", ["dir", "id", "name", "url", "log_dir"])
+def test_values_are_told(part: str) -> None:
+    check_told(DummyExperimentAccess, hook(f"self.path = os.path.join(self.logger.experiment.{part}, 'a')"), reason="broadcast")
+
+
+def test_a_collective_among_the_arguments_is_told() -> None:
+    line = "self.logger.experiment.config.update(acc=self.metric.compute())"
+    check_told(DummyExperimentAccess, hook(line), reason="work the value out")
+
+
+def test_no_sure_test_is_told() -> None:
+    source = "import lightning\n\ndef f(logger):\n    logger.experiment.config.update(a=1)\n"
+    check_told(DummyExperimentAccess, source, reason="by hand")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("self.logger.experiment.log({'a': 1})",),
+        ("self.logger.experiment.add_scalar('a', 1)",),
+        ("if self.trainer.is_global_zero:", f"    {UPDATE}"),
+        ("if not self.trainer.is_global_zero:", "    return", UPDATE),
+        ("run = wandb.init()", "run.config.update({'a': 1})"),
+        ("self.model.experiment.config.update(a=1)",),
+        ("print(self.logger.experiment.get_url())",),
+        ("path = self.logger.experiment.dir if self.trainer.is_global_zero else None",),
+    ],
+)
+def test_what_is_fine_stays(lines: tuple[str, ...]) -> None:
+    check_nothing(DummyExperimentAccess, hook(*lines))
+
+
+def test_decorated_hooks_and_own_tests_stay() -> None:
+    decorated = hook(UPDATE).replace("    def on", "    @pl.utilities.rank_zero_only\n    def on")
+    check_nothing(DummyExperimentAccess, decorated)
+    check_nothing(DummyExperimentAccess, hook(UPDATE), path="tests/test_a.py")

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from codemods.ranks.progress_bar_on_every_rank import ProgressBarOnEveryRank, turned
+from ddpfix.testing import check_nothing, check_transformed
+
+HEAD = "import torch.distributed as dist\nfrom tqdm import tqdm, trange\n"
+
+
+def script(*lines: str, head: str = HEAD, arguments: str = "loader") -> str:
+    body = "".join(f"    {line}\n" for line in ("rank = dist.get_rank()", *lines))
+    return f"{head}\ndef train({arguments}):\n{body}"
+
+
+def test_example_of_the_page() -> None:
+    sections = ProgressBarOnEveryRank.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(ProgressBarOnEveryRank, before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("for x in tqdm(loader): pass", "for x in tqdm(loader, disable=rank != 0): pass"),
+        ("for i, x in enumerate(tqdm(loader)): pass", "for i, x in enumerate(tqdm(loader, disable=rank != 0)): pass"),
+        ("for i in trange(9): pass", "for i in trange(9, disable=rank != 0): pass"),
+        ("with tqdm(total=9) as bar: bar.update(1)", "with tqdm(total=9, disable=rank != 0) as bar: bar.update(1)"),
+        ("x = [f(x) for x in tqdm(loader)]", "x = [f(x) for x in tqdm(loader, disable=rank != 0)]"),
+    ],
+)
+def test_bars_that_are_gone_through(before: str, after: str) -> None:
+    check_transformed(ProgressBarOnEveryRank, script(before), script(after))
+
+
+def test_a_bar_under_a_name() -> None:
+    lines = ("bar = tqdm(loader)", "for x in bar:", "    bar.set_postfix(loss=1)", "bar.close()")
+    after = ("bar = tqdm(loader, disable=rank != 0)", *lines[1:])
+    check_transformed(ProgressBarOnEveryRank, script(*lines), script(*after))
+
+
+def test_in_a_hook() -> None:
+    before = """\
+        import lightning.pytorch as pl
+        from tqdm.auto import tqdm
+
+        class A(pl.Callback):
+            def on_fit_end(self, trainer, pl_module):
+                for row in tqdm(self.rows):
+                    pl_module.use(row)
+        """
+    check_transformed(
+        ProgressBarOnEveryRank, before, before.replace("tqdm(self.rows)", "tqdm(self.rows, disable=not trainer.is_global_zero)")
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for x in tqdm(loader, disable=False): pass",),
+        ("for x in tqdm(loader, **options): pass",),
+        ("for x in tqdm(loader, position=1): pass",),
+        ("for x in tqdm(loader, file=log): pass",),
+        ("for x in tqdm(loader, desc=f'rank {rank}'): pass",),
+        ("bar = tqdm(loader)", "for x in bar:", "    print(bar.n)"),
+        ("bar = tqdm(loader)", "use(bar)"),
+        ("bar = tqdm(loader)", "rate = bar.format_dict['rate']"),
+        ("return tqdm(loader)",),
+        ("bars = {'a': tqdm(loader)}",),
+        ("if rank == 0:", "    for x in tqdm(loader): pass"),
+        ("with main_process_first():", "    for x in tqdm(loader): pass"),
+    ],
+)
+def test_bars_that_stay(lines: tuple[str, ...]) -> None:
+    check_nothing(ProgressBarOnEveryRank, script(*lines))
+
+
+def test_a_bar_of_the_object() -> None:
+    source = """\
+        import torch.distributed as dist
+        from tqdm import tqdm
+
+        class Loop:
+            def run(self, rank):
+                self.bar = tqdm(total=9)
+                self.bar.update(1)
+
+            def seen(self):
+                return self.bar.{}
+        """
+    check_nothing(ProgressBarOnEveryRank, source.format("n"))
+    changed = source.format("total")
+    check_transformed(ProgressBarOnEveryRank, changed, changed.replace("tqdm(total=9)", "tqdm(total=9, disable=rank != 0)"))
+
+
+def test_other_bars_one_process_and_no_test() -> None:
+    check_nothing(ProgressBarOnEveryRank, script("for x in tqdm(loader): pass", head=HEAD.replace("from tqdm", "from rich")))
+    check_nothing(ProgressBarOnEveryRank, "from tqdm import tqdm\n\ndef f(rank, a):\n    for x in tqdm(a): pass\n")
+    check_nothing(ProgressBarOnEveryRank, HEAD + "\ndef f(a):\n    for x in tqdm(a): pass\n")
+    check_nothing(ProgressBarOnEveryRank, script("for x in tqdm(loader): pass"), path="tests/test_a.py")
+
+
+@pytest.mark.parametrize(
+    ("test", "other"),
+    [
+        ("rank == 0", "rank != 0"), ("args.rank in (-1, 0)", "args.rank not in (-1, 0)"),
+        ("self.trainer.is_global_zero", "not self.trainer.is_global_zero"),
+        ("self.is_world_process_zero()", "not self.is_world_process_zero()"),
+        ('int(os.environ.get("RANK", 0)) == 0', 'int(os.environ.get("RANK", 0)) != 0'),
+        ("is_main(args) or True", "not (is_main(args) or True)"),
+    ],
+)  # fmt: skip
+def test_the_other_ranks(test: str, other: str) -> None:
+    assert turned(test) == other
+
+
+def test_what_a_disabled_bar_still_does() -> None:
+    tqdm = pytest.importorskip("tqdm").tqdm
+    bar = tqdm(range(3), disable=True, file=io.StringIO())
+    assert list(bar) == [0, 1, 2] and bar.total == 3
+    bar.update(1)
+    bar.set_postfix(a=1)
+    bar.set_description("a")
+    bar.refresh()
+    bar.reset()
+    bar.close()
+    assert not hasattr(bar, "start_t") and not hasattr(bar, "last_print_n")

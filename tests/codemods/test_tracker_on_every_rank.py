@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.ranks.tracker_on_every_rank import TrackerOnEveryRank
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+
+def hook(*lines: str, arguments: str = "self, trainer, pl_module", base: str = "pl.Callback", name: str = "on_fit_end") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return f"import lightning.pytorch as pl\nimport wandb\n\nclass A({base}):\n    def {name}({arguments}):\n{body}"
+
+
+def script(*lines: str, head: str = "import torch.distributed as dist\nimport wandb\n") -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{head}\ndef main(args):\n{body}"
+
+
+RANK = "rank = dist.get_rank()"
+
+
+def test_example_of_the_page() -> None:
+    sections = TrackerOnEveryRank.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(TrackerOnEveryRank, before, after)
+
+
+def test_logs_beside_prints_share_the_test() -> None:
+    lines = ("pl_module.size = 1", "wandb.log({'a': 1})", "print('logged')")
+    after = ("pl_module.size = 1", "if trainer.is_global_zero:", "    wandb.log({'a': 1})", "    print('logged')")
+    check_transformed(TrackerOnEveryRank, hook(*lines), hook(*after))
+
+
+def test_logs_where_only_rank_zero_has_started_a_run() -> None:
+    lines = (RANK, "if rank == 0:", "    wandb.init(project='a')", "wandb.log({'a': 1})")
+    after = (*lines[:3], "if rank == 0:", "    wandb.log({'a': 1})")
+    check_transformed(TrackerOnEveryRank, script(*lines), script(*after))
+
+
+def test_transformers_callbacks() -> None:
+    before = """\
+        import wandb
+        from transformers import TrainerCallback
+
+        class Note(TrainerCallback):
+            def on_log(self, args, state, control, logs=None, **kwargs):
+                control.should_save = True
+                wandb.log(logs)
+        """
+    after = before.replace("        wandb.log", "        if state.is_world_process_zero:\n                    wandb.log")
+    check_transformed(TrackerOnEveryRank, before, after)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("wandb.init(project='a')", "wandb.init(project='a', mode=None if rank == 0 else \"disabled\")"),
+        ("run = wandb.init()", "run = wandb.init(mode=None if rank == 0 else \"disabled\")"),
+        ("wandb.init(mode=args.mode)", "wandb.init(mode=args.mode if rank == 0 else \"disabled\")"),
+    ],
+)
+def test_a_run_for_each_rank_is_switched_off(given: str, wanted: str) -> None:
+    check_transformed(TrackerOnEveryRank, script(RANK, given), script(RANK, wanted), unsafe=True)
+
+
+def test_logs_of_runs_on_every_rank_are_no_matter_of_the_logs() -> None:
+    lines = (RANK, "wandb.init()", "wandb.log({'a': 1})")
+    after = (RANK, 'wandb.init(mode=None if rank == 0 else "disabled")', lines[2])
+    check_transformed(TrackerOnEveryRank, script(*lines), script(*after), unsafe=True)
+
+
+def test_mlflow_is_assumed() -> None:
+    head = "import mlflow\nimport torch.distributed as dist\n"
+    after = script(RANK, "if rank == 0:", "    mlflow.log_metric('a', 1)", head=head)
+    check_transformed(TrackerOnEveryRank, script(RANK, "mlflow.log_metric('a', 1)", head=head), after, unsafe=True)
+
+
+def test_the_rank_is_not_known_yet() -> None:
+    check_told(TrackerOnEveryRank, script("wandb.init()", "dist.init_process_group('nccl')"), reason="not known yet")
+
+
+def test_keywords_from_elsewhere() -> None:
+    check_told(TrackerOnEveryRank, script(RANK, "wandb.init(**args.wandb)"), reason="come from elsewhere")
+
+
+def test_a_collective_among_the_arguments() -> None:
+    check_told(TrackerOnEveryRank, hook("wandb.log({'a': self.metric.compute()})"), reason="above a guard")
+
+
+WRITER = "import torch.distributed as dist\nfrom torch.utils.tensorboard import SummaryWriter\n"
+
+
+def test_a_writer_on_every_rank() -> None:
+    lines = ("writer = SummaryWriter(args.out)", "writer.add_scalar('a', 1, 0)")
+    check_told(TrackerOnEveryRank, script(*lines, head=WRITER), reason="line 6")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("writer = SummaryWriter(args.out)", "if dist.get_rank() == 0:", "    writer.add_scalar('a', 1, 0)"),
+        ("rank = dist.get_rank()", "writer = SummaryWriter(f'{args.out}/{rank}')", "writer.add_scalar('a', 1, 0)"),
+        ("writer = SummaryWriter(args.out) if dist.get_rank() == 0 else None", "writer.add_scalar('a', 1, 0)"),
+    ],
+)
+def test_writers_that_are_fine(lines: tuple[str, ...]) -> None:
+    check_nothing(TrackerOnEveryRank, script(*lines, head=WRITER))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (RANK, "wandb.init(group=args.name)", "wandb.log({'a': 1})"),
+        (RANK, "wandb.init(name=f'{args.name}-{rank}')", "wandb.log({'a': 1})"),
+        (RANK, "wandb.init(mode='online' if rank == 0 else 'disabled')"),
+        (RANK, "wandb.init(mode='disabled')"),
+        (RANK, "if wandb.run is not None:", "    wandb.log({'a': 1})"),
+        (RANK, "if rank == 0:", "    wandb.init()", "    wandb.log({'a': 1})"),
+        (RANK, "if rank != 0:", "    return", "wandb.init()"),
+        (RANK, "args.logger.experiment.log({'a': 1})"),
+        (RANK, "if wandb:", "    wandb.log({'a': 1})"),
+    ],
+)
+def test_runs_that_stay(lines: tuple[str, ...]) -> None:
+    check_nothing(TrackerOnEveryRank, script(*lines))
+
+
+def test_one_run_for_each_rank_in_another_file() -> None:
+    files = {"start.py": "import wandb\n\ndef start(name):\n    return wandb.init(group=name)\n"}
+    check_nothing(TrackerOnEveryRank, hook("wandb.log({'a': 1})"), files=files)
+
+
+def test_decorated_hooks_single_process_and_own_tests_stay() -> None:
+    source = hook("self.a = 1", "wandb.log({'a': 1})")
+    check_nothing(TrackerOnEveryRank, source.replace("    def on", "    @pl.utilities.rank_zero_only\n    def on"))
+    check_nothing(TrackerOnEveryRank, script("wandb.init()", "wandb.log({})", head="import wandb\n"))
+    check_nothing(TrackerOnEveryRank, source, path="tests/test_a.py")
+
+
+def test_a_helper_that_only_rank_zero_calls() -> None:
+    source = script(RANK, "if rank == 0:", "    note(1)") + "\ndef note(a):\n    wandb.log({'a': a})\n"
+    check_nothing(TrackerOnEveryRank, source)

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.ranks.wrong_rank import WrongRank
+from ddpfix.testing import check_nothing, check_transformed
+
+HEAD = "import os\nimport torch\nimport torch.distributed as dist\n"
+LOCAL = "local_rank = int(os.environ['LOCAL_RANK'])"
+
+
+def script(*lines: str, head: str = HEAD, arguments: str = "args") -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{head}\ndef main({arguments}):\n{body}"
+
+
+def test_example_of_the_page() -> None:
+    sections = WrongRank.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(WrongRank, before, after)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("torch.cuda.set_device(rank)", "torch.cuda.set_device(local_rank)"),
+        ("d = torch.device('cuda', rank)", "d = torch.device('cuda', local_rank)"),
+        ("model.cuda(rank)", "model.cuda(local_rank)"),
+        ("model.to(rank)", "model.to(local_rank)"),
+        ("m = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank])",
+         "m = torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank])"),
+    ],
+)  # fmt: skip
+def test_a_device_by_the_global_rank(given: str, wanted: str) -> None:
+    above = ("rank = dist.get_rank()", LOCAL)
+    check_transformed(WrongRank, script(*above, given), script(*above, wanted))
+
+
+def test_the_local_rank_is_asked_for() -> None:
+    above = "rank = int(os.environ['RANK'])"
+    after = script(above, 'torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))')
+    check_transformed(WrongRank, script(above, "torch.cuda.set_device(rank)"), after)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("torch.cuda.set_device(rank)",),
+        ("rank = dist.get_rank() % torch.cuda.device_count()", "torch.cuda.set_device(rank)"),
+        ("rank = int(os.environ['LOCAL_RANK'])", "torch.cuda.set_device(rank)"),
+        ("rank = args.rank", "torch.cuda.set_device(rank)"),
+        ("rank = dist.get_rank()", "x = x.to(dtype)"),
+        ("rank = dist.get_rank()", "torch.cuda.manual_seed(rank)"),
+    ],
+)
+def test_ranks_that_choose_a_device_rightly(lines: tuple[str, ...]) -> None:
+    check_nothing(WrongRank, script(*lines, arguments="rank, args"))
+
+
+def test_processes_of_one_node_stay() -> None:
+    head = HEAD + "import torch.multiprocessing as mp\n"
+    source = script("rank = dist.get_rank()", "torch.cuda.set_device(rank)", head=head) + "\nmp.spawn(main, nprocs=2)\n"
+    check_nothing(WrongRank, source)
+
+
+PARSED = "from transformers import HfArgumentParser, TrainingArguments\n"
+FIVE = {"requirements.txt": "transformers>=5.0\n"}
+
+
+def arguments(test: str) -> str:
+    return script("model_args, training_args = parser.parse_args_into_dataclasses()", f"if {test}:", "    save()", head=PARSED)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "unsafe"),
+    [
+        ("training_args.local_rank in (-1, 0)", "training_args.process_index == 0", False),
+        ("training_args.local_rank in [-1, 0]", "training_args.process_index == 0", False),
+        ("training_args.local_rank not in (-1, 0)", "training_args.process_index != 0", False),
+        ("training_args.local_rank <= 0", "training_args.process_index == 0", False),
+        ("training_args.local_rank == 0", "training_args.process_index == 0", True),
+    ],
+)
+def test_transformers_five(given: str, wanted: str, unsafe: bool) -> None:
+    check_transformed(WrongRank, arguments(given), arguments(wanted), files=FIVE, unsafe=unsafe)
+
+
+@pytest.mark.parametrize("pin", ["transformers>=4.40\n", "transformers\n", "torch\n", "transformers<5\n"])
+def test_other_versions_of_transformers_stay(pin: str) -> None:
+    check_nothing(WrongRank, arguments("training_args.local_rank in (-1, 0)"), files={"requirements.txt": pin})
+
+
+def test_arguments_of_ones_own_stay() -> None:
+    source = script("args = parse()", "if args.local_rank in (-1, 0):", "    save()", head=PARSED)
+    check_nothing(WrongRank, source, files=FIVE)
+
+
+WRITE = ("with open(args.out, 'w') as f:", "    f.write('a')")
+
+
+def files(test: str, *body: str) -> str:
+    lines = ("args.rank = 0", "if args.many:", "    args.rank = dist.get_rank()", f"if {test}:", *(f"    {b}" for b in body))
+    return script(*lines)
+
+
+def test_files_by_the_local_rank() -> None:
+    check_transformed(WrongRank, files("args.local_rank == 0", *WRITE), files("args.rank == 0", *WRITE), unsafe=True)
+    above = ("rank = dist.get_rank()", LOCAL)
+    body = tuple(f"    {b}" for b in WRITE)
+    after = script(*above, "if rank == 0:", *body)
+    check_transformed(WrongRank, script(*above, "if local_rank == 0:", *body), after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ("print(args)",),
+        ("os.makedirs(args.out, exist_ok=True)",),
+        ("with open(args.cache_dir, 'w') as f:", "    f.write('a')"),
+        ("download(args.url)", *WRITE),
+    ],
+)
+def test_what_each_node_may_do(body: tuple[str, ...]) -> None:
+    check_nothing(WrongRank, files("args.local_rank == 0", *body))
+
+
+def test_no_global_rank_at_hand() -> None:
+    check_nothing(WrongRank, script("if args.local_rank == 0:", *(f"    {b}" for b in WRITE)))
+    check_nothing(WrongRank, files("args.local_rank == 0 and args.save", *WRITE))
+
+
+EARLY = """\
+    import lightning as L
+    import torch.distributed as dist
+
+
+    def rank_or_none():
+        return dist.get_rank() if dist.is_available() and dist.is_initialized() else None
+
+
+    def train(config):
+        rank = rank_or_none()
+        if rank is None or rank == 0:
+            config.save("a.yaml")
+        trainer = L.Trainer()
+        trainer.fit(config.model)
+    """
+
+
+def test_a_rank_that_is_asked_for_before_the_group_is_there() -> None:
+    after = EARLY.replace("if rank is None or rank == 0", "if rank_zero_only.rank == 0").replace(
+        "as L\n", "as L\n    from lightning.pytorch.utilities import rank_zero_only\n"
+    )
+    check_transformed(WrongRank, EARLY, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        rank = rank_or_none()\n", "        dist.init_process_group()\n        rank = rank_or_none()\n"),
+        ("        rank = rank_or_none()\n", "        trainer = L.Trainer()\n        rank = rank_or_none()\n"),
+        ("import lightning as L", "import other as L"),
+        ("dist.get_rank() if", "int(os.environ['RANK']) if"),
+    ],
+)
+def test_a_rank_that_is_there(old: str, new: str) -> None:
+    assert old in EARLY
+    check_nothing(WrongRank, EARLY.replace(old, new))
+
+
+def test_own_tests_stay() -> None:
+    check_nothing(WrongRank, script("rank = dist.get_rank()", LOCAL, "torch.cuda.set_device(rank)"), path="tests/test_a.py")
