@@ -13,7 +13,7 @@ from codemods.analysis.output.effects import Effect, Kind, effects_of_function, 
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.observers import covered, is_left_to_rank_zero
-from codemods.analysis.output.output_runs import Run, output_runs
+from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
 from codemods.analysis.output.shared_values import same_everywhere
 from codemods.analysis.paths import origin_text
@@ -216,8 +216,7 @@ def _unless_read(
 
 def _may_move(module: SourceModule, statement: ast.stmt) -> bool:
     """False for a rank's own file, and for folders: other ranks may write into them, on their own node's disk too."""
-    text = module.text_of(statement)
-    return not names_rank(text) and "makedirs(" not in text and "mkdir(" not in text
+    return not names_rank(module.text_of(statement)) and not makes_folder(module, statement)
 
 
 def _is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> bool:
@@ -253,9 +252,15 @@ def paths_in(statement: ast.stmt) -> list[ast.expr]:
 
 
 def _handles_in(statement: ast.stmt) -> list[ast.expr]:
-    """The open files that a statement writes to."""
+    """The open files that a statement writes to, but for those that it opens itself: their paths stand in it.
+
+    The same name may be another file elsewhere in the function, `with open(…) as f` again.
+    """
+    opened = {n.id for w in walk(statement) if isinstance(w, ast.withitem) and w.optional_vars is not None
+              for n in walk(w.optional_vars) if isinstance(n, ast.Name)}  # fmt: skip
     calls = [n for n in walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-    return [c.func.value for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in _ON_HANDLES]
+    handles = [c.func.value for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in _ON_HANDLES]
+    return [h for h in handles if not (isinstance(h, ast.Name) and h.id in opened)]
 
 
 def _reader(module: SourceModule, function: FunctionNode | ast.Module, run: Run, path: ast.expr) -> str:

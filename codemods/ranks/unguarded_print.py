@@ -14,7 +14,7 @@ from codemods.analysis.output.effects import Kind, effects_of, effects_of_functi
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
-from codemods.analysis.output.output_runs import Run, output_runs
+from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
@@ -136,7 +136,7 @@ class UnguardedPrint(DdpCodemod):
             yield from self._told(module, project, function)
 
     def _runs(self, module: SourceModule, project: Project, function: FunctionNode | ast.Module) -> Iterator[Finding]:
-        for run in output_runs(project, module, function, lambda s: is_for_everybody(module, s)):
+        for run in output_runs(project, module, function, lambda s: _may_go_under(module, s)):
             if run.makes(Kind.FILE, Kind.TRACKER) or ranks_reaching(project, module, run.first).some:
                 continue
             assumes = _assumes(module, function, run)
@@ -211,6 +211,11 @@ def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
         if isinstance(node, ast.Name) and any(_is_of_the_process(module, v) for v in values_of(module, node)):
             return False
     return True
+
+
+def _may_go_under(module: SourceModule, statement: ast.stmt) -> bool:
+    """False for making a folder, which stays on every rank: the prints beside it take a guard of their own."""
+    return is_for_everybody(module, statement) and not makes_folder(module, statement)
 
 
 def _is_of_the_process(module: SourceModule, value: ast.expr) -> bool:

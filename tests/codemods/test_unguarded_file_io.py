@@ -99,6 +99,26 @@ def test_a_script_that_writes_something_else_takes_an_assumption() -> None:
     assert "scores" in found[0].reason
 
 
+def accelerated(*lines: str) -> str:
+    return "from accelerate import Accelerator\n\naccelerator = Accelerator()\n" + "".join(f"{line}\n" for line in lines)
+
+
+def test_what_an_accelerator_has_gathered_is_the_same_everywhere() -> None:
+    lines = ("loss = accelerator.gather(step(batch)).mean().item()", "open('a.txt', 'a').write(f'{loss}\\n')")
+    guarded = (lines[0], "if accelerator.is_main_process:", "    " + lines[1])
+    check_transformed(UnguardedFileIo, accelerated(*lines), accelerated(*guarded))
+    own = accelerated(lines[0].replace("accelerator.gather", "gathered.put"), lines[1])
+    assert "loss" in check_transformed(UnguardedFileIo, own, own.replace(
+        lines[1], f"if accelerator.is_main_process:\n    {lines[1]}"), unsafe=True)[0].reason  # fmt: skip
+
+
+def test_a_handle_of_the_same_name_for_a_file_of_the_rank() -> None:
+    shared = ("with open('a.txt', 'a') as f:", "    f.write('a')")
+    own = ("with open(f'rank-{accelerator.process_index}.txt', 'w') as f:", "    f.write('b')")
+    guarded = ("if accelerator.is_main_process:", *("    " + line for line in shared))
+    check_transformed(UnguardedFileIo, accelerated(*shared, *own), accelerated(*guarded, *own))
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -77,6 +77,8 @@ def test_transformers_classes() -> None:
     [
         ("from accelerate import Accelerator\n", "accelerator = Accelerator()", "accelerator.is_main_process"),
         ("import torch.distributed as dist\n", "rank = dist.get_rank()", "rank == 0"),
+        ("import torch.distributed as dist\n", "rank = dist.get_rank() if dist.is_initialized() else 0", "rank == 0"),
+        ("import torch.distributed as dist\n", "rank = 0 if not args.many else dist.get_rank()", "rank == 0"),
         ("import os\n", "rank = int(os.environ['RANK'])", "rank == 0"),
         ("import lightning as L\n", "trainer = L.Trainer(max_epochs=1)", "trainer.is_global_zero"),
         ("from transformers import Trainer\n", "trainer = Trainer(args)", "trainer.is_world_process_zero()"),
@@ -102,6 +104,13 @@ def test_neighbours_loops_and_texts_in_between_share_one_test() -> None:
     lines = ("print('=' * 10)", "# the sizes", "for k in sorted(self.sizes):", "    print(k)", "text = str(self)", "print(text)")
     guarded = ("if trainer.is_global_zero:", *("    " + x for x in lines))
     check_transformed(UnguardedPrint, hook(*lines), hook(*guarded))
+
+
+def test_a_folder_beside_a_print_stays_outside() -> None:
+    lines = ("rank = dist.get_rank()", "print('start')", "os.makedirs(args.out, exist_ok=True)", "print('made')")
+    guarded = (lines[0], "if rank == 0:", "    print('start')", lines[2], "if rank == 0:", "    print('made')")
+    head = "import os\nimport torch.distributed as dist\n"
+    check_transformed(UnguardedPrint, script(*lines, head=head), script(*guarded, head=head))
 
 
 def test_a_text_that_is_used_later_stays_outside() -> None:
@@ -212,6 +221,8 @@ def test_places_without_a_sure_test_stay() -> None:
     check_nothing(UnguardedPrint, script(*initialised))
     nested = ("if args.many:", "    rank = dist.get_rank()", "print('a')")
     check_nothing(UnguardedPrint, script(*nested))
+    check_nothing(UnguardedPrint, script("rank = dist.get_rank() if args.many else -1", "print('a')"))
+    check_nothing(UnguardedPrint, script("rank = 0 if args.many else 0", "print('a')"))
 
 
 def test_a_rank_of_minus_one_stays() -> None:

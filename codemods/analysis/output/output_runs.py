@@ -70,6 +70,12 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
     yield from _close(project, module, held, wanted)
 
 
+def makes_folder(module: SourceModule, statement: ast.stmt) -> bool:
+    """True where a folder is made in the statement: that stays on every rank, each node has a disk of its own."""
+    text = module.text_of(statement)
+    return "makedirs(" in text or "mkdir(" in text
+
+
 def _begins_section(module: SourceModule, statement: ast.stmt) -> bool:
     """True behind a blank line and a comment: the heading of what follows, which is to stay above a test of its own."""
     line = statement.lineno - 2

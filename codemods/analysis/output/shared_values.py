@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effects import names_rank
@@ -17,6 +17,8 @@ _SETTINGS = frozenset(
      "model_args", "data_args", "script_args", "trainer", "checkpoint_callback", "epoch"}
 )  # fmt: skip
 _RESULTS = frozenset({"test", "validate", "fit", "evaluate", "train"})
+# Accelerate hands these back whole on every rank, 1.15 `utils/operations.py`: an all-gather, an all-reduce.
+_GATHERED = frozenset({"gather", "gather_for_metrics", "reduce"})
 _DEPTH = 5
 
 
@@ -44,18 +46,34 @@ def _is_same(module: SourceModule, node: ast.AST, depth: int) -> bool:
         values = values_of(module, node)
         return bool(values) and all(_is_same(module, v, depth - 1) for v in values)
     if isinstance(node, ast.Call):
-        if _is_result(node):
+        if _is_result(node) or _is_gathered(node):
             return True
         if not _is_same_call(module, node, depth):
             return False
     if names_rank(ast.unparse(node)):
         return False
-    parts = [n for n in walk(node) if isinstance(n, (ast.Name, ast.Call)) and n is not node]
+    parts = list(_names_and_calls(node))
     bound = {n.id for n in parts if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return all(
         _is_same(module, n, depth - 1) if isinstance(n, ast.Name) else _is_same_call(module, n, depth)
         for n in parts if not (isinstance(n, ast.Name) and (n.id in bound or isinstance(n.ctx, ast.Store)))
     )  # fmt: skip
+
+
+def _names_and_calls(node: ast.AST) -> Iterator[ast.Name | ast.Call]:
+    """Those below `node`; not what goes into a gather, each rank's own, for what comes out is everybody's."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Call) and _is_gathered(child):
+            continue
+        if isinstance(child, (ast.Name, ast.Call)):
+            yield child
+        yield from _names_and_calls(child)
+
+
+def _is_gathered(call: ast.Call) -> bool:
+    """True for what an accelerator has collected from all ranks."""
+    owner, _, end = dotted(call.func).rpartition(".")
+    return end in _GATHERED and last(owner) == "accelerator"
 
 
 def _is_result(call: ast.Call) -> bool:
