@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
+from codemods.analysis.files.file_calls import Act
+from codemods.analysis.guards.barrier_spelling import barrier_for
 from codemods.analysis.guards.file_handover import Handover, handovers
 from codemods.analysis.guards.guard_place import guarded_call
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.same_way import parting_ways
 from codemods.codemod import DdpCodemod
-from codemods.data.rank_words import GUARDS, PROCESSES, RANK_TEST
+from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARD
 from codemods.findings import Applicability, Evidence, Finding, InsertAfter
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import SourceModule, walk
 
 
 class MissingBarrier(DdpCodemod):
     """Rank 0 writes a file that every rank reads, and nobody waits for it.
 
     ## What it does
-    Finds a rank guard that writes or creates a path, and a call further down in the same function with which every rank reads,
-    lists or loads that path (or writes into the folder that was made), with no collective in between. Puts a barrier behind the
-    guard, in the spelling of the framework: `trainer.strategy.barrier()`, `accelerator.wait_for_everyone()`,
+    Finds what rank 0 alone writes, makes, fetches, renames or removes (under a guard, behind an early return, in a decorated
+    function, through functions of the project in other files, or by `trainer.save_model` of transformers), and the first place
+    where every rank reads, lists, loads, asks for or writes into that path: further down in the same function, in what it calls,
+    or behind the calls of the function itself. Where no collective stands between the two, puts a barrier behind the guard (or
+    behind the call), in the spelling of the framework: `trainer.strategy.barrier()`, `accelerator.wait_for_everyone()`,
     `fabric.barrier()`, or `dist.barrier()`.
 
     ## Why it matters
@@ -64,13 +69,18 @@ class MissingBarrier(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing in `prepare_data`: only one process of a node is there, and a barrier would hang.
-    - Says nothing where a collective, or a project function that reaches one, stands between the write and the read.
-    - Says nothing where the path holds the rank, has got another value in between, or is read under a rank test too.
+    - Says nothing where a collective stands between the two, also one that a project function reaches; a backward pass, the DDP
+      wrapper, `prepare`, a file lock, a loop that sleeps, and calls whose names say that they wait or train count as one.
+    - Says nothing where the path holds the rank, has got another value in between, or is used under a rank test too.
+    - Says nothing where every rank makes the same folder, or writes the same file, for itself before it is used.
     - Says nothing inside `main_process_first()` and the like, whose end is a barrier.
     - Says nothing where the guard's function is itself called under a rank test.
+    - Says nothing of what a hook writes and another hook reads: what Lightning does in between is not in the project.
     - Tells a guard in a branch that may differ between ranks: a barrier there could hang.
-    - Tells a place before `trainer.fit()` in a script: there is no process group yet, and the barrier would be silently nothing.
-    - Tells a place where no spelling of a barrier is known.
+    - Tells a place before `trainer.fit()` in a script, or above the start of the process group: the barrier would be silently
+      nothing there.
+    - Tells a path that the other branch of the guard uses: each branch needs its own barrier.
+    - Tells a place where no spelling of a barrier is known, and a guard that shares its line.
 
     ## References
     Lightning 2.6.6 and Accelerate 1.15 on two processes: write and read with and without a barrier.
@@ -78,48 +88,88 @@ class MissingBarrier(DdpCodemod):
 
     code = "DDP302"
     TRIGGERS = (
-        GUARDS,
+        (*GUARDS, b".save_model("),
         (b"open(", b"save", b"mkdir", b"makedirs", b"copy", b".move", b"to_csv", b"to_json", b"write_", b"urlretrieve", b"dump",
-         b"rename", b"replace(", b"download", b"extractall", b"to_p"),
-        (b"open(", b"load", b"listdir", b"scandir", b"walk(", b"glob", b"read_", b"getsize", b"ImageFolder", b"iterdir",
-         b"from_pretrained", b"mkdir", b"makedirs"),
-        PROCESSES,
+         b"rename", b"replace(", b"download", b"extract", b"to_p", b"rmtree", b"remove", b"unlink", b"import"),
+        (*PROCESSES, b".save_model("),
     )  # fmt: skip
-    SITE = RANK_TEST
+    SITE = re.compile(RANK_GUARD.pattern + rb"|\.save_model\(")
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
         for found in handovers(project, module):
-            if found.function is not None:
-                if found.function.name == "prepare_data" or guarded_call(project, module, found.function):
-                    continue
-            barrier = barrier_for(project, module, found.guard, found.function)
-            yield self._told(module, found, barrier)
+            function = found.function
+            if function is not None and (function.name == "prepare_data" or guarded_call(project, found.module, function)):
+                continue
+            yield self._told(project, found)
 
-    def _told(self, module: SourceModule, found: Handover, barrier: Barrier) -> Finding:
+    def _told(self, project: Project, found: Handover) -> Finding:
+        module, anchor = found.module, found.anchor
+        barrier = barrier_for(project, module, anchor, found.function)
         level, reason = barrier.level, barrier.reason
-        for line, assumed in parting_ways(module, found.guard, found.function):
+        for line, assumed in parting_ways(module, anchor, found.function):
             level, reason = Applicability.DISPLAY, f"a barrier here could hang: it is not shown that {assumed} (line {line})"
-        if level is not Applicability.DISPLAY and not module.is_whole(found.guard):
+        if found.in_branch:
+            level = Applicability.DISPLAY
+            reason = "the other branch of the guard uses it: it has to wait before that, and rank 0 behind its branch"
+        if level is not Applicability.DISPLAY and not module.is_whole(anchor):
             level, reason = Applicability.DISPLAY, "the guard is an elif, or shares its line"
-        who = "rank 0" if found.ranks is Ranks.ZERO else "local rank 0"
-        uses = module.text_of(found.use.func)
         return self.finding(
             module,
-            found.guard,
-            f"{who} alone makes `{_short(found.path)}` here, and in line {found.use.lineno} every rank uses it ({uses}) without "
-            "waiting for it: FileNotFoundError, or a torn or old file, on the ranks that are first",
+            anchor,
+            _message(found),
             level=level,
-            edits=[InsertAfter(module.path, module.span(found.guard), barrier.code)] if barrier.code else [],
-            evidence=[
-                Evidence("static", f"{module.text_of(found.write.func)} under the guard", module.path, found.write.lineno),
-                Evidence("static", f"{uses} on every rank", module.path, found.use.lineno),
-            ],
+            edits=[InsertAfter(module.path, module.span(anchor), barrier.code)] if barrier.code else [],
+            evidence=list(_evidence(found)),
             reason=reason,
         )
 
 
+_MADE = {
+    Act.WRITES: ("writes", "FileNotFoundError, or a torn or old file, on the ranks that are first"),
+    Act.MAKES: ("makes the folder", "FileNotFoundError on the ranks that are first"),
+    Act.FILLS: ("fills", "a missing or half-filled folder on the ranks that are first"),
+    Act.REMOVES: ("removes", "what the other ranks made there is lost, or they find what was to be gone"),
+}
+
+
+def _message(found: Handover) -> str:
+    who = "rank 0" if found.ranks is Ranks.ZERO else "local rank 0"
+    does, harm = _MADE[found.write.act]
+    made = f"`{_short(found.write.written)}` " if found.write.written else ""
+    return (
+        f"{who} alone {does} {made}here{_from(found, found.write.module, found.write.call)}, and every rank uses it in "
+        f"{_place(found, found.use.module, found.use.call)} ({_called(found.use.module, found.use.call)}) without waiting for "
+        f"it: {harm}"
+    )
+
+
+def _from(found: Handover, module: SourceModule, call: ast.AST) -> str:
+    inside = module is found.module and any(n is call for n in walk(found.anchor))
+    return "" if inside else f" (in {_place(found, module, call)})"
+
+
+def _place(found: Handover, module: SourceModule, call: ast.AST) -> str:
+    line: int = call.lineno  # type: ignore[attr-defined]
+    return f"line {line}" if module is found.module else f"{module.path}:{line}"
+
+
+def _called(module: SourceModule, call: ast.AST) -> str:
+    return _short(module.text_of(call.func if isinstance(call, ast.Call) else call))
+
+
+def _evidence(found: Handover) -> Iterator[Evidence]:
+    write, use = found.write, found.use
+    yield Evidence(
+        "static", f"{_called(write.module, write.call)} on rank 0 alone", write.module.path, write.call.lineno  # type: ignore[attr-defined]
+    )
+    for way in found.ways:
+        yield Evidence("static", f"{_called(way.module, way.call)} leads there", way.module.path, way.call.lineno)
+    yield Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, use.call.lineno)  # type: ignore[attr-defined]
+
+
 def _short(text: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= 60 else text[:57] + "..."

@@ -177,8 +177,8 @@ def test_before_fit() -> None:
 
 def test_no_spelling_at_hand() -> None:
     source = (
-        "import torch\ndef f(m, p, is_main_process):\n    if is_main_process:\n"
-        "        torch.save(m, p)\n    torch.load(p)\n"
+        "import os\ndef f(p, is_main_process):\n    if is_main_process:\n"
+        "        os.makedirs(p)\n    os.listdir(p)\n"
     )
     check_told(RULE, source, reason="no spelling")
 
@@ -193,12 +193,13 @@ def test_an_old_lightning() -> None:
     check_told(RULE, hook(body, head=head), reason="before Lightning 1.6", files=pins)
 
 
-def test_an_elif_ends_with_its_branch() -> None:
+def test_an_elif_waits_behind_all_branches() -> None:
     body = (
         "def f(accelerator, p, args):\n    if args.x:\n        pass\n"
         "    elif accelerator.is_main_process:\n        torch.save(1, p)\n"
     )
-    check_nothing(RULE, f"{ACC}{body}    torch.load(p)\n")
+    after = f"{body}    accelerator.wait_for_everyone()\n    torch.load(p)\n"
+    check_transformed(RULE, f"{ACC}{body}    torch.load(p)\n", f"{ACC}{after}")
 
 
 # Nothing to say
@@ -247,3 +248,210 @@ def test_a_function_that_is_called_under_a_guard_itself() -> None:
 def test_the_tests_of_a_repository_are_left_alone() -> None:
     source = f"{ACC}def test_f(acc, x, p):\n    if acc.is_main_process:\n        torch.save(x, p)\n    torch.load(p)\n"
     check_nothing(RULE, source, path="tests/test_train.py")
+
+
+# Through functions, files and objects
+
+
+def test_a_helper_in_another_file_writes() -> None:
+    build = "import json\n\n\ndef build(folder):\n    with open(f'{folder}/index.json', 'w') as f:\n        json.dump([], f)\n"
+    files = {"prepare.py": build}
+    before = """
+    import json
+    from accelerate import Accelerator
+    from pathlib import Path
+    from prepare import build
+
+    def main(args):
+        accelerator = Accelerator()
+        if accelerator.is_main_process:
+            build(args.root)
+        index = json.loads((Path(args.root) / "index.json").read_text())
+    """
+    after = before.replace("        index", "        accelerator.wait_for_everyone()\n        index")
+    fixed = check_transformed(RULE, before, after, files=files)
+    assert "prepare.py:5" in fixed[0].message
+
+
+def test_a_helper_in_another_file_reads() -> None:
+    data = "import torch\nclass Data:\n    def __init__(self, root):\n        self.items = torch.load(root + '/items.pt')\n"
+    files = {"data.py": data}
+    before = """
+    import torch
+    from accelerate import Accelerator
+    from data import Data
+
+    def main(accelerator, args):
+        if accelerator.is_main_process:
+            torch.save([], f"{args.root}/items.pt")
+        train = Data(args.root)
+    """
+    after = before.replace("        train", "        accelerator.wait_for_everyone()\n        train")
+    fixed = check_transformed(RULE, before, after, files=files)
+    assert "data.py:4" in fixed[0].message
+
+
+def test_the_caller_reads_what_its_callee_wrote() -> None:
+    before = f"""{ACC}def save(accelerator, model, folder):
+    target = os.path.join(folder, "best.pt")
+    if accelerator.is_main_process:
+        torch.save(model, target)
+    return target
+
+
+def main(accelerator, model, args):
+    best = save(accelerator, model, args.out)
+    return torch.load(best)
+"""
+    check_transformed(RULE, before, before.replace("    return target", "    accelerator.wait_for_everyone()\n    return target"))
+
+
+def test_a_constructor_makes_the_folder_and_a_method_uses_it() -> None:
+    before = f"""{ACC}class Store:
+    def __init__(self, accelerator, root):
+        self.root = root
+        if accelerator.is_main_process:
+            os.makedirs(root)
+
+    def put(self, name):
+        with open(os.path.join(self.root, name), "w") as f:
+            f.write(name)
+
+
+def main(accelerator, args):
+    store = Store(accelerator, args.root)
+    store.put("a")
+"""
+    after = before.replace("\n    def put", "        accelerator.wait_for_everyone()\n\n    def put")
+    check_transformed(RULE, before, after)
+
+
+def test_a_function_whose_rest_is_rank_0s_gets_the_barrier_behind_its_call() -> None:
+    before = f"""{ACC}def save(accelerator, model, path):
+    if not accelerator.is_main_process:
+        return
+    torch.save(model, path)
+
+
+def main(accelerator, model, args):
+    save(accelerator, model, args.path)
+    model = torch.load(args.path)
+"""
+    after = before.replace("    model = torch", "    accelerator.wait_for_everyone()\n    model = torch")
+    check_transformed(RULE, before, after)
+
+
+def test_a_decorated_function() -> None:
+    before = """
+    import torch
+    import lightning.pytorch as pl
+    from lightning.pytorch.utilities import rank_zero_only
+
+    class C(pl.Callback):
+        @rank_zero_only
+        def write(self, m):
+            torch.save(m, self.path)
+
+        def on_fit_end(self, trainer, pl_module):
+            self.write(pl_module)
+            torch.load(self.path)
+    """
+    after = before.replace("            torch.load", "            trainer.strategy.barrier()\n            torch.load")
+    check_transformed(RULE, before, after)
+
+
+def test_a_folder_that_is_removed_while_others_write_into_it() -> None:
+    before = f"""{ACC}import shutil
+def main(accelerator, out):
+    if accelerator.is_main_process:
+        shutil.rmtree(out, ignore_errors=True)
+    os.makedirs(out, exist_ok=True)
+"""
+    after = before.replace("    os.makedirs", "    accelerator.wait_for_everyone()\n    os.makedirs")
+    fixed = check_transformed(RULE, before, after)
+    assert "removes" in fixed[0].message
+
+
+def test_save_model_of_transformers_does_not_wait() -> None:
+    before = (
+        "from transformers import AutoModel, Trainer\ndef f(model, args):\n    trainer = Trainer(model)\n"
+        "    trainer.save_model(args.out)\n    AutoModel.from_pretrained(args.out)\n"
+    )
+    after = before.replace("    AutoModel", "    trainer.accelerator.wait_for_everyone()\n    AutoModel")
+    check_transformed(RULE, before, after, unsafe=True)
+
+
+def test_a_data_set_that_rank_0_fetches() -> None:
+    before = f"""{DIST}from torchvision import datasets
+def data(rank, root):
+    if rank == 0:
+        datasets.MNIST(root, download=True)
+    return datasets.MNIST(root)
+"""
+    barrier = "    if dist.is_initialized():\n        dist.barrier()\n"
+    check_transformed(RULE, before, before.replace("    return", f"{barrier}    return"), unsafe=True)
+
+
+def test_the_other_branch_reads() -> None:
+    body = "def f(accelerator, p):\n    if accelerator.is_main_process:\n        torch.save(1, p)\n    else:\n"
+    body += "        torch.load(p)\n"
+    check_told(RULE, f"{ACC}{body}", reason="the other branch")
+
+
+def test_above_the_start_of_the_group() -> None:
+    body = "def f(rank, p):\n    if rank == 0:\n        torch.save(1, p)\n    torch.load(p)\n"
+    body += "    dist.init_process_group('gloo')\n"
+    check_told(RULE, f"{DIST}{body}", reason="starts further down")
+
+
+def test_a_guard_on_one_line_with_something_else() -> None:
+    body = "def f(accelerator, p):\n    if accelerator.is_main_process: torch.save(1, p)\n    torch.load(p)\n"
+    after = body.replace("    torch.load", "    accelerator.wait_for_everyone()\n    torch.load")
+    check_transformed(RULE, f"{ACC}{body}", f"{ACC}{after}")
+    shared = "def f(accelerator, p): \n    x = 1; save(accelerator, p)\n    torch.load(p)\n"
+    guarded = "def save(accelerator, p):\n    if not accelerator.is_main_process:\n        return\n    torch.save(1, p)\n"
+    check_told(RULE, f"{ACC}{guarded}{shared}", reason="shares its line")
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["loss.backward()", "model = DDP(model)", "model = accelerator.prepare(model)", "wait_until(p)",
+     "with FileLock(p):\n        pass", "while not os.path.exists(p):\n        time.sleep(1)",
+     "os.makedirs(p, exist_ok=True)", "train_one_epoch(model)"],
+)  # fmt: skip
+def test_what_stands_between_waits_or_settles_it(between: str) -> None:
+    head = f"{ACC}import time\nfrom filelock import FileLock\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
+    body = "def f(accelerator, model, loss, p):\n    if accelerator.is_main_process:\n        os.makedirs(p)\n"
+    body += f"    {between}\n    os.listdir(p)\n"
+    check_nothing(RULE, head + body)
+
+
+def test_one_hook_writes_and_another_reads() -> None:
+    body = (
+        "def on_fit_start(self, trainer, m):\n    if trainer.is_global_zero:\n        torch.save(1, self.p)\n\n"
+        "def on_train_start(self, trainer, m):\n    torch.load(self.p)"
+    )
+    check_nothing(RULE, hook(body))
+
+
+@pytest.mark.parametrize("way", ["save(accelerator, 1, args.other)\n    torch.load(args.path)", "load(accelerator, args.path)"])
+def test_callers_that_use_another_path_or_are_guarded(way: str) -> None:
+    body = (
+        "def save(accelerator, m, path):\n    if accelerator.is_main_process:\n        torch.save(m, path)\n\n"
+        "def load(accelerator, path):\n    if accelerator.is_main_process:\n        save(accelerator, 1, path)\n"
+        f"        torch.load(path)\n\ndef main(accelerator, args):\n    {way}\n"
+    )
+    check_nothing(RULE, f"{ACC}{body}")
+
+
+def test_a_call_under_a_guard_has_its_barrier_behind_that() -> None:
+    before = f"""{ACC}def save(accelerator, m, path):
+    if accelerator.is_main_process:
+        torch.save(m, path)
+
+def main(accelerator, args):
+    if accelerator.is_main_process:
+        save(accelerator, 1, args.path)
+    torch.load(args.path)
+"""
+    check_transformed(RULE, before, before.replace("    torch.load", "    accelerator.wait_for_everyone()\n    torch.load"))

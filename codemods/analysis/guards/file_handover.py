@@ -1,173 +1,365 @@
-"""A file or folder that rank 0 makes and every rank uses further down in the same function, without waiting in between."""
+"""What rank 0 alone does to a path, and where every rank needs it next: further down, in a callee, or behind a caller's call."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from codemods.analysis.bindings import bindings_in
-from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.ranks.collectives import collective_at
-from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
-from codemods.analysis.ranks.reach import in_turn
-from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import find_class
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.file_calls import CHANGES, Act, file_call, meets, names_the_rank, settles
+from codemods.analysis.files.file_flow import (
+    Step,
+    brought_out,
+    callee,
+    holder_of,
+    may_touch_files,
+    ranks_in_function,
+    steps_in,
+)
+from codemods.analysis.files.file_paths import forms, names_in, outside
+from codemods.analysis.ranks.collectives import trainer_of
+from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at, speaks_of_ranks, split_of
+from codemods.analysis.ranks.reach import CallSite, called_by_framework, calls_of, in_turn
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
-# Position of the path among the arguments; -1 is the receiver.
-_WRITES = {
-    "torch.save": 1, "numpy.save": 0, "numpy.savez": 0, "numpy.savetxt": 0, "numpy.savez_compressed": 0, "os.makedirs": 0,
-    "os.mkdir": 0, "shutil.copy": 1, "shutil.copyfile": 1, "shutil.copytree": 1, "shutil.move": 1, "os.rename": 1,
-    "os.replace": 1, "urllib.request.urlretrieve": 1, "torch.hub.download_url_to_file": 1, "safetensors.torch.save_file": 1,
-    "joblib.dump": 1, "soundfile.write": 0,
-}  # fmt: skip
-_WRITE_METHODS = {
-    "write_text": -1, "write_bytes": -1, "mkdir": -1, "to_csv": 0, "to_json": 0, "to_parquet": 0, "to_pickle": 0,
-    "save_pretrained": 0, "save_to_disk": 0, "savefig": 0, "extractall": 0,
-}  # fmt: skip
-_READS = {
-    "torch.load": 0, "numpy.load": 0, "numpy.loadtxt": 0, "os.listdir": 0, "os.scandir": 0, "os.walk": 0, "glob.glob": 0,
-    "pandas.read_csv": 0, "pandas.read_parquet": 0, "pandas.read_json": 0, "pandas.read_pickle": 0, "datasets.load_from_disk": 0,
-    "datasets.load_dataset": 0, "safetensors.torch.load_file": 0, "joblib.load": 0, "os.path.getsize": 0,
-    "torchvision.datasets.ImageFolder": 0,
-}  # fmt: skip
-_READ_METHODS = {
-    "read_text": -1, "read_bytes": -1, "iterdir": -1, "glob": -1, "rglob": -1, "from_pretrained": 0, "load_from_disk": 0,
-}  # fmt: skip
-_LISTS = frozenset({"listdir", "scandir", "iterdir"})
-_FOLDERS = frozenset({"makedirs", "mkdir"})
-_WRITING = frozenset({"open", *_WRITE_METHODS, *map(last, _WRITES)})
+CLIMBS = 3
+_CALLERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A change of a path that rank 0 alone makes. forms: the path, in the words of the function asked about."""
+
+    act: Act
+    forms: frozenset[str]
+    module: SourceModule
+    call: ast.AST
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Where every rank needs the path."""
+
+    module: SourceModule
+    call: ast.AST
+    act: Act
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """write: the call under the guard. use: the call that every rank makes. path: the path as it is written."""
+    """anchor: the statement behind which somebody should wait, in `module`; a guard, or a call whose function is guarded inside.
 
-    guard: ast.If
+    ranks: who writes. ways: the calls that lead from the anchor's function to the one where the use is seen, innermost first.
+    in_branch: the use stands in the other branch of the guard itself.
+    """
+
+    module: SourceModule
+    anchor: ast.stmt
     ranks: Ranks
-    write: ast.Call
-    use: ast.Call
-    path: str
-    function: FunctionNode | None
+    write: Write
+    use: Use
+    ways: tuple[CallSite, ...] = ()
+    in_branch: bool = False
+
+    @property
+    def function(self) -> FunctionNode | None:
+        return self.module.function_of(self.anchor)
 
 
 def handovers(project: Project, module: SourceModule) -> Iterator[Handover]:
-    """The first use of each path behind each guard."""
-    for guard, written in _writing_branches(module).items():
-        split = split_of(module, guard.test, project)
-        if split is None or split.true not in (Ranks.ZERO, Ranks.LOCAL_ZERO):
-            continue
-        if ranks_at(module, guard, project=project).some or in_turn(module, guard):
-            continue
-        if found := _first_use(project, module, guard, split.true, written):
+    """The first use behind each place where rank 0 alone changes a path."""
+    for (anchor, whole), (ranks, writes) in _places(project, module).items():
+        if whole is not None:
+            yield from _behind_calls(project, module, whole, ranks, writes)
+        elif found := _at_guard(project, module, anchor, ranks, writes):
             yield found
 
 
-def _writing_branches(module: SourceModule) -> dict[ast.If, list[tuple[ast.Call, ast.expr]]]:
-    """The `if` statements whose first branch writes, in source order, with the calls and the paths; few of all there are."""
-    found: dict[ast.If, list[tuple[ast.Call, ast.expr]]] = {}
-    renamed = {name for name, found in module.imports.items() if any(i.dotted in _WRITES for i in found)}
+# Where rank 0 writes
+
+_Places = dict[tuple[ast.stmt, FunctionNode | None], tuple[Ranks, list[Write]]]
+
+
+def _places(project: Project, module: SourceModule) -> _Places:
+    """The guards under which paths are changed; with the function, where all of the rest of it is guarded."""
+    found: _Places = {}
     for call in module.nodes(ast.Call):
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        path = written_path(module, call) if name in _WRITING or name in renamed else None
-        below: ast.AST = call
-        for up in module.ancestors(call) if path is not None else ():
-            if isinstance(up, ast.If) and any(s is below for s in up.body) and path is not None:
-                found.setdefault(up, []).append((call, path))
-            below = up
-    return dict(sorted(found.items(), key=lambda item: (item[0].lineno, item[0].col_offset)))
+        function = module.function_of(call)
+        touched = file_call(module, call)
+        if touched is not None and touched.act not in CHANGES:
+            continue
+        if saved := _saved_by_main(project, module, call):
+            found.setdefault((module.statement_of(call), None), (Ranks.ZERO, []))[1].append(saved)
+            continue
+        if not speaks_of_ranks(module, function, project):
+            continue
+        if touched is None and not may_touch_files(project, module, call):
+            continue
+        guard = _outermost(project, module, call)
+        if guard is None or not (writes := _writes(project, module, call)):
+            continue
+        statement = _anchor(module, guard)
+        whole = function if guard.kind in ("exit", "decorator") else None
+        if statement is not None:
+            found.setdefault((statement, whole), (guard.ranks, []))[1].extend(writes)
+    return found
 
 
-def _first_use(
-    project: Project, module: SourceModule, guard: ast.If, ranks: Ranks, written: list[tuple[ast.Call, ast.expr]]
+def _outermost(project: Project, module: SourceModule, call: ast.Call) -> Guard | None:
+    """The outermost rank test round a call, if rank 0 alone passes all of them."""
+    guards = [g for g in guards_over(module, call, project=project) if g.ranks.some]
+    if not guards or any(g.ranks not in (Ranks.ZERO, Ranks.LOCAL_ZERO) for g in guards) or in_turn(module, call):
+        return None
+    return guards[-1]
+
+
+def _anchor(module: SourceModule, guard: Guard) -> ast.stmt | None:
+    if isinstance(guard.node, (ast.FunctionDef, ast.AsyncFunctionDef)) or guard.kind == "exit":
+        return guard.node if isinstance(guard.node, ast.stmt) else None
+    statement = module.statement_of(guard.node)
+    parent = module.parent(statement)
+    while isinstance(parent, ast.If) and isinstance(statement, ast.If) and _is_elif(module, statement):
+        statement, parent = parent, module.parent(parent)
+    return statement
+
+
+def _is_elif(module: SourceModule, statement: ast.If) -> bool:
+    return module.text_at(module.span(statement)).startswith("elif")
+
+
+def _writes(project: Project, module: SourceModule, call: ast.Call) -> list[Write]:
+    """What a call on rank 0 changes; nothing where something behind it in its branch waits for the other ranks."""
+    if found := file_call(module, call):
+        if names_the_rank(found.path):
+            return []
+        known = forms(module, found.path)
+        return [Write(found.act, known, module, call, module.text_of(found.path))] if known else []
+    site = callee(project, module, call)
+    if site is None:
+        return []
+    steps = list(brought_out(project, site, module, call, Ranks.ALL))
+    made: list[Write] = []
+    for step in steps:
+        if step.act is None:
+            made = []
+        elif step.act in CHANGES and step.ranks in (Ranks.ALL, Ranks.ZERO):
+            inner = file_call(step.module, step.call) if isinstance(step.call, ast.Call) else None
+            made.append(Write(step.act, step.forms, step.module, step.call, step.module.text_of(inner.path) if inner else ""))
+    return made
+
+
+def _saved_by_main(project: Project, module: SourceModule, call: ast.Call) -> Write | None:
+    """`trainer.save_model(path)` of transformers: the main process writes, and nobody waits."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "save_model" or not call.args:
+        return None
+    if trainer_of(module, call.func.value, project) != "transformers" or not isinstance(module.statement_of(call), ast.Expr):
+        return None
+    if ranks_at(module, call, project=project).some:
+        return None
+    known = forms(module, call.args[0])
+    return Write(Act.FILLS, known, module, call, module.text_of(call.args[0])) if known else None
+
+
+# What comes behind
+
+
+def _at_guard(
+    project: Project, module: SourceModule, anchor: ast.stmt, ranks: Ranks, writes: list[Write]
 ) -> Handover | None:
-    """The first use behind the guard, unless a collective or a new value of a name in the path stands before it."""
-    function = module.function_of(guard)
-    block = module.block_of(guard)
-    for statement in block[block.index(guard) + 1 :]:
-        for node in walk(statement):
-            if not isinstance(node, (ast.Call, ast.Attribute)) or module.function_of(node) is not function:
-                continue
-            if collective_at(module, node, project):
-                return None
-            if not isinstance(node, ast.Call):
-                continue
-            if reached_by(project, module, node):
-                return None
-            for write, path in written:
-                if _uses(module, node, write, path, function) and not ranks_at(module, node, project=project).some:
-                    return Handover(guard, ranks, write, node, ast.unparse(path), function)
-        stored = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        written = [(w, p) for w, p in written if not {n.id for n in walk(p) if isinstance(n, ast.Name)} & stored]
+    if ranks_at(module, anchor, project=project).some or in_turn(module, anchor):
+        return None
+    inside = {id(n) for n in walk(anchor)}
+    calls = [w.call for w in writes if id(w.call) in inside] or [anchor]
+    last_line = max(c.lineno for c in calls)  # type: ignore[attr-defined]
+    for step in steps_in(project, module, [anchor]):
+        line = getattr(step.call, "lineno", 0)
+        if step.act is None and step.module is module and id(step.call) in inside and line > last_line:
+            return None
+    if isinstance(anchor, ast.If) and split_of(module, anchor.test, project) is not None:
+        branch = _other_branch(anchor, inside, calls)
+        outcome = _first(list(steps_in(project, module, branch)), list(writes), others=True)
+        if outcome is _WAITED:
+            return None
+        if isinstance(outcome, tuple):
+            return Handover(module, anchor, ranks, outcome[0], outcome[1], in_branch=True)
+    found = _follow(project, module, anchor, writes, 0, ())
+    return replace(found, module=module, anchor=anchor, ranks=ranks) if found else None
+
+
+def _other_branch(anchor: ast.If, inside: set[int], calls: list[ast.AST]) -> list[ast.AST]:
+    wanted = {id(c) for c in calls}
+    for block, other in ((anchor.body, anchor.orelse), (anchor.orelse, anchor.body)):
+        if any(id(n) in wanted for s in block for n in walk(s)):
+            return list(other)
+    return []
+
+
+class _Waited:
+    """Somebody waits for the other ranks before anything is used."""
+
+
+_WAITED = _Waited()
+
+
+def _first(steps: list[Step], writes: list[Write], *, others: bool = False) -> tuple[Write, Use] | _Waited | None:
+    """The first use of what was written; what every rank makes for itself is taken out of `writes`.
+
+    others: the steps stand where the other ranks alone come.
+    """
+    for step in steps:
+        if step.act is None:
+            return _WAITED
+        if step.ranks is not Ranks.ALL and not (others and step.ranks is Ranks.UNKNOWN):
+            continue
+        for write in list(writes):
+            pairs = [(made, used) for made in write.forms for used in step.forms]
+            if any(settles(write.act, made, step.act, used) for made, used in pairs):
+                writes.remove(write)
+            elif any(meets(write.act, made, step.act, used) for made, used in pairs):
+                return write, Use(step.module, step.call, step.act)
     return None
 
 
-def written_path(module: SourceModule, call: ast.Call) -> ast.expr | None:
-    """The path that a call writes or creates, None where it does neither or the path names the rank."""
-    path = _open_path(module, call, writing=True) or _argument(module, call, _WRITES, _WRITE_METHODS)
-    if path is None or isinstance(path, ast.Constant) or not any(isinstance(n, ast.Name) for n in walk(path)):
-        return path if isinstance(path, ast.Constant) and isinstance(path.value, str) else None
-    words = {n.id for n in walk(path) if isinstance(n, ast.Name)} | {n.attr for n in walk(path) if isinstance(n, ast.Attribute)}
-    return None if any("rank" in word for word in words) else path
-
-
-def _argument(
-    module: SourceModule, call: ast.Call, functions: dict[str, int], methods: dict[str, int]
-) -> ast.expr | None:
-    name = qualified(module, call.func)
-    position = functions.get(name.replace("numpy.core.", "numpy."))
-    if position is None and isinstance(call.func, ast.Attribute):
-        position = methods.get(call.func.attr)
-    if position is None:
+def _follow(
+    project: Project, module: SourceModule, anchor: ast.stmt, writes: list[Write], climbs: int, ways: tuple[CallSite, ...]
+) -> Handover | None:
+    """The first use behind a statement: in its function, then behind the calls of that function."""
+    function = module.function_of(anchor)
+    writes = list(writes)
+    returned: ast.expr | None = None
+    for statement in _behind(module, anchor, function):
+        outcome = _first(list(steps_in(project, module, [statement])), writes)
+        if outcome is _WAITED:
+            return None
+        if isinstance(outcome, tuple):
+            return Handover(module, anchor, Ranks.ZERO, outcome[0], outcome[1], ways)
+        if isinstance(statement, ast.Return):
+            returned = statement.value
+        stored = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
+        writes = _kept(writes, stored)
+        if not writes or isinstance(statement, ast.Raise):
+            return None
+    if function is None or climbs >= CLIMBS:
         return None
-    if position == -1:
-        return call.func.value if isinstance(call.func, ast.Attribute) else None
-    if len(call.args) > position and not any(isinstance(a, ast.Starred) for a in call.args):
-        return call.args[position]
-    return next((k.value for k in call.keywords if k.arg in ("path", "name", "file", "f", "save_directory")), None)
+    return _in_callers(project, module, function, writes, climbs, ways, returned)
 
 
-def _open_path(module: SourceModule, call: ast.Call, *, writing: bool) -> ast.expr | None:
-    """The path of `open(path, mode)` or `path.open(mode)`."""
-    name = dotted(call.func)
-    if last(name) != "open" or name.startswith(("Image.", "PIL.", "wave.", "webbrowser.", "tarfile.", "zipfile.")):
-        return None
-    builtin = name in ("open", "io.open")
-    modes = call.args[1:2] if builtin else call.args[:1]
-    mode = next((k.value for k in call.keywords if k.arg == "mode"), modes[0] if modes else None)
-    text = mode.value if isinstance(mode, ast.Constant) and isinstance(mode.value, str) else "r" if mode is None else ""
-    if not text or writing is not any(letter in text for letter in "wax"):
-        return None
-    if builtin:
-        return call.args[0] if call.args else None
-    return call.func.value if isinstance(call.func, ast.Attribute) else None
+def _kept(writes: list[Write], stored: set[str]) -> list[Write]:
+    """The writes whose path still means the same."""
+    if not stored:
+        return writes
+    kept = [replace(w, forms=frozenset(f for f in w.forms if not names_in(f) & stored)) for w in writes]
+    return [w for w in kept if w.forms]
 
 
-def _uses(module: SourceModule, call: ast.Call, write: ast.Call, path: ast.expr, function: FunctionNode | None) -> bool:
-    """True if the call reads, lists or loads what was written, or lists or writes into the folder that was made."""
-    end = last(dotted(call.func))
-    if last(dotted(write.func)) in _FOLDERS:  # what a file in it holds is not of this write
-        used = _open_path(module, call, writing=True) or _argument(module, call, _WRITES, _WRITE_METHODS)
-        if end in _LISTS:
-            used = _argument(module, call, _READS, _READ_METHODS)
-        elif end in _FOLDERS:
-            return False
+def _behind(module: SourceModule, anchor: ast.stmt, function: FunctionNode | None) -> Iterator[ast.stmt]:
+    """The statements that run behind one, up to the end of its function; a loop is left, not run again."""
+    below = anchor
+    while True:
+        block = module.block_of(below) if below is not function else []
+        for statement in block[next((i for i, s in enumerate(block) if s is below), -1) + 1 :]:
+            if isinstance(statement, (ast.Continue, ast.Break)):
+                break
+            yield statement
+            if isinstance(statement, (ast.Return, ast.Raise)):
+                return
+        owner = module.parent(below)
+        if isinstance(owner, (ast.Try, ast.TryStar)):
+            if any(s is below for s in owner.body):
+                yield from owner.orelse
+            if not any(s is below for s in owner.finalbody):
+                yield from owner.finalbody
+        while isinstance(owner, (ast.ExceptHandler, ast.match_case)):
+            owner = module.parent(owner)
+        if owner is None or owner is function or not isinstance(owner, ast.stmt) or isinstance(owner, ast.ClassDef):
+            return
+        below = owner
+
+
+def _in_callers(
+    project: Project, module: SourceModule, function: FunctionNode, writes: list[Write], climbs: int, ways: tuple[CallSite, ...],
+    returned: ast.expr | None,
+) -> Handover | None:  # fmt: skip
+    for site in _callers(project, module, function):
+        carried = _carried(project, module, function, site, writes, returned)
+        if not carried:
+            continue
+        anchor = site.module.statement_of(site.call)
+        if found := _follow(project, site.module, anchor, carried, climbs + 1, (*ways, site)):
+            return found
+    return None
+
+
+def _callers(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[CallSite]:
+    """The calls of a function that every rank makes, and behind which its caller goes on."""
+    if function.name == "__init__":
+        sites = _constructions(project, module, function)
+    elif called_by_framework(project, module, function) is not None:
+        return
     else:
-        used = _open_path(module, call, writing=False) or _argument(module, call, _READS, _READ_METHODS)
-    return used is not None and _mentions(module, used, path, function)
+        sites = calls_of(project, module, function)
+    for site in sites[:_CALLERS]:
+        if is_test_file(site.module.path) or in_turn(site.module, site.call):
+            continue
+        if ranks_in_function(project, site.module, site.call) is Ranks.ALL:
+            yield site
 
 
-def _mentions(module: SourceModule, used: ast.expr, path: ast.expr, function: FunctionNode | None) -> bool:
-    wanted = {ast.unparse(path)}
-    if isinstance(path, ast.Name) and (value := _one_value(module, path, function)):
-        wanted.add(ast.unparse(value))
-    seen = [used]
-    if isinstance(used, ast.Name) and (value := _one_value(module, used, function)):
-        seen.append(value)
-    return any(ast.unparse(n) in wanted for s in seen for n in walk(s) if isinstance(n, ast.expr))
+def _constructions(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef):
+        return ()
+    found = []
+    for path in project.files_containing(owner.name.encode()):
+        other = project.module(path)
+        for call in other.calls_named(owner.name) if other else ():
+            made = find_class(project, other, owner.name) if other and isinstance(call.func, ast.Name) else None
+            if made is not None and made.node is owner and other is not None:
+                found.append(CallSite(other, call))
+    return tuple(found)
 
 
-def _one_value(module: SourceModule, name: ast.Name, function: FunctionNode | None) -> ast.expr | None:
-    bound = bindings_in(module, function, name.id)
-    return bound[0].value if len(bound) == 1 and not isinstance(bound[0].value, (ast.Constant, ast.Name)) else None
+def _carried(
+    project: Project, module: SourceModule, function: FunctionNode, site: CallSite, writes: list[Write], returned: ast.expr | None
+) -> list[Write]:
+    """The writes in the words of the caller, the returned path under the name that it gets there."""
+    holder = holder_of(site.module, site.call, FunctionSite(module, function))
+    target = _target(site)
+    given = forms(module, returned) if returned is not None else frozenset()
+    carried = []
+    for write in writes:
+        said: set[str] = set()
+        for form in write.forms:
+            said |= outside(form, function, module, site.module, site.call, holder)
+            if target:
+                said |= {f"<N:{target}>{form[len(r):]}" for r in given if form == r or form.startswith(f"{r}/")}
+        if said:
+            carried.append(replace(write, forms=frozenset(said)))
+    return carried
+
+
+def _target(site: CallSite) -> str:
+    parent = site.module.parent(site.call)
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
+        return parent.targets[0].id
+    return ""
+
+
+def _behind_calls(
+    project: Project, module: SourceModule, function: FunctionNode, ranks: Ranks, writes: list[Write]
+) -> Iterator[Handover]:
+    """Uses behind the calls of a function that does its work on rank 0 alone, unless it waits somewhere itself."""
+    if any(step.act is None for step in steps_in(project, module, list(function.body))):
+        return
+    for site in _callers(project, module, function):
+        carried = _carried(project, module, function, site, writes, None)
+        anchor = site.module.statement_of(site.call)
+        if not carried or ranks_at(site.module, anchor, project=project).some:
+            continue
+        if found := _follow(project, site.module, anchor, carried, 1, ()):
+            yield replace(found, module=site.module, anchor=anchor, ranks=ranks)

@@ -1,0 +1,170 @@
+"""Which calls write, make, remove, read or list a path, and which of their arguments is the path."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from enum import Enum
+
+from codemods.analysis.names import last, qualified
+from codemods.source import SourceModule, walk
+
+
+class Act(Enum):
+    """What a call does to a path. FILLS and LOADS are of a folder as a whole."""
+
+    WRITES = "writes"
+    MAKES = "makes"
+    FILLS = "fills"
+    REMOVES = "removes"
+    READS = "reads"
+    LISTS = "lists"
+    LOADS = "loads"
+    ASKS = "asks for"
+
+
+CHANGES = frozenset({Act.WRITES, Act.MAKES, Act.FILLS, Act.REMOVES})
+
+# Position of the path among the arguments; -1 is the receiver.
+_FUNCTIONS: dict[str, tuple[Act, int]] = {
+    **dict.fromkeys(("torch.save", "safetensors.torch.save_file", "safetensors.numpy.save_file", "joblib.dump",
+                     "omegaconf.OmegaConf.save", "shutil.copy", "shutil.copyfile", "shutil.copy2", "shutil.move", "os.rename",
+                     "os.replace", "os.symlink", "os.link", "urllib.request.urlretrieve", "torch.hub.download_url_to_file",
+                     "gdown.download"), (Act.WRITES, 1)),
+    **dict.fromkeys(("numpy.save", "numpy.savez", "numpy.savetxt", "numpy.savez_compressed", "soundfile.write", "torchaudio.save",
+                     "cv2.imwrite", "imageio.imwrite", "imageio.imsave", "torchvision.io.write_video"), (Act.WRITES, 0)),
+    "torchvision.utils.save_image": (Act.WRITES, 1),
+    **dict.fromkeys(("os.makedirs", "os.mkdir"), (Act.MAKES, 0)),
+    "shutil.copytree": (Act.FILLS, 1),
+    "shutil.unpack_archive": (Act.FILLS, 1),
+    **dict.fromkeys(("shutil.rmtree", "os.remove", "os.unlink", "os.rmdir"), (Act.REMOVES, 0)),
+    **dict.fromkeys(("torch.load", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.memmap", "numpy.fromfile",
+                     "cv2.imread", "PIL.Image.open", "imageio.imread", "pandas.read_csv", "pandas.read_parquet",
+                     "pandas.read_json", "pandas.read_pickle", "pandas.read_table", "safetensors.torch.load_file",
+                     "safetensors.safe_open", "joblib.load", "omegaconf.OmegaConf.load", "os.path.getsize", "os.stat",
+                     "soundfile.read", "torchaudio.load", "tokenizers.Tokenizer.from_file", "os.readlink"), (Act.READS, 0)),
+    **dict.fromkeys(("os.listdir", "os.scandir", "os.walk", "glob.glob", "glob.iglob"), (Act.LISTS, 0)),
+    **dict.fromkeys(("datasets.load_from_disk", "datasets.load_dataset", "torchvision.datasets.ImageFolder",
+                     "torchvision.datasets.DatasetFolder"), (Act.LOADS, 0)),
+    **dict.fromkeys(("os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.lexists"), (Act.ASKS, 0)),
+}  # fmt: skip
+_METHODS: dict[str, tuple[Act, int]] = {
+    **dict.fromkeys(("write_text", "write_bytes", "touch", "symlink_to"), (Act.WRITES, -1)),
+    **dict.fromkeys(("to_csv", "to_json", "to_parquet", "to_pickle", "to_feather", "savefig"), (Act.WRITES, 0)),
+    "mkdir": (Act.MAKES, -1),
+    **dict.fromkeys(("save_pretrained", "save_to_disk", "extractall"), (Act.FILLS, 0)),
+    **dict.fromkeys(("unlink", "rmdir"), (Act.REMOVES, -1)),
+    **dict.fromkeys(("read_text", "read_bytes"), (Act.READS, -1)),
+    "load_from_checkpoint": (Act.READS, 0),
+    **dict.fromkeys(("iterdir", "glob", "rglob"), (Act.LISTS, -1)),
+    **dict.fromkeys(("from_pretrained", "load_from_disk", "load_state", "load_adapter"), (Act.LOADS, 0)),
+    **dict.fromkeys(("is_file", "is_dir"), (Act.ASKS, -1)),
+}  # fmt: skip
+_KEYWORDS = frozenset(
+    {"path", "name", "file", "f", "save_directory", "filename", "root", "data_files", "data_dir", "local_dir", "dst",
+     "pretrained_model_name_or_path", "path_or_buf", "filepath_or_buffer", "fname"}
+)  # fmt: skip
+_NO_FILE = ("webbrowser.", "wave.", "os.")
+_ARCHIVES = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open")
+NAMES = frozenset({"open", "exists", "load", "save_model", "save", *map(last, _FUNCTIONS), *map(last, _ARCHIVES), *_METHODS})
+# Data sets of torchvision are fetched into their root by `download=True`, and read from it without.
+_FETCHED = "torchvision.datasets."
+
+
+@dataclass(frozen=True, slots=True)
+class FileCall:
+    """What `call` does, and the path as it is written."""
+
+    call: ast.Call
+    path: ast.expr
+    act: Act
+
+
+def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
+    """What a call does to a path, None where it does nothing, or nothing that its text shows."""
+    end = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    name = qualified(module, call.func)
+    if name.startswith(_FETCHED) and end[:1].isupper():
+        return _fetched(call)
+    if end not in NAMES and last(name) not in NAMES:
+        return None
+    if (last(name) or end) == "open" or name in _ARCHIVES:
+        return _opened(module, call, name)
+    known = _FUNCTIONS.get(name)
+    if known is None and isinstance(call.func, ast.Attribute) and not name.startswith(("numpy.", "torch.", "os.")):
+        known = _METHODS.get(end)
+        if end == "exists" and not call.args:
+            known = Act.ASKS, -1
+        if end == "from_pretrained" and len(call.args) > 1:  # PeftModel.from_pretrained(model, folder)
+            known = Act.LOADS, 1
+    if known is None:
+        return None
+    path = _argument(call, known[1])
+    return FileCall(call, path, known[0]) if path is not None else None
+
+
+def _argument(call: ast.Call, position: int) -> ast.expr | None:
+    if position == -1:
+        return call.func.value if isinstance(call.func, ast.Attribute) else None
+    if len(call.args) > position and not any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
+        return call.args[position]
+    return next((k.value for k in call.keywords if k.arg in _KEYWORDS), None)
+
+
+def _fetched(call: ast.Call) -> FileCall | None:
+    root = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "root"), None)
+    if root is None:
+        return None
+    download = next((k.value for k in call.keywords if k.arg == "download"), None)
+    fills = isinstance(download, ast.Constant) and download.value is True
+    return FileCall(call, root, Act.FILLS if fills else Act.LOADS)
+
+
+def _opened(module: SourceModule, call: ast.Call, name: str) -> FileCall | None:
+    """`open(path, mode)`, `path.open(mode)`, and archives that are opened in the same way."""
+    if name == "PIL.Image.open" and call.args:
+        return FileCall(call, call.args[0], Act.READS)
+    if name.startswith(_NO_FILE):
+        return None
+    with_path = name == "open" or name in _ARCHIVES or name.rpartition(".")[0] in module.imports
+    modes = call.args[1:2] if with_path else call.args[:1]
+    mode = next((k.value for k in call.keywords if k.arg == "mode"), modes[0] if modes else None)
+    text = mode.value if isinstance(mode, ast.Constant) and isinstance(mode.value, str) else "r" if mode is None else ""
+    path = (call.args[0] if call.args else None) if with_path else getattr(call.func, "value", None)
+    if not text or path is None:
+        return None
+    return FileCall(call, path, Act.WRITES if any(letter in text for letter in "wax") else Act.READS)
+
+
+def names_the_rank(path: ast.expr) -> bool:
+    """True where the path holds the rank, or is made for one process alone: each rank has its own."""
+    for node in walk(path):
+        word = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        if "rank" in word or word in ("getpid", "mkdtemp", "mkstemp", "TemporaryDirectory", "process_index", "uuid4"):
+            return True
+    return False
+
+
+def meets(written: Act, made: str, used: Act, path: str) -> bool:
+    """True where a use of `path` on another rank needs the change of `made`, or is undone by it."""
+    same, below, above = path == made, path.startswith(f"{made}/"), made.startswith(f"{path}/")
+    if written is Act.WRITES:
+        if used is Act.READS:
+            return same
+        return (used is Act.ASKS and same) or (used is Act.LISTS and above) or (used is Act.LOADS and (same or above))
+    if written is Act.FILLS:
+        if used is Act.LISTS:
+            return same or below or above
+        return used in (Act.READS, Act.LOADS, Act.ASKS) and (same or below)
+    if written is Act.MAKES:
+        return (used is Act.WRITES and below) or (used in (Act.LISTS, Act.ASKS) and same)
+    if used is Act.LISTS:
+        return same or above
+    return used in (Act.WRITES, Act.FILLS, Act.MAKES, Act.READS, Act.LOADS) and (same or below)
+
+
+def settles(written: Act, made: str, again: Act, path: str) -> bool:
+    """True where every rank makes for itself what rank 0 made before."""
+    if written is Act.MAKES:
+        return again in (Act.MAKES, Act.FILLS) and (path == made or path.startswith(f"{made}/"))
+    return again is written and path == made

@@ -1,0 +1,202 @@
+"""What code does to paths, and where it waits for the other ranks: in the order of its text, callees included."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import class_facts, find_class
+from codemods.analysis.files.file_calls import Act, file_call, names_the_rank
+from codemods.analysis.files.file_paths import forms, outside
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.collectives import collective_at
+from codemods.analysis.ranks.rank_guards import Ranks, guards_over
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, child_nodes, walk
+
+DEPTH = 5
+_FILE_WORDS = re.compile(
+    rb"open\(|save|mkdir|makedirs|copy|\.move|to_csv|to_json|write_|urlretrieve|dump|rename|replace\(|download|extractall|to_p"
+    rb"|rmtree|remove\(|unlink|touch\(|imwrite|symlink"
+)
+# Calls of code that is not in the project and waits for the others, by their names; a step of training does too.
+_WAITING = re.compile(
+    r"barrier|synchron|wait|gather|reduce|broadcast|backward|prepare$|prepare_model|launch|spawn|rendezvous|[lL]ock|^sleep$|^fit$|^train$"
+    r"|^training_step$|^setup$|init_process_group|init_distributed|^initialize$|^Accelerator$|^train_"
+)
+_NOT_WAITING = frozenset({"reduce_lr", "train_test_split", "broadcast_to", "broadcast_tensors", "block", "unlock", "train_size"})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happens. act None: it waits for the other ranks, in code of the project or elsewhere.
+
+    forms: the path in the words of the function asked about. module, call: where it stands.
+    """
+
+    act: Act | None
+    forms: frozenset[str]
+    module: SourceModule
+    call: ast.AST
+    ranks: Ranks = Ranks.ALL
+
+
+def steps_in(project: Project, module: SourceModule, nodes: list[ast.AST], depth: int = 0) -> Iterator[Step]:
+    """The steps of some statements or expressions, in the order of their text, inner functions left out."""
+    for node in _in_order(nodes):
+        if isinstance(node, ast.Call):
+            yield from _of_call(project, module, node, depth)
+        elif _sleeps(node) or (isinstance(node, ast.Attribute) and collective_at(module, node, project)):
+            yield Step(None, frozenset(), module, node)
+
+
+def _sleeps(node: ast.AST) -> bool:
+    """True for a loop that looks again and again whether something is there."""
+    if not isinstance(node, ast.While):
+        return False
+    return any(isinstance(n, ast.Call) and last(dotted(n.func)) == "sleep" for n in walk(node))
+
+
+def _in_order(nodes: list[ast.AST]) -> Iterator[ast.AST]:
+    """Arguments before the call that takes them."""
+    stack: list[tuple[ast.AST, bool]] = [(n, False) for n in reversed(nodes)]
+    while stack:
+        node, done = stack.pop()
+        if done or not isinstance(node, ast.Call):
+            yield node
+            if done:
+                continue
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+                continue
+        else:
+            stack.append((node, True))
+        stack += [(child, False) for child in reversed(child_nodes(node))]
+
+
+def _of_call(project: Project, module: SourceModule, call: ast.Call, depth: int) -> Iterator[Step]:
+    ranks = ranks_in_function(project, module, call)
+    if found := file_call(module, call):
+        own = names_the_rank(found.path)
+        if not own or found.act is Act.WRITES:
+            yield Step(found.act, forms(module, found.path), module, call, Ranks.UNKNOWN if own else ranks)
+        return
+    if (collective := collective_at(module, call, project)) is not None:
+        if not collective.grouped:
+            yield Step(None, frozenset(), module, call, ranks)
+        return
+    site = callee(project, module, call)
+    if site is None:
+        end = last(dotted(call.func)) or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
+        if _WAITING.search(end) and end not in _NOT_WAITING:
+            yield Step(None, frozenset(), module, call, ranks)
+        return
+    yield from brought_out(project, site, module, call, ranks, depth)
+
+
+def brought_out(
+    project: Project, site: FunctionSite, module: SourceModule, call: ast.Call, ranks: Ranks, depth: int = 0
+) -> Iterator[Step]:
+    """The steps of the function that `call` runs, in the words of the function round the call."""
+    for step in steps_of(project, site, depth + 1):
+        merged = step.ranks if ranks is Ranks.ALL else ranks if step.ranks is Ranks.ALL else Ranks.UNKNOWN
+        if step.act is None:
+            yield Step(None, frozenset(), step.module, step.call, merged)
+            continue
+        holder = holder_of(module, call, site)
+        made = constructor(project, module, call) if holder not in ("", "self") else None
+        said = frozenset[str]().union(
+            *(outside(form, site.node, site.module, module, call, holder, made) for form in step.forms)
+        )
+        if said:
+            yield Step(step.act, said, step.module, step.call, merged)
+
+
+def steps_of(project: Project, site: FunctionSite, depth: int = 0) -> tuple[Step, ...]:
+    """The steps of a whole function, remembered for the project; a function that is being read adds nothing to itself."""
+    known = project.memo("file steps", dict[tuple[str, int, int], tuple[Step, ...]])
+    if site.key in known:
+        return known[site.key]
+    if depth > DEPTH:
+        return ()
+    known[site.key] = ()
+    found = tuple(steps_in(project, site.module, list(site.node.body), depth))
+    known[site.key] = found[:60]
+    return known[site.key]
+
+
+def callee(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:
+    """The project function that a call runs; also a method of an object that was made by a class of the project just there."""
+    if (site := called_function(project, module, call)) is not None:
+        return site
+    made = _made_by(module, call)
+    name = dotted(made.func) if made else ""
+    owner = find_class(project, module, name) if last(name)[:1].isupper() else None
+    if owner is None or not isinstance(call.func, ast.Attribute):
+        return None
+    method = class_facts(project, owner.module, owner.node).method(call.func.attr)
+    return FunctionSite(method[0].module, method[1]) if method else None
+
+
+def constructor(project: Project, module: SourceModule, call: ast.Call) -> tuple[ast.Call, FunctionNode] | None:
+    """The call that made the object whose method is called, and the constructor that it runs."""
+    made = _made_by(module, call)
+    site = called_function(project, module, made) if made else None
+    return (made, site.node) if made and site and site.node.name == "__init__" else None
+
+
+def _made_by(module: SourceModule, call: ast.Call) -> ast.Call | None:
+    """`Store(root)` for `store.put(...)`, where `store` is bound to it and to nothing else."""
+    if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
+        return None
+    bound = bindings_of(module, call.func.value)
+    if len(bound) != 1 or bound[0].part or not isinstance(bound[0].value, ast.Call):
+        return None
+    return bound[0].value
+
+
+def holder_of(module: SourceModule, call: ast.Call, site: FunctionSite) -> str:
+    """What `self` of the called function is where the call stands: "self", a name, or ""."""
+    if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        root = call.func.value.id
+        return "self" if root in ("self", "cls") else root
+    if site.node.name == "__init__":
+        parent = module.parent(call)
+        if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
+            return parent.targets[0].id
+        if isinstance(call.func, ast.Attribute) and dotted(call.func).startswith("super"):
+            return "self"
+    return ""
+
+
+def ranks_in_function(project: Project, module: SourceModule, node: ast.AST) -> Ranks:
+    """ALL, ZERO (local ones too) where only rank 0 comes there, UNKNOWN where the tests say something else."""
+    ranks = Ranks.ALL
+    for guard in guards_over(module, node, project=project):
+        if guard.ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO):
+            ranks = Ranks.ZERO if ranks in (Ranks.ALL, Ranks.ZERO) else Ranks.UNKNOWN
+        elif guard.ranks.some:
+            ranks = Ranks.UNKNOWN
+    return ranks
+
+
+def may_touch_files(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """False where the function that is called stands in another file without a word of writing: it is not parsed then."""
+    name = dotted(call.func)
+    root, _, rest = name.partition(".")
+    if not name:
+        return False
+    if root in ("self", "cls"):
+        return True
+    imports = module.imports.get(root, ())
+    if not imports:
+        return bool(_FILE_WORDS.search(module.data))
+    for found in imports:
+        resolved = project.resolve(f"{found.dotted}.{rest}" if rest else found.dotted, module.path)
+        if resolved is not None and _FILE_WORDS.search(project.read(resolved.path) or b""):
+            return True
+    return False
+
