@@ -8,6 +8,7 @@ real tracer; only the modules that it imports are there already. `DDPFIX_PROOFS_
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -87,6 +88,7 @@ def serve(link: socket.socket, modules: Sequence[str]) -> None:
     sys.path.remove(str(TRACER))
     for name in modules:
         __import__(name)
+    gc.freeze()  # no collection in a rank goes through what was imported here, which would also unshare its memory
     while True:
         data, fds, _, _ = socket.recv_fds(link, 1 << 20, 2)
         if not data:
