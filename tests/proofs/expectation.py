@@ -74,10 +74,11 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Naive:
-    """The edit of a naive tool, and what comes of it. single: what is not the same on one process then."""
+    """The edit of a naive tool, and what comes of it. alone: it is one process, without a launcher, that it breaks."""
 
     replace: tuple[Edit, ...]
     run: Run
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,8 @@ def _naive(data: dict[str, Any], where: str) -> Naive:
         raise BadExpectation("[naive] needs `replace`")
     for edit in edits:
         _known(edit, Edit, "naive.replace")
-    return Naive(tuple(Edit(**e) for e in edits), _run({k: v for k, v in data.items() if k != "replace"}, where))
+    run = _run({k: v for k, v in data.items() if k not in ("replace", "alone")}, where)
+    return Naive(tuple(Edit(**e) for e in edits), run, bool(data.get("alone", False)))
 
 
 def _known(data: Mapping[str, Any], cls: type[Any], where: str, without: Sequence[str] = ()) -> None:

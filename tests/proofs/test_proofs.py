@@ -87,7 +87,12 @@ def _trap(proof: Proof, before: Path, work: Path) -> list[str]:
             if edit.old not in text:
                 return [*out, f"naive: {edit.old!r} does not stand in {edit.file}"]
             (naive / edit.file).write_text(text.replace(edit.old, edit.new))
-        seen = harness.run(proof, naive, work / "naive-ranks", world_size=harness.RANKS)
+        alone = proof.naive.alone
+        seen = harness.run(proof, naive, work / "naive-ranks", world_size=0 if alone else harness.RANKS)
         if text := harness.told(harness.wrong(seen, proof.naive.run), seen):
             out.append(f"naive: {text}")
+        if alone:
+            seen = harness.run(proof, before, work / "before-alone", world_size=0)
+            if text := harness.told(harness.wrong(seen, expectation.Run()), seen):
+                out.append(f"before, alone: {text}")
     return out
