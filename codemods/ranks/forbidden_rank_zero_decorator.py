@@ -61,6 +61,7 @@ class _Place:
     level: Applicability
     reason: str
     guards: list[Edit]
+    message: str
 
 
 class ForbiddenRankZeroDecorator(DdpCodemod):
@@ -104,12 +105,14 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     ```
 
     ## Safety
-    Safe on the training step, the optimizer and learning-rate hooks, `forward`, the data loaders and a `setup` without
+    Safe on an observing hook that changes what a step reads, where it does nothing else but output. Safe on the training
+    step, the optimizer and learning-rate hooks, `forward`, the data loaders and a `setup` without
     downloads: one process runs the same code, and several are broken as it stands. Unsafe on `prepare_data`, the other steps,
     the hooks of checkpoints, a `setup` that downloads, and where output could not be put under a guard.
 
     ## Refuses
-    - Hooks that only observe: there the decorator is right. Told where such a hook changes what a step reads.
+    - Hooks that only observe: there the decorator is right. Told where such a hook changes what a step reads and does more
+      than that, or puts something out that no guard can be put round.
     - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print or write;
       `on_save_checkpoint` that puts nothing into the checkpoint; a `prepare_data` that is empty or only prints.
     - Classes that are not shown to be Lightning's, and other decorators.
@@ -122,19 +125,19 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     TRIGGERS = ((b"rank_zero_only",), (b"def ",))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        places = [p for f in module.functions if (p := self._place(module, project, f)) is not None]
-        drop = _unused_import(module, places)
-        group = f"DDP206:{module.path}" if drop and len(places) > 1 else ""
+        places = [p for f in module.functions if (p := self._place(module, project, f) or self._watcher(module, project, f))]
+        fixed = [p for p in places if p.level is not Applicability.DISPLAY]
+        drop = _unused_import(module, fixed)
+        group = f"DDP206:{module.path}" if drop and len(fixed) > 1 else ""
         for place in places:
-            name = place.function.name
-            wrong = _WRONG.get(name, "the other ranks leave it out, and what they go on with differs")
-            message = f"@{module.text_of(place.decorator)} on {name}: {wrong}"
+            if place.level is Applicability.DISPLAY:
+                yield self.finding(module, place.function, place.message, reason=place.reason)
+                continue
             text = module.text_of(place.decorator)
             edits = [DropDecorator(module.path, module.span(place.function), text), *place.guards, *drop]
             yield self.finding(
-                module, place.function, message, level=place.level, edits=edits, reason=place.reason, group=group
+                module, place.function, place.message, level=place.level, edits=edits, reason=place.reason, group=group
             )
-        yield from self._observers(module, project)
 
     def _place(self, module: SourceModule, project: Project, function: FunctionNode) -> _Place | None:
         decorator = _decorator(module, function)
@@ -164,23 +167,34 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
             reason = f"every rank then {left} as well: put that under a guard by hand"
         if reason:
             level = Applicability.UNSAFE
-        return _Place(function, decorator, level, reason, guards)
+        wrong = _WRONG.get(function.name, "the other ranks leave it out, and what they go on with differs")
+        message = f"@{module.text_of(decorator)} on {function.name}: {wrong}"
+        return _Place(function, decorator, level, reason, guards, message)
 
-    def _observers(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        """Observing hooks under the decorator that change what a step reads."""
-        for function in module.functions:
-            owner = module.parent(function)
-            if _decorator(module, function) is None or not isinstance(owner, ast.ClassDef) or function.name not in OBSERVERS:
-                continue
-            facts = class_facts(project, module, owner)
-            if not facts.is_a(Role.LIGHTNING_MODULE):
-                continue
-            for effect in effects_of(project, module, function.body).of(Kind.STATE):
-                if reader := _step_that_reads(facts, effect.text):
-                    message = f"{effect.text} is changed in {function.name} on rank 0 only, and {reader} reads it"
-                    reason = "run the change on every rank, and put the output alone under a guard"
-                    yield self.finding(module, function, message, reason=reason)
-                    break
+    def _watcher(self, module: SourceModule, project: Project, function: FunctionNode) -> _Place | None:
+        """An observing hook under the decorator that changes what a step reads: every rank makes the change then."""
+        decorator = _decorator(module, function)
+        owner = module.parent(function)
+        if decorator is None or not isinstance(owner, ast.ClassDef) or function.name not in OBSERVERS:
+            return None
+        facts = class_facts(project, module, owner)
+        changed = effects_of(project, module, function.body).of(Kind.STATE)
+        read = [(e, r) for e in changed if (r := _step_that_reads(facts, e.text))] if facts.is_a(Role.LIGHTNING_MODULE) else []
+        if not read:
+            return None
+        effect, reader = read[0]
+        message = f"{effect.text} is changed in {function.name} on rank 0 only, and {reader} reads it"
+        told = "run the change on every rank, and put the output alone under a guard"
+        if (bare := _without_decorator(module, project, function, decorator)) is None:
+            return _Place(function, decorator, Applicability.DISPLAY, told, [], message)
+        guards, left = _guards(*bare)
+        effects = effects_of_function(*bare)
+        if left or effects.besides(Kind.STATE, Kind.UNKNOWN):
+            return _Place(function, decorator, Applicability.DISPLAY, told, [], message)
+        unknown = effects.of(Kind.UNKNOWN)
+        level = Applicability.UNSAFE if unknown else Applicability.SAFE
+        reason = f"assumes that every rank may run the hook, which {phrases(unknown)}" if unknown else ""
+        return _Place(function, decorator, level, reason, guards, message)
 
 
 def _decorator(module: SourceModule, function: FunctionNode) -> ast.expr | None:

@@ -25,6 +25,7 @@ from codemods.source import FunctionNode, SourceModule
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
 _WRITERS = frozenset({"torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter"})
+_HARMLESS = frozenset({"finish"})  # does nothing without a run
 # What asks whether this process has a run: the same as a test of the rank, where only rank 0 starts one.
 _ASKS_FOR_RUN = re.compile(r"wandb\.run\b|^(?:not )?wandb\b(?!\.)|\bis_main|\bis_master|_logger\b|\bdisabled\b")
 
@@ -77,6 +78,7 @@ class TrackerOnEveryRank(DdpCodemod):
     - One run for each rank on purpose: `group=`, or anything that names the rank, in a `wandb.init` of the project.
     - `wandb.init` whose `mode` depends on something already, told where keywords come from `**options`.
     - `wandb.log` where each rank has its run: it is `wandb.init` that has to change.
+    - `wandb.finish()`, which does nothing without a run.
     - Calls under `if wandb.run is not None`, a test of the rank, a decorator, or called only from such a place.
     - Calls through a logger of Lightning's (`self.logger.experiment.log`), which are rank 0's already.
     - A collective among the arguments, told: hoist it into a name above the guard.
@@ -92,7 +94,7 @@ class TrackerOnEveryRank(DdpCodemod):
     code = "DDP205"
     TRIGGERS = ((b"wandb", b"SummaryWriter", b"mlflow"), SHOWS_PROCESSES)
     SITE = re.compile(
-        rb"\bwandb[ \t]*\.[ \t]*(?:log|save|log_artifact|alert|finish|init)[ \t]*\(|SummaryWriter[ \t]*\(|\bmlflow\.log_|"
+        rb"\bwandb[ \t]*\.[ \t]*(?:log|save|log_artifact|alert|init)[ \t]*\(|SummaryWriter[ \t]*\(|\bmlflow\.log_|"
         rb"\bimport init\b"
     )
     READS_TESTS = False
@@ -255,12 +257,12 @@ def _comes_everywhere(project: Project, module: SourceModule, function: Function
 
 def _reports(module: SourceModule) -> list[ast.Call]:
     """The calls that report to a tracker's own module."""
-    ends = {name.rpartition(".")[2] for name in TRACKER_FUNCTIONS}
+    ends = {name.rpartition(".")[2] for name in TRACKER_FUNCTIONS} - _HARMLESS
     return [c for c in module.calls_named(*ends) if qualified(module, c.func) in TRACKER_FUNCTIONS]
 
 
 def _is_report(effect: Effect) -> bool:
-    return effect.kind is Kind.TRACKER and effect.text.startswith(("wandb.", "mlflow."))
+    return effect.kind is Kind.TRACKER and effect.text.startswith(("wandb.", "mlflow.")) and "finish" not in effect.text
 
 
 def _asks_for_run(module: SourceModule, statement: ast.stmt) -> bool:

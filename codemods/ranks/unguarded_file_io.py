@@ -121,7 +121,8 @@ class UnguardedFileIo(DdpCodemod):
             in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
             if in_class and function.name == "__init__":
                 yield from self._constructor(module, project, function)
-            if function.name.startswith("__") or not (in_class or ranks_in_file(project, module)):
+            hidden = function.name.startswith("__") and (in_class or function.name != "__init__")
+            if hidden or not (in_class or ranks_in_file(project, module)):
                 continue
             if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
@@ -19,7 +20,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, Fix, WrapInGuard
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -136,6 +137,8 @@ class UnguardedPrint(DdpCodemod):
             yield from self._told(module, project, function)
 
     def _runs(self, module: SourceModule, project: Project, function: FunctionNode | ast.Module) -> Iterator[Finding]:
+        """A finding for each run of prints; one for all lines of the function that are assumed to be wanted once."""
+        lines: list[Finding] = []
         for run in output_runs(project, module, function, lambda s: _may_go_under(module, s)):
             if run.makes(Kind.FILE, Kind.TRACKER) or ranks_reaching(project, module, run.first).some:
                 continue
@@ -149,7 +152,14 @@ class UnguardedPrint(DdpCodemod):
             evidence = [Evidence("static", f"only output goes under `{spelled.test}`", module.path, run.first.lineno)]
             evidence += [Evidence("static", e.phrase, e.path, e.line) for e in run.effects.output[:2] if e.text != "print(…)"]
             level = Applicability.UNSAFE if assumes else Applicability.SAFE
-            yield self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes)
+            found = self.finding(module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes)
+            if assumes:
+                lines.append(found)
+            else:
+                yield found
+        if lines:
+            edits = list(dict.fromkeys(edit for found in lines for edit in found.edits))
+            yield replace(lines[0], fix=Fix(Applicability.UNSAFE, tuple(edits)))
 
     def _printer(self, module: SourceModule, project: Project, function: FunctionNode) -> Finding | None:
         """A function of a Lightning project that only prints, where no test for rank 0 is known."""

@@ -167,7 +167,7 @@ class WrongRank(DdpCodemod):
     # Above the Trainer
 
     def _too_early(self, module: SourceModule, project: Project, node: ast.If) -> Finding | None:
-        if b".fit(" not in module.data or ranks_of_test(module, node.test, project=project) is not Ranks.ZERO:
+        if b".fit(" not in module.data or not _asks_for_zero(module, project, node.test):
             return None
         function = module.function_of(node)
         if not _makes_trainer_below(module, node) or not _asks_the_group(project, module, node.test):
@@ -262,23 +262,39 @@ def _global_rank_at(module: SourceModule, node: ast.If) -> str | None:
     return rank_of_settings(module, node)
 
 
+def _asks_for_zero(module: SourceModule, project: Project, test: ast.expr) -> bool:
+    """True for a test of rank 0, `rank is None or …` before it included."""
+    operands = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
+    asked = [o for o in operands if ranks_of_test(module, o, project=project) is Ranks.ZERO]
+    rest = [o for o in operands if o not in asked]
+    return bool(asked) and all(ast.unparse(o).endswith(" is None") for o in rest)
+
+
 def _makes_trainer_below(module: SourceModule, node: ast.If) -> bool:
-    """True where the same function makes Lightning's Trainer behind the test, and none before it."""
+    """True where Lightning's Trainer is made behind the test, and none before it.
+
+    That is in the same function, and for a constructor in a method of the class.
+    """
     function = module.function_of(node)
-    made = [
-        c for c in module.calls_named("Trainer")
-        if module.function_of(c) is function and last(qualified(module, c.func)) == "Trainer"
-        and qualified(module, c.func).startswith(("lightning.", "pytorch_lightning."))
-    ]  # fmt: skip
-    return bool(made) and all(c.lineno > (node.end_lineno or node.lineno) for c in made)
+    made = [c for c in module.calls_named("Trainer") if _is_trainer(module, c)]
+    here = [c for c in made if module.function_of(c) is function]
+    if not here and function is not None and function.name == "__init__":
+        owner = module.class_of(function)
+        return any(module.class_of(c) is owner for c in made)
+    return bool(here) and all(c.lineno > (node.end_lineno or node.lineno) for c in here)
+
+
+def _is_trainer(module: SourceModule, call: ast.Call) -> bool:
+    name = qualified(module, call.func)
+    return last(name) == "Trainer" and name.startswith(("lightning.", "pytorch_lightning."))
 
 
 def _asks_the_group(project: Project, module: SourceModule, test: ast.expr) -> bool:
     """True where the rank in the test comes from torch.distributed, here or in a helper of the project."""
-    calls = [n for n in walk(test) if isinstance(n, ast.Call)]
-    for name in (n for n in walk(test) if isinstance(n, ast.Name)):
-        calls += [v for v in values_of(module, name) if isinstance(v, ast.Call)]
-    for call in calls:
+    given = [test, *(v for n in walk(test) if isinstance(n, ast.Name) for v in values_of(module, n))]
+    if any("environ" in module.text_of(v) for v in given):
+        return False
+    for call in (n for v in given for n in walk(v) if isinstance(n, ast.Call)):
         if qualified(module, call.func) == "torch.distributed.get_rank":
             return True
         if found := find_function(project, module, call.func, call):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import textwrap
-
 import pytest
 
 from codemods.ranks.forbidden_rank_zero_decorator import ForbiddenRankZeroDecorator
@@ -143,7 +141,7 @@ def test_other_decorators_and_classes_are_left_alone() -> None:
     check_nothing(ForbiddenRankZeroDecorator, module("forward(self, x)", "return x", decorated=False) + "# rank_zero_only\n")
 
 
-def test_an_observer_that_changes_what_a_step_reads_is_told() -> None:
+def test_an_observer_that_changes_what_a_step_reads_is_for_every_rank() -> None:
     source = """\
         import pytorch_lightning as pl
         from pytorch_lightning.utilities import rank_zero_only
@@ -157,5 +155,11 @@ def test_an_observer_that_changes_what_a_step_reads_is_told() -> None:
                 print(len(self.rows))
                 self.rows.clear()
         """
-    found = check_told(ForbiddenRankZeroDecorator, textwrap.dedent(source), reason="on every rank")
-    assert "self.rows" in found.message
+    after = source.replace("            @rank_zero_only\n", "").replace(
+        "print(len(self.rows))", "if self.trainer.is_global_zero:\n                    print(len(self.rows))"
+    ).replace("        from pytorch_lightning.utilities import rank_zero_only\n", "")
+    found = check_transformed(ForbiddenRankZeroDecorator, source, after)
+    assert "self.rows" in found[0].message
+    told = check_told(ForbiddenRankZeroDecorator, source.replace("print(len(self.rows))", "x = print(self.f(self.rows))"),
+                      reason="on every rank")
+    assert "self.rows" in told.message

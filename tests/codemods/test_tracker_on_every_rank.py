@@ -118,6 +118,7 @@ def test_writers_that_are_fine(lines: tuple[str, ...]) -> None:
         (RANK, "if rank == 0:", "    wandb.init()", "    wandb.log({'a': 1})"),
         (RANK, "if rank != 0:", "    return", "wandb.init()"),
         (RANK, "args.logger.experiment.log({'a': 1})"),
+        (RANK, "wandb.finish()"),
         (RANK, "if wandb:", "    wandb.log({'a': 1})"),
     ],
 )

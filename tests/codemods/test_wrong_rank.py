@@ -154,6 +154,26 @@ def test_a_rank_that_is_asked_for_before_the_group_is_there() -> None:
     check_transformed(WrongRank, EARLY, after, unsafe=True)
 
 
+def test_a_constructor_runs_before_the_trainer_of_its_class() -> None:
+    source = """\
+        import lightning as L
+        import torch.distributed as dist
+
+        class Run:
+            def __init__(self, config):
+                rank = dist.get_rank() if dist.is_initialized() else None
+                if {}:
+                    config.save("a.yaml")
+
+            def train(self):
+                L.Trainer().fit(self.model)
+        """
+    after = source.format("rank_zero_only.rank == 0").replace(
+        "as L\n", "as L\n        from lightning.pytorch.utilities import rank_zero_only\n"
+    )
+    check_transformed(WrongRank, source.format("rank is None or rank == 0"), after, unsafe=True)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -16,7 +16,7 @@ from enum import Enum
 from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, subclasses
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.analysis.output.natures import MODEL_NAMES, Nature, nature, root_name, values_of
+from codemods.analysis.output.natures import MODEL_NAMES, Nature, nature, root_name, values_of, writes_a_picture
 from codemods.analysis.ranks.collectives import collective_call, collective_read
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.data import host_only
@@ -383,7 +383,7 @@ class _Reader:
             in_memory = method in ("write", "flush") and self._is_buffer(receiver)
             if not in_memory:
                 self._add(Kind.FILE, self._text(call), call)
-        elif method == "replace" and len(call.args) == 1 and not call.keywords:
+        elif (method == "replace" and len(call.args) == 1 and not call.keywords) or writes_a_picture(self._module, call):
             self._add(Kind.FILE, self._text(call), call)
         elif method in _MODEL_CHANGES and last(dotted(receiver)).lstrip("_") in MODEL_NAMES:
             self._add(Kind.STATE, self._text(call), call)

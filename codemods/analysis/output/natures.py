@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from enum import IntEnum
 from weakref import WeakKeyDictionary
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, family, qualified
-from codemods.analysis.paths import is_path
+from codemods.analysis.paths import is_path, origin_text
 from codemods.data import host_only
 from codemods.source import SourceModule
 
@@ -17,6 +18,8 @@ MODEL_NAMES = frozenset(
     {"model", "pl_module", "module", "net", "network", "backbone", "encoder", "decoder", "generator", "discriminator",
      "unet", "vae", "critic", "policy", "ema_model", "student", "teacher"}
 )  # fmt: skip
+
+_MEDIA = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?|wav|flac|mp3|mp4)\b", re.IGNORECASE)
 
 
 class Nature(IntEnum):
@@ -104,6 +107,16 @@ def _of_name(module: SourceModule, node: ast.Name) -> Nature:
     if not values:
         return Nature.SHARED
     return max(nature(module, v) for v in values)
+
+
+def writes_a_picture(module: SourceModule, call: ast.Call) -> bool:
+    """True for `x.save(path)` where the path names a picture or a sound, or `x` is a scripted module: a file of its own."""
+    if not call.args or not isinstance(call.func, ast.Attribute) or call.func.attr != "save":
+        return False
+    if _MEDIA.search(origin_text(module, call.args[0], depth=2)):
+        return True
+    made = [v for v in values_of(module, call.func.value) if isinstance(v, ast.Call)]
+    return bool(made) and all(qualified(module, v.func) in ("torch.jit.script", "torch.jit.trace") for v in made)
 
 
 def values_of(module: SourceModule, node: ast.AST) -> list[ast.expr]:

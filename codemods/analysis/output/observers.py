@@ -144,6 +144,8 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
         rest = tuple(e for e in rest if e.kind is not Kind.METRICS)
     if rest and (any(e.kind is not Kind.UNKNOWN for e in rest) or not _only_beside_output(project, module, function)):
         return None
+    if rest and hook and _has_plain_output(project, module, function):
+        return None
     if rest:
         made.level = Applicability.UNSAFE
         made.assumes = f"assumes that nothing the other ranks need is done where it {phrases(rest)}"
@@ -175,6 +177,12 @@ def _only_beside_output(project: Project, module: SourceModule, function: Functi
         if done.of(Kind.UNKNOWN) and not done.output:
             return False
     return True
+
+
+def _has_plain_output(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where a statement of the body only makes output: a test round that needs no assumption."""
+    plain = [s for s in function.body if isinstance(s, (ast.Expr, ast.With, ast.For))]
+    return any(effects_of(project, module, [s]).only_output for s in plain)
 
 
 def _is_helper(project: Project, module: SourceModule, function: FunctionNode, effects: Effects) -> bool:

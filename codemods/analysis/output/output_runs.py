@@ -10,6 +10,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Effects, Kind, does_nothing, effects_of, names_rank, only_output_of
 from codemods.analysis.output.guard_spelling import has_guard
 from codemods.analysis.output.observers import covered
+from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.rank_guards import early_exit, ranks_at
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -175,7 +176,7 @@ def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> b
     """True for a statement that only puts something out, on every rank, and that control does not leave through."""
     if not isinstance(statement, _UNITS) or not module.is_whole(statement) or ranks_at(module, statement).some:
         return False
-    if _leaves(statement) or _shows_progress(statement):
+    if _leaves(statement) or _shows_progress(statement) or under_such_a_name(module, statement):
         return False
     effects = only_output_of(project, module, statement)
     if effects is None or any(e.guarded for e in effects.items):

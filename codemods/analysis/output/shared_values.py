@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effects import names_rank
@@ -30,21 +31,61 @@ def same_everywhere(module: SourceModule, statements: Iterable[ast.stmt]) -> lis
     for statement in inside:
         for node in walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
-                if not _is_same(module, node, _DEPTH) and node.id not in unknown:
-                    unknown.append(node.id)
+                asked = _own_attribute(module, node) or node
+                name = dotted(asked)
+                if name not in unknown and not _is_same(module, asked, _DEPTH):
+                    unknown.append(name)
     return unknown
+
+
+def _is_filled(module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
+    """True for a container that is filled somewhere, and for a number that is counted up: with what, nobody has looked."""
+    name = dotted(node)
+    home = module.class_of(node) if name.startswith("self.") else module.function_of(node)
+    return (id(home), name) in _fillings(module)
+
+
+@lru_cache(maxsize=64)
+def _fillings(module: SourceModule) -> frozenset[tuple[int, str]]:
+    """What a file fills, counts up or sets items of: (id of the function, or of the class for attributes; name)."""
+    changed: list[ast.expr] = [c.func.value for c in module.calls_named(*host_only.MUTATORS) if isinstance(c.func, ast.Attribute)]
+    changed += [node.value for node in module.nodes(ast.Subscript) if isinstance(node.ctx, ast.Store)]
+    changed += [node.target for node in module.nodes(ast.AugAssign)]
+    found: set[tuple[int, str]] = set()
+    for receiver in changed:
+        while isinstance(receiver, ast.Subscript):
+            receiver = receiver.value
+        name = dotted(receiver)
+        found.add((id(module.class_of(receiver) if name.startswith("self.") else module.function_of(receiver)), name))
+    return frozenset(found)
+
+
+def _own_attribute(module: SourceModule, node: ast.Name) -> ast.Attribute | None:
+    """`self.x` for the `self` in it."""
+    up = module.parent(node)
+    return up if node.id == "self" and isinstance(up, ast.Attribute) and not _is_method(module, up) else None
+
+
+def _is_method(module: SourceModule, node: ast.Attribute) -> bool:
+    up = module.parent(node)
+    return isinstance(up, ast.Call) and up.func is node
 
 
 def _is_same(module: SourceModule, node: ast.AST, depth: int) -> bool:
     if depth < 0:
         return False
+    if isinstance(node, ast.Attribute) and dotted(node).startswith("self.") and dotted(node).count(".") == 1:
+        if node.attr in _SETTINGS:
+            return True
+        values = values_of(module, node)
+        return bool(values) and not _is_filled(module, node) and all(_is_same(module, v, depth - 1) for v in values)
     if isinstance(node, ast.Name):
         if node.id in _SETTINGS or node.id in module.imports or hasattr(builtins, node.id):
             return True
         if any(f.name == node.id for f in module.functions) or any(c.name == node.id for c in module.nodes(ast.ClassDef)):
             return True
         values = values_of(module, node)
-        return bool(values) and all(_is_same(module, v, depth - 1) for v in values)
+        return bool(values) and not _is_filled(module, node) and all(_is_same(module, v, depth - 1) for v in values)
     if isinstance(node, ast.Call):
         if _is_result(node) or _is_gathered(node):
             return True
@@ -55,7 +96,8 @@ def _is_same(module: SourceModule, node: ast.AST, depth: int) -> bool:
     parts = list(_names_and_calls(node))
     bound = {n.id for n in parts if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return all(
-        _is_same(module, n, depth - 1) if isinstance(n, ast.Name) else _is_same_call(module, n, depth)
+        _is_same_call(module, n, depth) if isinstance(n, ast.Call)
+        else _is_same(module, _own_attribute(module, n) or n, depth - 1)
         for n in parts if not (isinstance(n, ast.Name) and (n.id in bound or isinstance(n.ctx, ast.Store)))
     )  # fmt: skip
 

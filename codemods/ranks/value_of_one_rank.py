@@ -1,0 +1,230 @@
+"""DDP210: a name that only rank 0 has, used on every rank."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted
+from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
+from codemods.analysis.output.script_guards import bound_above
+from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.data.rank_words import PROCESSES, RANK_TEST
+from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
+
+
+class ValueOfOneRank(DdpCodemod):
+    """A name or attribute that only rank 0 has, used on every rank.
+
+    ## What it does
+    Tells of an attribute that a class sets under a test of the rank and nowhere else, and of a local name of that kind, where
+    every rank comes to a place that uses it. A call of it goes under the same test (unsafe).
+
+    ## Why it matters
+    The other ranks end there with AttributeError or UnboundLocalError, and rank 0 waits for them until the time-out. With one
+    process nothing shows.
+
+    ## Example
+    ```python
+    import torch.distributed as dist
+
+
+    class Loop:
+        def __init__(self, model):
+            if dist.get_rank() == 0:
+                self.average = Average(model)
+
+        def load(self, data):
+            self.average.load_state_dict(data)
+    ```
+
+    ## Use instead
+    ```python
+    import torch.distributed as dist
+
+
+    class Loop:
+        def __init__(self, model):
+            if dist.get_rank() == 0:
+                self.average = Average(model)
+
+        def load(self, data):
+            if dist.get_rank() == 0:
+                self.average.load_state_dict(data)
+    ```
+
+    ## Safety
+    Unsafe: the other ranks end at that line as it stands, and one process runs the same code; but the call must be rank 0's
+    alone. Where it waits for the other ranks, the value belongs on all of them.
+
+    ## Refuses
+    - A name that has a value on the other ranks too, None included.
+    - Uses that stand under a test of the rank, of the name itself, or in a `try`; functions only rank 0 calls.
+    - Attributes that a base class, another file or `setattr` may set; names that a `del`, a `global` or a loop binds as well.
+    - Uses whose value goes on to something else, told: the use may belong under the test, or the value on every rank.
+    - Names whose test is the same as the one they are used under, whatever else it asks.
+    - A repository's own tests.
+
+    ## References
+    Two-process runs of guarded assignments on torch 2.13 (UnboundLocalError and AttributeError on rank 1, rank 0 left waiting).
+    """
+
+    code = "DDP210"
+    TRIGGERS = ((b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"), PROCESSES)
+    SITE = RANK_TEST
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        done: set[tuple[int, str]] = set()
+        for made in _made_on_zero(module):
+            key = (id(made.home), made.name)
+            if key in done:
+                continue
+            done.add(key)
+            if (use := self._use(module, project, made)) is not None:
+                yield self._tell(module, made, use)
+
+    def _use(self, module: SourceModule, project: Project, made: _Made) -> ast.AST | None:
+        """The first use that every rank comes to."""
+        if made.name.startswith("self.") and _may_be_set_elsewhere(module, project, made):
+            return None
+        for node in _uses(module, made):
+            statement = module.statement_of(node)
+            if ranks_reaching(project, module, node).some or ranks_at(module, node, project=project).some:
+                continue
+            if under_such_a_name(module, statement) or _is_asked_for(module, node, made.name):
+                continue
+            if not made.name.startswith("self.") and statement.lineno < made.line:
+                continue
+            return node
+        return None
+
+    def _tell(self, module: SourceModule, made: _Made, use: ast.AST) -> Finding:
+        error = "AttributeError" if made.name.startswith("self.") else "UnboundLocalError"
+        where = f"{made.name} is there on rank 0 only (line {made.line})"
+        message = f"{where}, and every rank uses it here: the others end with {error}"
+        evidence = [Evidence("static", f"{made.name} is set under a test of the rank and nowhere else", module.path, made.line)]
+        statement = module.statement_of(use)
+        if not isinstance(statement, ast.Expr) or not made.test or not module.is_whole(statement):
+            reason = "put what uses it under the same test, or give the other ranks a value too"
+            return self.finding(module, use, message, reason=reason, evidence=evidence)
+        edits = [WrapInGuard(module.path, module.span(statement), made.test, module.span(statement))]
+        reason = "assumes that what is done with it is rank 0's alone, and waits for no other rank"
+        unsafe = Applicability.UNSAFE
+        return self.finding(module, use, message, level=unsafe, edits=edits, reason=reason, evidence=evidence)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A name that is bound on rank 0 alone: in a class (`self.x`) or a function, the line of the binding, and its test.
+
+    test: "" where it cannot be written anywhere in the home.
+    """
+
+    home: ast.ClassDef | FunctionNode
+    name: str
+    line: int
+    test: str
+
+
+def _made_on_zero(module: SourceModule) -> Iterator[_Made]:
+    """The names whose every binding stands under a test for rank 0 and nothing else."""
+    for assign in module.nodes(ast.Assign):
+        function = module.function_of(assign)
+        if function is None or ranks_at(module, assign) not in _OF_ZERO:
+            continue
+        if any(g.kind == "decorator" or g.kind == "exit" for g in guards_over(module, assign)):
+            continue
+        for target in assign.targets:
+            if isinstance(target, ast.Attribute) and dotted(target.value) == "self":
+                owner = module.class_of(target)
+                if owner is not None and _on_zero(module, attribute_bindings(module, target)):
+                    yield _Made(owner, dotted(target), assign.lineno, _test_over(module, assign, {"self"}))
+            elif isinstance(target, ast.Name) and _on_zero(module, bindings_in(module, function, target.id)):
+                names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
+                names |= {name for name, _ in bound_above(module, function, assign)}
+                yield _Made(function, target.id, assign.lineno, _test_over(module, assign, names))
+
+
+def _test_over(module: SourceModule, assign: ast.stmt, known: set[str]) -> str:
+    """The plain test that a binding stands under, if it is made of names that are known everywhere."""
+    for guard in guards_over(module, assign):
+        if guard.kind == "if" and guard.alone and isinstance(guard.node, ast.If):
+            roots = {n.id for n in ast.walk(guard.node.test) if isinstance(n, ast.Name)}
+            return module.text_of(guard.node.test) if roots <= known | set(module.imports) else ""
+    return ""
+
+
+def _on_zero(module: SourceModule, bound: list[Binding]) -> bool:
+    if not bound or any(b.parameter or b.value is None for b in bound):
+        return False
+    return all(ranks_at(module, b.node) in _OF_ZERO for b in bound)
+
+
+def _uses(module: SourceModule, made: _Made) -> Iterator[ast.expr]:
+    nodes: list[ast.expr] = [*module.nodes(ast.Attribute)] if "." in made.name else [*module.nodes(ast.Name)]
+    for node in nodes:
+        if dotted(node) != made.name or not isinstance(getattr(node, "ctx", None), ast.Load):
+            continue
+        home = module.class_of(node) if "." in made.name else module.function_of(node)
+        if home is made.home:
+            yield node
+
+
+def _may_be_set_elsewhere(module: SourceModule, project: Project, made: _Made) -> bool:
+    """True unless this class alone sets the attribute, and nothing below the class body or in a base gives it a value."""
+    assert isinstance(made.home, ast.ClassDef)
+    attribute = made.name.removeprefix("self.")
+    facts = class_facts(project, module, made.home)
+    if facts.unresolved or len(facts.lineage) > 1 or any(_names_it(s, attribute) for s in made.home.body):
+        return True
+    if "setattr" in module.text or "__getattr__" in module.text or "__dict__" in module.text:
+        return True
+    for path in project.files_containing(f".{attribute}".encode()):
+        other = project.module(path)
+        for node in other.nodes(ast.Attribute) if other else ():
+            if node.attr == attribute and isinstance(node.ctx, (ast.Store, ast.Del)):
+                if other is not module or dotted(node) != made.name or module.class_of(node) is not made.home:
+                    return True
+    return False
+
+
+def _names_it(statement: ast.stmt, attribute: str) -> bool:
+    targets: list[ast.expr] = []
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AnnAssign):
+        targets = [statement.target]
+    elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return statement.name == attribute
+    return any(isinstance(t, ast.Name) and t.id == attribute for t in targets)
+
+
+def _is_asked_for(module: SourceModule, node: ast.AST, name: str) -> bool:
+    """True in a `try`, in a function of its own, and under a test that may stand for the rank: one that names what is used."""
+    attribute = name.rpartition(".")[2]
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, (ast.Try, ast.Lambda)):
+            return True
+        if isinstance(up, (ast.If, ast.While, ast.IfExp, ast.BoolOp)):
+            test = up if isinstance(up, ast.BoolOp) else up.test
+            text = module.text_of(test)
+            if attribute in text or "hasattr" in text or any(w in text for w in ("rank", "main", "master", "zero")):
+                return True
+            if any(isinstance(n, (ast.Name, ast.Attribute)) and is_of_rank_zero(module, n) for n in ast.walk(test)):
+                return True
+    return False

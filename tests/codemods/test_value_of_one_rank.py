@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.ranks.value_of_one_rank import ValueOfOneRank
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+
+def loop(*lines: str, made: str = "self.average = Average()", head: str = "", test: str = "dist.get_rank() == 0") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return (
+        f"import torch.distributed as dist\n\nclass Loop:\n{head}    def __init__(self, model):\n        self.step = 0\n"
+        f"        if {test}:\n            {made}\n\n    def load(self, data):\n{body}"
+    )
+
+
+def script(*lines: str) -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"import torch.distributed as dist\n\ndef main(args):\n    rank = dist.get_rank()\n{body}"
+
+
+def test_example_of_the_page() -> None:
+    sections = ValueOfOneRank.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(ValueOfOneRank, before, after, unsafe=True)
+
+
+def test_a_call_of_a_local_name() -> None:
+    lines = ("if rank == 0:", "    writer = Writer()", "dist.barrier()", "writer.close()")
+    after = (*lines[:3], "if rank == 0:", "    writer.close()")
+    check_transformed(ValueOfOneRank, script(*lines), script(*after), unsafe=True)
+    hidden = ("for r in [rank]:", "    if r == 0:", "        writer = Writer()", "writer.close()")
+    check_nothing(ValueOfOneRank, script(*hidden))
+
+
+def test_what_goes_on_to_something_else_is_told() -> None:
+    check_told(ValueOfOneRank, loop("return self.average(data)"), reason="under the same test")
+
+
+def test_an_attribute_of_an_accelerators_main_process() -> None:
+    source = """\
+        from accelerate import Accelerator
+
+        class Loop:
+            def __init__(self, model, scored):
+                self.accelerator = Accelerator()
+                if self.accelerator.is_main_process:
+                    self.average = Average(model)
+                if scored:
+                    self.scorer = Scorer(sampler=self.average.model)
+        """
+    found = check_told(ValueOfOneRank, source, reason="AttributeError")
+    assert found.span.line == 9 and "line 7" in found.message
+
+
+def test_a_local_name() -> None:
+    lines = ("if rank == 0:", "    writer = Writer(args.out)", "for x in args.data:", "    y = writer.add(x)")
+    check_told(ValueOfOneRank, script(*lines), reason="UnboundLocalError")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if dist.get_rank() == 0:", "    self.average.load(data)"),
+        ("if dist.get_rank() != 0:", "    return", "self.average.load(data)"),
+        ("if hasattr(self, 'average'):", "    self.average.load(data)"),
+        ("try:", "    self.average.load(data)", "except AttributeError:", "    pass"),
+        ("if is_main():", "    self.average.load(data)"),
+        ("self.average = None", "self.average.load(data)"),
+        ("setattr(self, data, 1)", "self.average.load(data)"),
+        ("other.average.load(data)",),
+    ],
+)
+def test_uses_that_are_fine(lines: tuple[str, ...]) -> None:
+    check_nothing(ValueOfOneRank, loop(*lines))
+
+
+def test_values_that_others_may_have() -> None:
+    use = "self.average.load(data)"
+    check_nothing(ValueOfOneRank, loop(use, test="model.averaged"))
+    check_nothing(ValueOfOneRank, loop(use, head="    average = None\n"))
+    check_nothing(ValueOfOneRank, loop(use).replace("class Loop:", "class Loop(Base):"))
+    check_nothing(ValueOfOneRank, loop(use), files={"other.py": "def f(loop):\n    loop.average = 1\n"})
+    check_nothing(ValueOfOneRank, loop(use), path="tests/test_a.py")
+
+
+def test_a_method_that_only_rank_zero_calls() -> None:
+    helper = "\n    def _load(self, data):\n        self.average.load(data)\n"
+    source = loop("if dist.get_rank() == 0:", "    self._load(data)") + helper
+    check_nothing(ValueOfOneRank, source)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("writer = None", "if rank == 0:", "    writer = Writer()", "writer.add(1)"),
+        ("if rank == 0:", "    writer = Writer()", "else:", "    writer = Quiet()", "writer.add(1)"),
+        ("if rank == 0:", "    writer = Writer()", "    writer.add(1)"),
+        ("if rank == 0:", "    writer = Writer()", "if rank == 0 and args.write:", "    writer.add(1)"),
+        ("main = rank == 0", "if main:", "    writer = Writer()", "if main:", "    writer.add(1)"),
+        ("for x in args.data:", "    if rank == 0:", "        y = f(x)", "    for y in g(x):", "        use(y)"),
+        ("if rank != 0:", "    return", "writer = Writer()", "writer.add(1)"),
+    ],
+)
+def test_local_names_that_are_fine(lines: tuple[str, ...]) -> None:
+    check_nothing(ValueOfOneRank, script(*lines))
