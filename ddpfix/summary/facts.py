@@ -81,6 +81,11 @@ FACTS: Mapping[str, Facts] = {
         "With the output folder deleted first, the other process finds the file.",
         (*HALF_WRITTEN, *WAITING),
     ),
+    "DDP303": Facts(
+        "Let no rank leave before a collective call",
+        "Both processes get to the end of the hook or the loop.",
+        (*WAITING, "Detected mismatch between collectives on ranks"),
+    ),
     "DDP601": Facts(
         "Remove compute_metrics that is never called",
         "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants.",

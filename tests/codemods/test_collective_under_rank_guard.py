@@ -307,60 +307,6 @@ def test_a_read_behind_the_evaluation_before_a_barrier() -> None:
     check_nothing(RULE, lightning(source))
 
 
-# Early returns
-
-
-def test_an_early_return_becomes_a_guard() -> None:
-    check_transformed(
-        RULE,
-        lightning("""
-def on_train_epoch_end(self, trainer, pl_module):
-    epoch = trainer.current_epoch
-    # one process plots
-    if not trainer.is_global_zero:
-        return
-    # all of it
-    self.plot(epoch)
-
-    self.save(epoch)
-    trainer.strategy.barrier()
-"""),
-        lightning("""
-def on_train_epoch_end(self, trainer, pl_module):
-    epoch = trainer.current_epoch
-    # all of it
-    # one process plots
-    if trainer.is_global_zero:
-        self.plot(epoch)
-
-        self.save(epoch)
-    trainer.strategy.barrier()
-"""),
-    )
-
-
-def test_an_early_return_by_comparison() -> None:
-    check_transformed(
-        RULE,
-        f"{START}    if rank != 0:\n        return\n    work()\n    dist.barrier()\n",
-        f"{START}    if rank == 0:\n        work()\n    dist.barrier()\n",
-    )
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("    if rank != 0:\n        return 1\n    work()\n    dist.barrier()\n", "gives a value"),
-        ("    if rank != 0:\n        return\n    if x:\n        return\n    work()\n    dist.barrier()\n", "left once more"),
-        ("    for i in x:\n        if rank != 0:\n            continue\n        dist.barrier()\n", "if-block"),
-        ("    if rank != 0:\n        return\n    t = make()\n    dist.all_reduce(t)\n", "made inside the guard"),
-        ("    if rank != 0:\n        return\n    a()\n    dist.barrier()\n    b()\n    dist.barrier()\n", "if-block"),
-    ],
-)
-def test_early_returns_that_are_told(body: str, reason: str) -> None:
-    check_told(RULE, f"{DIST}def f(rank, x):\n{body}", reason=reason)
-
-
 # Told
 
 
@@ -419,7 +365,10 @@ def test_a_function_of_another_file_that_reaches_one() -> None:
         files={"tools.py": f"{DIST}def save(x):\n    write(x)\n    finish()\ndef finish():\n    dist.barrier()\n"},
     )
     assert "save() -> finish() -> torch.distributed.barrier" in found.message
-    assert [e.path for e in found.evidence] == ["module.py", "module.py", "tools.py", "tools.py"]
+    assert [(e.path, e.line) for e in found.evidence] == [
+        ("module.py", 3), ("module.py", 4), ("tools.py", 6), ("tools.py", 8), ("module.py", 4),
+    ]  # fmt: skip
+    assert found.evidence[-1].text == "the other ranks come to the end of f without it"
 
 
 def test_calls_that_save_state_are_told_once_a_function() -> None:
@@ -475,17 +424,62 @@ def test_a_read_without_a_free_name() -> None:
 # As often as the others?
 
 
-def test_a_loop_over_what_only_rank_zero_filled() -> None:
-    body = """
+FILLED = """
 def on_train_epoch_start(self):
-    logs = {"a": 0.0}
+    logs = {{"a": 0.0}}
     if self.global_rank == 0:
         logs = self.evaluate()
     for k, v in logs.items():
-        self.log(k, v, sync_dist=True)
+        {}
 """
-    found = check_told(RULE, lightning(body, base="LightningModule"), reason="give every rank the same value first")
-    assert "`logs` decides" in found.message
+
+
+def test_a_loop_over_what_only_rank_zero_filled() -> None:
+    before = lightning(FILLED.format('self.log(k, v, sync_dist=True, reduce_fx="max")'), base="LightningModule")
+    after = lightning(FILLED.format('self.log(k, v, reduce_fx="max", rank_zero_only=True)'), base="LightningModule")
+    fixed = check_transformed(RULE, before, after, unsafe=True)
+    assert "`logs` decides" in fixed[0].message and "nothing monitors it" in fixed[0].reason
+
+
+def test_a_loop_with_other_collectives_in_it() -> None:
+    body = FILLED.format("self.log(k, self.all_gather(v).mean(), sync_dist=True)")
+    check_told(RULE, lightning(body, base="LightningModule"), reason="give every rank the same value first")
+
+
+def test_a_value_that_only_rank_zero_has_is_logged_for_rank_zero() -> None:
+    body = """
+def on_validation_epoch_end(self):
+    if self.trainer.is_global_zero:
+        score = self.score()
+        self.log("score", score, {})
+"""
+    before = lightning(body.format("sync_dist=True"), base="LightningModule")
+    after = lightning(body.format("rank_zero_only=True"), base="LightningModule")
+    fixed = check_transformed(RULE, before, after, unsafe=True)
+    assert "nothing monitors it" in fixed[0].reason
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for p in files[rank::world]:",
+        "mine = files[rank::world]\n    for p in tqdm(mine):",
+        "for i in range(rank, len(files), world):",
+        "for p in islice(files, dist.get_rank(), None, world):",
+    ],
+)
+def test_a_collective_for_each_item_of_a_share(loop: str) -> None:
+    source = f"{DIST}def f(rank, files, world, x):\n    {loop}\n        dist.all_reduce(x)\n"
+    found = check_told(RULE, source, reason="as many rounds")
+    assert "wait for those that are done" in found.message
+
+
+@pytest.mark.parametrize(
+    "loop", ["for p in files[:rank]:", "for p in files:", "for i in range(rank):", "for p in files[rank::world]:\n        if p:"]
+)
+def test_other_loops(loop: str) -> None:
+    indent = "            " if loop.endswith("if p:") else "        "
+    check_nothing(RULE, f"{DIST}def f(rank, files, world, x):\n    {loop}\n{indent}dist.all_reduce(x)\n")
 
 
 @pytest.mark.parametrize(
@@ -527,8 +521,11 @@ LOGGED = "def on_validation_epoch_end(self):\n    if self.trainer.is_global_zero
 
 
 def test_a_log_on_one_rank_under_an_old_lightning() -> None:
-    source = lightning(LOGGED.format(""), base="LightningModule", head="import pytorch_lightning as pl")
-    check_told(RULE, source, reason="rank_zero_only=True")
+    head = "import pytorch_lightning as pl"
+    source = lightning(LOGGED.format(""), base="LightningModule", head=head)
+    after = lightning(LOGGED.format(", rank_zero_only=True"), base="LightningModule", head=head)
+    fixed = check_transformed(RULE, source, after, unsafe=True)
+    assert "up to 1.6" in fixed[0].message and "nothing monitors it" in fixed[0].reason
     check_nothing(RULE, source, files={"requirements.txt": "pytorch-lightning>=1.9\n"})
 
 
@@ -536,6 +533,66 @@ def test_a_log_on_one_rank_that_says_so() -> None:
     source = lightning(LOGGED.format(", rank_zero_only=True"), base="LightningModule", head="import pytorch_lightning as pl")
     check_nothing(RULE, source)
     check_nothing(RULE, lightning(LOGGED.format(""), base="LightningModule"))
+
+
+# Other ways in which ranks part
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("if rank == 0:\n    dist.all_reduce(x)\nelse:\n    dist.barrier()\n", "take each other's call for their own"),
+        ("match rank:\n    case 0:\n        dist.barrier()\n    case _:\n        pass\n", "`match rank`"),
+        ("with accelerator.main_process_first():\n    dist.all_reduce(x)\n", "one after the other"),
+    ],
+)
+def test_ranks_that_part_in_other_ways(body: str, message: str) -> None:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    found = findings_of(RULE, f"{DIST}def f(rank, x, accelerator):\n{lines}")
+    assert [f.applicability for f in found] == [Applicability.DISPLAY]
+    assert message in found[0].message and found[0].reason
+
+
+def test_both_ways_are_shown() -> None:
+    source = f"{DIST}def f(rank, x):\n    if rank == 0:\n        dist.all_reduce(x)\n    else:\n        dist.barrier()\n"
+    found = findings_of(RULE, source)[0]
+    assert [(e.line, e.text) for e in found.evidence] == [
+        (5, "rank 0: `rank == 0`"),
+        (6, "torch.distributed.all_reduce"),
+        (5, "the other ranks meet instead: torch.distributed.barrier"),
+        (8, "torch.distributed.barrier"),
+    ]
+
+
+def test_the_other_half_stands_in_the_caller() -> None:
+    source = f"""{DIST}
+def write(rank, x):
+    if rank == 0:
+        torch.save(x, "p")
+        dist.barrier()
+
+def main(rank, x):
+    write(rank, x)
+    if rank != 0:
+        dist.barrier()
+        torch.load("p")
+"""
+    check_nothing(RULE, source)
+
+
+def test_a_method_that_is_called_under_a_guard_only() -> None:
+    source = f"""{DIST}
+class Trainer:
+    def step(self):
+        if self.rank == 0:
+            self.finish()
+
+    def finish(self):
+        self.done = True
+        dist.barrier()
+"""
+    found = check_told(RULE, source, reason="does other work besides")
+    assert "self.finish() -> torch.distributed.barrier" in found.message
 
 
 # Nothing to say
@@ -561,6 +618,8 @@ def test_a_log_on_one_rank_that_says_so() -> None:
         "if rank == 0:\n    dist.send(x, 1)\n",
         "with accelerator.main_process_first():\n    dist.barrier()\n",
         "if not x:\n    return\ndist.barrier()\n",
+        "try:\n    if rank == 0:\n        dist.barrier(group=x)\nfinally:\n    dist.barrier()\n",
+        "match rank:\n    case 0:\n        dist.barrier()\n    case _:\n        dist.barrier()\n",
     ],
 )
 def test_right_as_it_is(body: str) -> None:

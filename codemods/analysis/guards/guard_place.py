@@ -138,7 +138,9 @@ def turned(module: SourceModule, test: ast.expr) -> str:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return module.text_of(test.operand)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        opposites = {ast.NotEq: "==", ast.Eq: "!=", ast.NotIn: "in", ast.In: "not in", ast.Gt: "<=", ast.IsNot: "is"}
+        opposites = {
+            ast.NotEq: "==", ast.Eq: "!=", ast.NotIn: "in", ast.In: "not in", ast.Gt: "<=", ast.IsNot: "is", ast.Is: "is not",
+        }  # fmt: skip
         if opposite := opposites.get(type(test.ops[0])):
             return f"{module.text_of(test.left)} {opposite} {module.text_of(test.comparators[0])}"
     return f"not ({module.text_of(test)})"

@@ -11,9 +11,10 @@ from codemods.analysis.guards.guard_split import Parts, parts_of
 from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.guards.hoisted_reads import hoist_reads
 from codemods.analysis.names import last, qualified
-from codemods.analysis.ranks.rank_guards import split_of
+from codemods.analysis.ranks.rank_guards import Ranks, split_of
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.same_way import is_same, parting_ways
+from codemods.analysis.ranks.uneven_collectives import NOT_MONITORED, logs_of_one_rank
 from codemods.findings import (
     Applicability,
     Edit,
@@ -47,7 +48,8 @@ def repair(project: Project, module: SourceModule, sites: list[Guarded]) -> Repa
     else:
         made = _split_body(place)
     if not made.edits:
-        return made
+        logs = logs_of_one_rank(module, [s.node for s in sites]) if guard.ranks is Ranks.ZERO else ()
+        return Repair(logs, UNSAFE, NOT_MONITORED) if logs else made
     level, reason = _trusted(place)
     return Repair(made.edits, lowest(made.level, level), made.reason or reason)
 

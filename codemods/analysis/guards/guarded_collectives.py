@@ -8,18 +8,14 @@ from dataclasses import dataclass
 
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK
-from codemods.analysis.ranks.collectives import PENDING, PROPERTIES, Collective, collective_at
+from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, negated
 from codemods.analysis.ranks.reached_collectives import Reached, reached_by
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
-_SHOWN = (Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS)
+SHOWN = (Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS)
 _Place = tuple[ast.Call | ast.Attribute, tuple[Guard, ...]]
-# Evaluation metrics are reduced before these run: a read on one rank finishes, barrier or not (measured).
-AFTER_EVALUATION = frozenset(
-    {f"on_{stage}_{edge}" for stage in ("validation", "test") for edge in ("epoch_end", "end")} | {"on_sanity_check_end"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ class Guarded:
 
     @property
     def guard(self) -> Guard:
-        return next(g for g in self.guards if g.ranks in _SHOWN)
+        return next(g for g in self.guards if g.ranks in SHOWN)
 
     @property
     def text(self) -> str:
@@ -108,7 +104,7 @@ def _is_matched(module: SourceModule, site: Guarded, others: list[Guarded]) -> b
 
 def _hides_ranks(guards: tuple[Guard, ...]) -> bool:
     """True under `rank == 1` or `rank == src`: part of a protocol whose ranks the source does not show."""
-    return not any(g.ranks in _SHOWN for g in guards)
+    return not any(g.ranks in SHOWN for g in guards)
 
 
 def _other_branch_speaks(module: SourceModule, guard: Guard) -> bool:

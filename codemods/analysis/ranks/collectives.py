@@ -41,6 +41,10 @@ _MODULES = frozenset({"self", "pl_module", "lightning_module"})
 # Properties whose read is a collective, or runs pending ones (measured; Lightning issue #18148).
 PENDING = frozenset({"callback_metrics", "logged_metrics", "progress_bar_metrics"})
 PROPERTIES = PENDING | {"log_dir", "estimated_stepping_batches"}
+# Evaluation metrics are reduced before these run: a read on one rank finishes, barrier or not (measured).
+AFTER_EVALUATION = frozenset(
+    {f"on_{stage}_{edge}" for stage in ("validation", "test") for edge in ("epoch_end", "end")} | {"on_sanity_check_end"}
+)
 # Calls that only wait: they carry no value and can stand anywhere.
 WAITS = frozenset({"barrier", "wait_for_everyone", "monitored_barrier", "synchronize", "rendezvous"})
 _GROUP_POSITION = {"barrier": 0, "all_reduce": 2, "broadcast": 2, "all_gather": 2, "monitored_barrier": 0, "reduce": 3}

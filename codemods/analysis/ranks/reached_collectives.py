@@ -9,19 +9,11 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import means_process_group
+from codemods.analysis.ranks.trace_items import Step
 from codemods.project import Project
 from codemods.source import SourceModule, walk_scope
 
 DEPTH = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A place on the way to a collective."""
-
-    path: str
-    line: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

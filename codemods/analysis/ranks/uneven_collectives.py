@@ -1,41 +1,47 @@
 """Collectives that every rank comes to, but not as often: loops over what one rank filled, the wrapper run by one rank, logs.
 
-None of them has a repair that is right without a decision, so each is only told.
+None of them has a repair that is right without a decision; where the calls are logs, one is offered.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from codemods.analysis.bindings import Binding, bindings_in
+from codemods.analysis.bindings import Binding, bindings_in, bindings_of
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.guard_split import used_names
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.collectives import collective_at, defines, in_lightning, keyword_is
+from codemods.analysis.ranks.collectives import Collective, collective_at, defines, in_lightning, keyword_is
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at, speaks_of_ranks
+from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.findings import DropKeyword, Edit, SetKeyword
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
 _PROGRESS = frozenset({"tqdm", "trange", "track", "ProgressBar", "progress"})
+NOT_MONITORED = "assumes that nothing monitors it (a checkpoint, early stopping, a scheduler): the other ranks have no such value"
 _EPOCH_HOOKS = EVALUATION_HOOKS | TRAINING_EPOCH_HOOKS
 
 
 @dataclass(frozen=True, slots=True)
 class Uneven:
-    """message: what happens. reason: why there is no repair. why: (line, text) of what shows it."""
+    """message: what happens. why: (line, text) of what shows it. edits: a repair that rests on the assumption in `reason`;
+    without one, `reason` says why there is none."""
 
     node: ast.AST
     message: str
     reason: str
     why: tuple[int, str]
+    edits: tuple[Edit, ...] = ()
 
 
 def uneven_collectives(project: Project, module: SourceModule) -> Iterator[Uneven]:
     yield from _decided_by_one_rank(project, module)
+    yield from _rounds_by_rank(project, module)
     yield from _wrapper_on_one_rank(project, module)
     yield from _logs_on_one_rank(project, module)
 
@@ -63,14 +69,41 @@ def _decided_by_one_rank(project: Project, module: SourceModule) -> Iterator[Une
                 if binding := _one_sided(project, module, function, name, up):
                     seen.add(id(up))
                     line: int = binding.node.lineno  # type: ignore[attr-defined]
+                    edits = logs_of_one_rank(module, [c for c, _ in _collectives_in(project, module, up)])
+                    alone = "give every rank the same value first (broadcast it), or make the calls on one rank without a sync"
                     yield Uneven(
                         call,
                         f"`{name}` decides whether and how often {collective.text} is called (line {up.lineno}), and only some "  # type: ignore[attr-defined]
                         f"ranks set it in line {line}: ranks that disagree hang, or get each other's values",
-                        "give every rank the same value first (broadcast it), or make the calls on one rank without a sync",
+                        NOT_MONITORED if edits else alone,
                         (line, f"`{name}` is set under a rank test"),
+                        edits,
                     )
                     break
+
+
+def _collectives_in(project: Project, module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.AST, Collective]]:
+    for inner in walk(node):
+        if isinstance(inner, (ast.Call, ast.Attribute)) and (found := collective_at(module, inner, project)) is not None:
+            yield inner, found
+
+
+def logs_of_one_rank(module: SourceModule, nodes: Sequence[ast.AST]) -> tuple[Edit, ...]:
+    """`rank_zero_only=True` for `sync_dist=True` on each of the calls; nothing unless all of them are such logs.
+
+    With it Lightning neither reduces the value nor waits, 1.6 included, and the logger shows that of rank 0.
+    """
+    edits: list[Edit] = []
+    for node in nodes:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return ()
+        if node.func.attr not in ("log", "log_dict") or any(k.arg in ("rank_zero_only", None) for k in node.keywords):
+            return ()
+        if not keyword_is(node, "sync_dist", True):
+            return ()
+        span = module.span(node)
+        edits += [DropKeyword(module.path, span, "sync_dist"), SetKeyword(module.path, span, "rank_zero_only", "True")]
+    return tuple(edits)
 
 
 def _deciding(up: ast.AST, below: ast.AST) -> ast.expr | None:
@@ -102,6 +135,50 @@ def _one_sided(
 def _only_wraps(value: ast.expr, name: str) -> bool:
     """`bar = tqdm(bar)`: as many rounds as before."""
     return name in used_names(value) or (isinstance(value, ast.Call) and last(dotted(value.func)) in _PROGRESS)
+
+
+# A share of each rank
+
+
+def _rounds_by_rank(project: Project, module: SourceModule) -> Iterator[Uneven]:
+    """A collective in each round of a loop whose rounds the rank picks: `files[rank::world]`, `range(rank, n, world)`."""
+    for loop in module.nodes(ast.For):
+        share = _share(module, loop.iter, project)
+        if share is None:
+            continue
+        for node, found in _collectives_in(project, module, loop):
+            inner = next((up for up in module.ancestors(node) if isinstance(up, (ast.If, ast.For, ast.While, ast.Lambda))), None)
+            if found.grouped or inner is not loop or module.function_of(node) is not module.function_of(loop):
+                continue
+            yield Uneven(
+                node,
+                f"{found.text} is called for each item of `{' '.join(module.text_of(share).split())}`, of which each rank may "
+                "have another number: the ranks with more items wait for those that are done",
+                "give every rank as many rounds (pad the shares, loop as often as the longest), or gather once behind the loop",
+                (loop.lineno, "how often the loop runs is a matter of the rank"),
+            )
+            break
+
+
+def _share(module: SourceModule, node: ast.expr, project: Project, depth: int = 0) -> ast.expr | None:
+    """The part of a sequence that a rank takes by its number, behind `enumerate`, a progress bar and one name."""
+    if b"rank" not in module.data and b"process_index" not in module.data:
+        return None
+    if isinstance(node, ast.Call):
+        name = last(dotted(node.func))
+        if name in ("range", "islice") and len(node.args) == (3 if name == "range" else 4):
+            start = node.args[0 if name == "range" else 1]
+            return node if rank_source(module, start, project) is not None else None
+        passed_on = name in _PROGRESS | {"enumerate", "list", "sorted", "iter"} and bool(node.args)
+        return _share(module, node.args[0], project, depth) if passed_on else None
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and node.slice.step is not None:
+        lower = node.slice.lower
+        return node if lower is not None and rank_source(module, lower, project) is not None else None
+    if isinstance(node, ast.Name) and depth == 0:
+        values = [b.value for b in bindings_of(module, node)]
+        if len(values) == 1 and values[0] is not None:
+            return _share(module, values[0], project, 1)
+    return None
 
 
 # The DDP wrapper on one rank
@@ -166,6 +243,7 @@ def _logs_on_one_rank(project: Project, module: SourceModule) -> Iterator[Uneven
             call,
             f"only rank 0 makes this {module.text_of(call.func)}: Lightning up to 1.6 reduces it over the ranks at the end of "
             "the epoch and hangs; from 1.7 on the other ranks lack the key, and what monitors it fails there",
-            "log it on every rank, or with rank_zero_only=True if nothing monitors it",
+            NOT_MONITORED,
             (guard.line, "only rank 0 passes the test"),
+            (SetKeyword(module.path, module.span(call), "rank_zero_only", "True"),),
         )

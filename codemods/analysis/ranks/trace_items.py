@@ -1,0 +1,101 @@
+"""What a process meets on the way through a function, as data: collectives, unknown calls, choices and loops."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from codemods.analysis.ranks.collectives import Collective
+
+Key = tuple[tuple[str, int, int], ...]
+
+
+class Side(Enum):
+    """The processes that a test of the rank tells apart."""
+
+    ZERO = "rank 0"
+    OTHER = "the other ranks"
+
+    @property
+    def turned(self) -> Side:
+        return Side.OTHER if self is Side.ZERO else Side.ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A place on the way to a collective."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A collective. steps: the calls that lead to it, itself the last. node: where the function that is read makes the first."""
+
+    key: Key
+    name: str
+    steps: tuple[Step, ...] = field(compare=False)
+    node: ast.AST = field(compare=False)
+    collective: Collective = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that may hold collectives: a call that leads out of what is known, a `yield`."""
+
+    key: Key
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A test that has nothing to do with ranks; or a loop, with one arm."""
+
+    key: Key
+    arms: tuple[Trace, ...]
+    loop: bool = False
+
+
+Item = Meeting | Unknown | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Items in the order in which they are met. end: the exit that the last statement makes, "" where it goes on."""
+
+    items: tuple[Item, ...] = ()
+    end: str = ""
+
+    @property
+    def idle(self) -> bool:
+        return not self.items and not self.end
+
+
+def meetings(items: Iterable[Item]) -> Iterator[Meeting]:
+    """Every collective in the items, those of choices and loops too."""
+    for item in items:
+        if isinstance(item, Meeting):
+            yield item
+        elif isinstance(item, Choice):
+            for arm in item.arms:
+                yield from meetings(arm.items)
+
+
+def holds_unknown(items: Iterable[Item]) -> bool:
+    return any(
+        isinstance(i, Unknown) or (isinstance(i, Choice) and any(holds_unknown(a.items) for a in i.arms)) for i in items
+    )
+
+
+def moved(item: Item, key: Key, step: Step, call: ast.Call) -> Item:
+    """An item of a callee as it stands in the caller."""
+    if isinstance(item, Meeting):
+        return replace(item, key=(*key, *item.key), steps=(step, *item.steps), node=call)
+    if isinstance(item, Unknown):
+        return replace(item, key=(*key, *item.key))
+    arms = tuple(Trace(tuple(moved(i, key, step, call) for i in arm.items), arm.end) for arm in item.arms)
+    return Choice((*key, *item.key), arms, item.loop)

@@ -1,0 +1,105 @@
+"""DDP303: ranks that leave above a collective."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.early_returns import renest_inner
+from codemods.analysis.guards.guard_place import Repair
+from codemods.analysis.guards.guard_repairs import repair
+from codemods.analysis.guards.told_collectives import grouped, message, message_of_unmatched, paths, reason
+from codemods.analysis.guards.told_collectives import guarded_here as _sites
+from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
+from codemods.codemod import DdpCodemod
+from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARD
+from codemods.findings import Applicability, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+
+class EarlyReturnBeforeCollective(DdpCodemod):
+    """Ranks that return above a collective: the others wait for them.
+
+    ## What it does
+    Finds `if not rank 0: return` (and `continue`, `break`) above a collective of the same function or loop, also where the
+    collective is hidden in Lightning or in a project function, and exits that only rank 0 can take. Takes the exit away and puts
+    the work under it into an `if`, so that every rank comes to the collective.
+
+    ## Why it matters
+    An early return reads like a guard, but it also keeps the ranks from everything that is written below it later. Rank 0 stands
+    in the barrier at the end of the function until the time-out of the process group (10 or 30 minutes), while the others are in
+    the next epoch; or their next collective is paired with it, and both get garbage.
+
+    ## Example
+    ```python
+    import lightning.pytorch as pl
+
+
+    class Plots(pl.Callback):
+        def on_train_epoch_end(self, trainer, pl_module):
+            if not trainer.is_global_zero:
+                return
+
+            figure = draw(pl_module)
+            figure.savefig("epoch.png")
+            trainer.strategy.barrier()
+    ```
+
+    ## Use instead
+    ```python
+    import lightning.pytorch as pl
+
+
+    class Plots(pl.Callback):
+        def on_train_epoch_end(self, trainer, pl_module):
+            if trainer.is_global_zero:
+                figure = draw(pl_module)
+                figure.savefig("epoch.png")
+            trainer.strategy.barrier()
+    ```
+
+    ## Safety
+    Safe where the rank alone decides on the exit, every rank comes to it, the collectives are the last thing in the function (or
+    the loop), and they need nothing that rank 0 has made. Rank 0, and one process alone, run the same statements in the same
+    order as before. What an exit sets before it leaves stays where it is. An exit of rank 0 inside a guarded block is turned into
+    a test of the rest of the block where only barriers follow. Unsafe, with the assumption named: conditions round the exit
+    that may differ between ranks, and `torch.distributed` where a single process may have no group.
+
+    ## Refuses
+    - Says nothing in a repository's own tests, and nothing where both exits have a barrier of their own.
+    - Says nothing of exits that every rank takes, of `raise`, `sys.exit()` and statuses like `return -1`.
+    - Says nothing where the ranks that leave make a call that may be the other half, or where `finally` holds the collective.
+    - Tells an exit that gives a value which is not what the function ends with, or which rank 0 makes.
+    - Tells a function that can be left once more before the collective, and a collective between other work.
+    - Tells a collective that needs what rank 0 has made, and a block that holds another collective.
+    - Tells an exit that sets what the test or the work reads.
+    - Tells a `break`, and an exit inside other blocks: what the other ranks do then has to be decided.
+    - Tells an exit in a guarded block behind which more than barriers follow, or that is not the only one.
+
+    ## References
+    Runs on two gloo processes with Lightning 2.6.6 and torch 2.13.
+    """
+
+    code = "DDP303"
+    TRIGGERS = (GUARDS, PROCESSES)
+    SITE = RANK_GUARD
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        told: set[int] = set()
+        for sites in grouped([s for s in _sites(project, module) if s.guard.kind == "exit"]):
+            made = repair(project, module, sites)
+            told |= {id(s.node) for s in sites}
+            yield self._told(module, sites[0].node, message(project, module, sites), made, paths(project, module, sites[0]))
+        for found in unmatched_collectives(project, module):
+            if found.by_exit and id(found.node) not in told:
+                made = renest_inner(project, module, found)
+                yield self._told(module, found.node, message_of_unmatched(found), made, both_ways(module, found))
+
+    def _told(self, module: SourceModule, node: ast.AST, text: str, made: Repair, shown: Iterator) -> Finding:  # type: ignore[type-arg]
+        level = made.level if made.edits else Applicability.DISPLAY
+        return self.finding(module, node, text, level=level, edits=made.edits, evidence=list(shown), reason=reason(made))

@@ -1,0 +1,209 @@
+"""DDP303: ranks that leave above a collective."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.findings import Applicability
+from codemods.sync.early_return_before_collective import EarlyReturnBeforeCollective
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+RULE = EarlyReturnBeforeCollective
+DIST = "import torch\nimport torch.distributed as dist\n\n"
+START = f"{DIST}def f(rank, x):\n    dist.init_process_group('gloo')\n"
+
+
+def lightning(body: str, *, base: str = "Callback", head: str = "import lightning.pytorch as pl") -> str:
+    lines = "\n".join(f"    {line}" if line else "" for line in body.strip("\n").split("\n"))
+    return f"{head}\n\n\nclass C(pl.{base}):\n{lines}\n"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after)
+
+
+def test_an_early_return_becomes_a_guard() -> None:
+    check_transformed(
+        RULE,
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    epoch = trainer.current_epoch
+    # one process plots
+    if not trainer.is_global_zero:
+        return
+    # all of it
+    self.plot(epoch)
+
+    self.save(epoch)
+    trainer.strategy.barrier()
+"""),
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    epoch = trainer.current_epoch
+    # all of it
+    # one process plots
+    if trainer.is_global_zero:
+        self.plot(epoch)
+
+        self.save(epoch)
+    trainer.strategy.barrier()
+"""),
+    )
+
+
+def test_an_early_return_by_comparison() -> None:
+    check_transformed(
+        RULE,
+        f"{START}    if rank != 0:\n        return\n    work()\n    dist.barrier()\n",
+        f"{START}    if rank == 0:\n        work()\n    dist.barrier()\n",
+    )
+
+
+def test_a_rank_that_may_mean_no_process_group() -> None:
+    head = f"{DIST}def f(rank):\n"
+    fixed = check_transformed(
+        RULE,
+        f"{head}    if rank != 0:\n        return\n    work()\n    dist.barrier()\n",
+        f"{head}    if rank == 0:\n        work()\n    dist.barrier()\n",
+        unsafe=True,
+    )
+    assert "process group" in fixed[0].reason
+
+
+def test_a_condition_above_that_may_differ() -> None:
+    fixed = check_transformed(
+        RULE,
+        f"{START}    if x > best():\n        return\n    if rank != 0:\n        return\n    work()\n    dist.barrier()\n",
+        f"{START}    if x > best():\n        return\n    if rank == 0:\n        work()\n    dist.barrier()\n",
+        unsafe=True,
+    )
+    assert "taken by all or none" in fixed[0].reason
+
+
+def test_a_continue_in_a_loop() -> None:
+    check_transformed(
+        RULE,
+        f"{START}    for i in range(3):\n        if rank != 0:\n            continue\n        work()\n        dist.barrier()\n",
+        f"{START}    for i in range(3):\n        if rank == 0:\n            work()\n        dist.barrier()\n",
+    )
+
+
+def test_what_the_exit_sets_stays() -> None:
+    check_transformed(
+        RULE,
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    if not trainer.is_global_zero:
+        pl_module.collected = None
+        return
+    write(pl_module.collected)
+    trainer.strategy.barrier()
+"""),
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    if not trainer.is_global_zero:
+        pl_module.collected = None
+    if trainer.is_global_zero:
+        write(pl_module.collected)
+    trainer.strategy.barrier()
+"""),
+    )
+
+
+def test_the_value_that_the_function_ends_with() -> None:
+    check_transformed(
+        RULE,
+        f"{START}    if rank != 0:\n        return x\n    work(x)\n    dist.barrier()\n    return x\n",
+        f"{START}    if rank == 0:\n        work(x)\n    dist.barrier()\n    return x\n",
+    )
+
+
+def test_an_exit_inside_a_guarded_block() -> None:
+    fixed = check_transformed(
+        RULE,
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    if trainer.is_global_zero:
+        logger = self.find(trainer)
+        if logger is None:
+            return
+        logger.draw(1)
+        logger.draw(2)
+    trainer.strategy.barrier()
+"""),
+        lightning("""
+def on_train_epoch_end(self, trainer, pl_module):
+    if trainer.is_global_zero:
+        logger = self.find(trainer)
+        if logger is not None:
+            logger.draw(1)
+            logger.draw(2)
+    trainer.strategy.barrier()
+"""),
+    )
+    assert "rank 0 may leave in line 8" in fixed[0].message
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("    if rank != 0:\n        return 'none'\n    work()\n    dist.barrier()\n", "gives a value"),
+        ("    if rank != 0:\n        return x\n    x = work()\n    dist.barrier()\n    return x\n", "made by rank 0 alone"),
+        ("    if rank != 0:\n        return\n    if x:\n        return\n    work()\n    dist.barrier()\n", "left once more"),
+        ("    for i in x:\n        if rank != 0:\n            break\n        dist.barrier()\n", "if-block"),
+        ("    if x:\n        if rank != 0:\n            return\n        work()\n        dist.barrier()\n", "if-block"),
+        ("    if rank != 0:\n        return\n    t = make()\n    dist.all_reduce(t)\n", "made inside the guard"),
+        ("    if rank != 0:\n        return\n    a()\n    dist.barrier()\n    b()\n    dist.barrier()\n", "if-block"),
+        ("    if rank != 0:\n        rank = 1\n        return\n    a()\n    dist.barrier()\n", "sets what the test"),
+        ("    if rank != 0:\n        return\n    if x:\n        dist.all_reduce(x)\n    dist.barrier()\n", "if-block"),
+        ("    if rank == 0:\n        if x:\n            return\n        a()\n    b()\n    dist.barrier()\n", "has to be decided"),
+        (
+            "    if rank == 0:\n        if x:\n            return\n        a()\n        if y:\n            return\n        b()\n"
+            "    dist.barrier()\n",
+            "more than one place",
+        ),
+        ("    for i in x:\n        dist.all_reduce(i)\n        if rank == 0 and late():\n            break\n", "if-block"),
+    ],
+)
+def test_exits_that_are_told(body: str, reason: str) -> None:
+    check_told(RULE, f"{DIST}def f(rank, x, y):\n{body}", reason=reason)
+
+
+def test_an_exit_above_a_function_of_another_file() -> None:
+    found = check_told(
+        RULE,
+        "from tools import save\ndef f(rank, trainer):\n    if not trainer.is_global_zero:\n        return\n    save(1)\n",
+        reason="does other work besides",
+        files={"tools.py": f"{DIST}def save(x):\n    write(x)\n    dist.barrier()\n"},
+    )
+    assert [(e.path, e.line) for e in found.evidence] == [
+        ("module.py", 3), ("module.py", 5), ("tools.py", 6), ("module.py", 5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if rank != 0:\n    dist.barrier()\n    return\nwrite()\ndist.barrier()\n",
+        "if rank != 0:\n    serve()\n    return\ndist.broadcast(x, 0)\n",
+        "if not x:\n    return\ndist.barrier()\n",
+        "try:\n    if rank != 0:\n        return\n    work()\nfinally:\n    dist.barrier()\n",
+        "if rank == 0 and x:\n    raise ValueError(x)\ndist.barrier()\n",
+        "if rank == 0:\n    if x:\n        print('bad')\n        return -1\ndist.barrier()\n",
+        "if rank == 0:\n    if x:\n        sys.exit(1)\ndist.barrier()\n",
+        "if rank != 0:\n    return\nwork()\n",
+        "if not dist.is_initialized():\n    return\ndist.barrier()\n",
+        "for i in x:\n    if not i:\n        continue\n    dist.barrier()\n",
+    ],
+)
+def test_right_as_it_is(body: str) -> None:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    check_nothing(RULE, f"{DIST}import sys\ndef f(rank, args, x):\n{lines}")
+
+
+def test_the_tests_of_a_repository_are_left_alone() -> None:
+    source = f"{DIST}def test_f():\n    if dist.get_rank() != 0:\n        return\n    dist.barrier()\n"
+    check_nothing(RULE, source, path="tests/test_train.py")
+    assert [f.applicability for f in findings_of(RULE, source)] == [Applicability.DISPLAY]

@@ -1,0 +1,147 @@
+"""The matching check: which ways of rank 0 and of the other ranks meet the same collectives."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.analysis.ranks.matching import mismatches
+from codemods.analysis.ranks.trace_items import Side
+from codemods.project import Project
+
+HEAD = "import torch\nimport torch.distributed as dist\n\n"
+
+
+def left_over(body: str, *, head: str = HEAD, more: str = "") -> list[tuple[str, str, str]]:
+    """(who, text of the way, what the others meet instead) for each mismatch in `f`."""
+    source = f"{head}def f(self, rank, x, args, loader, accelerator):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n{more}"
+    project = Project.of({"m.py": source.encode()})
+    module = project.module("m.py")
+    assert module is not None
+    (function,) = [f for f in module.functions if f.name == "f"]
+    out = []
+    for found in mismatches(project, module, function):
+        way = " -> ".join(step.text.replace("torch.distributed.", "") for step in found.meeting.steps)
+        out.append((found.side.value, way, found.other.name if found.other else ""))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("body", "who", "way"),
+    [
+        ("if rank == 0:\n    dist.barrier()", "rank 0", "barrier"),
+        ("if rank == 0:\n    pass\nelse:\n    dist.barrier()", "the other ranks", "barrier"),
+        ("if rank != 0:\n    return\nwork()\ndist.barrier()", "rank 0", "barrier"),
+        ("for b in loader:\n    if rank != 0:\n        continue\n    print(b)\n    dist.all_reduce(x)", "rank 0", "all_reduce"),
+        ("for b in loader:\n    dist.all_reduce(x)\n    if rank == 0 and x():\n        break", "the other ranks", "all_reduce"),
+        ("for b in loader:\n    dist.all_reduce(x)\n    if rank != 0:\n        break", "rank 0", "all_reduce"),
+        ("if rank == 0 and x:\n    return\ndist.barrier()", "the other ranks", "barrier"),
+        ("if x:\n    if rank != 0:\n        return\ndist.barrier()", "rank 0", "barrier"),
+        ("try:\n    if rank == 0:\n        dist.barrier()\nexcept OSError:\n    pass", "rank 0", "barrier"),
+        ("try:\n    work()\nfinally:\n    if rank == 0:\n        dist.barrier()", "rank 0", "barrier"),
+        ("with open('a') as f:\n    if rank != 0:\n        return\ndist.barrier()", "rank 0", "barrier"),
+        ("while rank == 0:\n    dist.barrier()", "rank 0", "barrier"),
+        ("y = dist.all_reduce(x) if rank == 0 else None", "rank 0", "all_reduce"),
+        ("rank == 0 and dist.barrier()", "rank 0", "barrier"),
+        ("rank == 0 or dist.barrier()", "the other ranks", "barrier"),
+        ("match rank:\n    case 0:\n        dist.barrier()\n    case _:\n        pass", "rank 0", "barrier"),
+        ("def g():\n    dist.barrier()\nif rank == 0:\n    g()", "rank 0", "g() -> barrier"),
+        ("if dist.get_world_size() > 1:\n    if rank == 0:\n        dist.barrier()", "rank 0", "barrier"),
+        ("if rank == 0:\n    [dist.broadcast(p, 0) for p in x]", "rank 0", "broadcast"),
+        ("with accelerator.main_process_first():\n    dist.all_reduce(x)", "rank 0", "all_reduce"),
+    ],
+)
+def test_a_collective_without_a_partner(body: str, who: str, way: str) -> None:
+    assert [found[:2] for found in left_over(body)] == [(who, way)]
+
+
+def test_two_collectives_that_are_taken_for_each_other() -> None:
+    body = "if rank == 0:\n    dist.all_reduce(x)\nelse:\n    dist.barrier()"
+    assert left_over(body) == [("rank 0", "all_reduce", "barrier")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if rank != 0:\n    dist.barrier()\ndownload()\nif rank == 0:\n    dist.barrier()",
+        "if rank == 0:\n    dist.gather(x, out)\nelse:\n    dist.gather(x)",
+        "if rank != 0:\n    dist.barrier()\n    return\nwrite()\ndist.barrier()",
+        "if rank == 0:\n    save(x)\n    dist.barrier()\nelse:\n    dist.barrier()\n    load(x)",
+        "if rank == 0:\n    save(x)\ndist.barrier()",
+        "if dist.is_initialized():\n    dist.barrier()",
+        "if not dist.is_initialized():\n    return\nif rank == 0:\n    print(1)\ndist.barrier()",
+        "if not x:\n    return\ndist.barrier()",
+        "for b in loader:\n    dist.all_reduce(x)\n    if b > 3:\n        break",
+        "try:\n    if rank != 0:\n        return\n    work()\nfinally:\n    dist.barrier()",
+        "match rank:\n    case 0:\n        dist.barrier()\n    case _:\n        dist.barrier()",
+        "with accelerator.main_process_first():\n    dist.barrier()",
+        "if rank == 0:\n    g = lambda: dist.barrier()",
+        "def g():\n    dist.barrier()\nif rank == 0:\n    print(1)\ng()",
+        "if args.local_rank != -1:\n    dist.init_process_group('nccl')",
+        "if rank == 0 and x:\n    raise ValueError(x)\ndist.barrier()",
+        "x = dist.all_reduce(x) if dist.get_world_size() > 1 else x",
+    ],
+)
+def test_every_rank_meets_as_much(body: str) -> None:
+    assert left_over(body) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if rank == 0:\n    dist.broadcast(x, 0)\nelse:\n    receive(x)",
+        "if rank != 0:\n    serve()\n    return\ndist.broadcast(x, 0)",
+        "if rank == 0:\n    dist.barrier(group=x)",
+        "if rank == src:\n    dist.barrier()",
+        "if rank == 0:\n    dist.broadcast(x, 0)\nif rank == 1:\n    dist.broadcast(x, 0)",
+    ],
+)
+def test_an_unknown_call_or_rank_may_be_the_other_half(body: str) -> None:
+    assert left_over(body) == []
+
+
+def test_functions_that_call_each_other_come_to_an_end() -> None:
+    more = "def one(n):\n    if n:\n        other(n - 1)\n    dist.barrier()\n\ndef other(n):\n    one(n)\n"
+    assert left_over("if rank == 0:\n    other(3)", more=more) == [("rank 0", "other() -> one() -> barrier", "")]
+    assert left_over("if rank == 0:\n    other(3)\nelse:\n    one(2)", more=more) == []
+
+
+def test_a_callee_that_asks_for_the_rank_itself() -> None:
+    more = (
+        "def save(rank, x):\n    if rank == 0:\n        torch.save(x, 'p')\n        dist.barrier()\n"
+        "    else:\n        dist.barrier()\n"
+    )
+    assert left_over("save(rank, x)\nif rank == 0:\n    print(1)\n    save(rank, x)", more=more) == [
+        ("rank 0", "save() -> barrier", "")
+    ]
+
+
+def test_a_collective_that_the_argument_decides_about() -> None:
+    more = "def maybe(wait):\n    if wait:\n        dist.barrier()\n"
+    assert left_over("if rank == 0:\n    maybe(False)", more=more) == []
+
+
+def test_a_context_that_the_project_makes() -> None:
+    head = f"{HEAD}from contextlib import contextmanager\n"
+    more = (
+        "@contextmanager\ndef first(rank):\n    if rank != 0:\n        dist.barrier()\n    yield\n"
+        "    if rank == 0:\n        dist.barrier()\n"
+    )
+    assert left_over("with first(rank):\n    if rank == 0:\n        print(1)", head=head, more=more) == []
+
+
+def test_metrics_that_are_reduced_before_they_are_read() -> None:
+    source = (
+        "import lightning.pytorch as pl\nclass C(pl.Callback):\n    def {}(self, trainer, m):\n"
+        "        if trainer.is_global_zero:\n            self.write(trainer)\n"
+        "    def write(self, trainer):\n        print(trainer.callback_metrics)\n"
+    )
+    found = {}
+    for hook in ("on_train_epoch_end", "on_validation_epoch_end"):
+        project = Project.of({"m.py": source.format(hook).encode()})
+        module = project.module("m.py")
+        assert module is not None
+        found[hook] = mismatches(project, module, module.functions[0])
+    assert [m.side for m in found["on_train_epoch_end"]] == [Side.ZERO]
+    assert found["on_validation_epoch_end"] == ()
