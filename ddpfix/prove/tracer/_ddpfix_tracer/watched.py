@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import functools
 from typing import Any, Callable  # noqa: UP035
 
-from _ddpfix_tracer import collectives, metrics, models, recorder
+from _ddpfix_tracer import collectives, groups, metrics, models, recorder
 
 _steps = 0
 _swap = False
@@ -27,9 +28,29 @@ def _end() -> None:
 def _distributed(module: Any) -> None:
     init = module.init_process_group
     collectives.patch(module)
-    module.init_process_group = collectives.watched(init, "init_process_group", _with_gloo)
+    opened = collectives.watched(init, "init_process_group", _with_gloo)
+
+    @functools.wraps(init)
+    def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        out = opened(*args, **kwargs)
+        if recorder.recording():
+            groups.keep(module.GroupMember.WORLD)
+        return out
+
+    module.init_process_group = init_process_group
+    new = module.new_group
+
+    @functools.wraps(new)
+    def new_group(*args: Any, **kwargs: Any) -> Any:
+        out = new(*args, **kwargs)
+        if recorder.recording():
+            groups.keep(out)
+        return out
+
+    module.new_group = new_group
     destroy = module.destroy_process_group
 
+    @functools.wraps(destroy)
     def destroy_process_group(*args: Any, **kwargs: Any) -> Any:
         models.write_state("end")
         return destroy(*args, **kwargs)
