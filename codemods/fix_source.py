@@ -129,6 +129,8 @@ def fix_project(
     for _ in range(ROUNDS):
         chosen, refused = without_conflicts(left, lambda f: f.id not in withdrawn and accept(f))  # noqa: B023
         made, new, failed = _make(project, chosen)
+        made, new, harmful = _harmless(project, made, new)
+        failed += harmful
         if made and not new:
             made, failed = [], [*failed, *((f, "its edits change nothing") for f in made)]
         withdrawn |= {f.id: (f, reason) for f, reason in (*failed, *refused)}
@@ -169,6 +171,45 @@ def _make(
         gone = [f for f in todo if f is culprit[0] or _same_group(f, culprit[0])]
         failed += [(f, culprit[1]) for f in gone]
         todo = [f for f in todo if f not in gone]
+
+
+def _harmless(
+    project: Project, made: list[Finding], new: dict[str, bytes]
+) -> tuple[list[Finding], dict[str, bytes], list[tuple[Finding, str]]]:
+    """The fixes without those after which some ranks wait for others, as the matching check sees the new text.
+
+    The least sure of the fixes that could be to blame goes first, alone if that is enough.
+    """
+    from codemods.analysis.ranks.worsened import harms
+
+    gone: list[tuple[Finding, str]] = []
+    found = harms(project, project.with_overlay(new), new) if new else ()
+    while found:
+        best: tuple[list[Finding], dict[str, bytes], int] | None = None
+        for unit in _suspects(made, found[0].path, found[0].symbol):
+            rest = [f for f in made if f not in unit]
+            _, bytes_without, _ = _make(project, rest)
+            left = harms(project, project.with_overlay(bytes_without), bytes_without)
+            if len(left) < len(found):
+                best = unit, bytes_without, len(left)
+                break
+        if best is None:  # only together: none of this round is made
+            return [], {}, [*gone, *((f, found[0].text) for f in made)]
+        unit, new, _ = best
+        gone += [(f, found[0].text) for f in unit]
+        made = [f for f in made if f not in unit]
+        found = harms(project, project.with_overlay(new), new) if new else ()
+    return made, new, gone
+
+
+def _suspects(made: Sequence[Finding], path: str, symbol: str) -> list[list[Finding]]:
+    """Fixes with those of their group, those in the function first, then those in its file; the least sure ones before."""
+
+    def order(finding: Finding) -> tuple[bool, bool, int, str]:
+        here = any(e.path == path for e in finding.edits)
+        return not (here and finding.symbol == symbol), not here, finding.applicability.rank, finding.code
+
+    return [[f for f in made if f is first or _same_group(f, first)] for first in sorted(made, key=order)]
 
 
 def _blame(project: Project, findings: Sequence[Finding], path: str, reason: str) -> tuple[Finding, str]:
