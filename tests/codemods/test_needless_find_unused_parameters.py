@@ -367,6 +367,38 @@ def test_a_model_changed_after_it_is_made_is_told() -> None:
     check_told(Rule, script(wrap), files={"net.py": NET}, reason="changes the model")
 
 
+COPY = NET.replace("import torch\n", "import copy\nimport torch\n", 1)
+SELF = "        self.head = nn.Linear(8, 2)\n"
+
+
+@pytest.mark.parametrize("copied", ["copy.deepcopy(self.body)", "nn.ModuleList([copy.deepcopy(self.body) for _ in range(2)])"])
+def test_an_average_copied_from_a_used_module_has_parameters_of_its_own(copied: str) -> None:
+    net = COPY.replace(SELF, f"{SELF}        self.average = {copied}\n")
+    source = script("model = DDP(model, find_unused_parameters=True)\n")
+    check_told(Rule, source, files={"net.py": net}, reason="average")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "        self.average = copy.deepcopy(self.body).requires_grad_(False)\n",
+        "        self.average = copy.deepcopy(self.body)\n        self.average.requires_grad_(False)\n",
+        "        self.size = 8\n        self.first_size = copy.deepcopy(self.size)\n",
+    ],
+)
+def test_a_frozen_copy_and_a_copied_number_need_no_gradient(more: str) -> None:
+    source = script("model = DDP(model, find_unused_parameters=True)\n")
+    found = findings_of(Rule, source, {"net.py": COPY.replace(SELF, SELF + more)})
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+
+
+def test_a_copy_that_is_used_like_its_original_reaches_the_loss() -> None:
+    net = COPY.replace(SELF, f"{SELF}        self.second = copy.deepcopy(self.body)\n")
+    net = net.replace("torch.relu(self.body(x))", "torch.relu(self.second(self.body(x)))")
+    found = findings_of(Rule, script("model = DDP(model, find_unused_parameters=True)\n"), {"net.py": net})
+    assert [f.applicability for f in found] == [Applicability.SAFE]
+
+
 def test_a_compiled_or_adapted_model_is_told() -> None:
     for change in ("torch.compile(model)", "get_peft_model(model, config)"):
         check_told(

@@ -138,7 +138,8 @@ class Maker:
         if name.startswith("torch."):
             return self._torch_member(site, function, call, name, here, depth)
         if name in ("copy.deepcopy", "copy.copy") and call.args:
-            return self.member(site, function, call.args[0], depth + 1)
+            inner = self.member(site, function, call.args[0], depth + 1)
+            return replace(inner, kind=Kind.COPY) if inner.kind is Kind.ALIAS and end == "deepcopy" else inner
         if name.startswith("torchvision.models."):
             known = end in table.WHOLE_MODELS
             return replace(here, kind=Kind.LEAF if known else Kind.UNKNOWN, note=name if known else f"{name} is not looked into")

@@ -23,6 +23,7 @@ class Kind(Enum):
     FREE = "a module or function of torch without parameters"
     PLAIN = "no module"
     ALIAS = "another attribute's module"
+    COPY = "a deep copy of another attribute's module, with parameters of its own"
     UNKNOWN = "something made outside the project"
 
 
@@ -30,8 +31,8 @@ class Kind(Enum):
 class Member:
     """What `self.name` is. parts: elements of a container or the choices. condition: the test it is made under, if any.
 
-    note: the class's name, the reason it is unknown, or the attribute an alias stands for. repeated: made in a loop, so it
-    stands for as many elements of its container as the loop has rounds.
+    note: the class's name, the reason it is unknown, or the attribute an alias or a copy stands for. repeated: made in a
+    loop, so it stands for as many elements of its container as the loop has rounds.
     """
 
     name: str
@@ -88,6 +89,20 @@ def joined(name: str, values: list[Member]) -> Member:
     if len({v.condition for v in real}) == 1:
         return real[-1]  # a subclass replaces what its base has made
     return replace(choice(replace(real[0], kind=Kind.CHOICE), real), name=name, condition="")
+
+
+def without_copies(member: Member, by_name: dict[str, Member]) -> Member:
+    """A deep copy of `self.x` is a module of its own, made like `self.x`."""
+    parts = tuple(without_copies(part, by_name) for part in member.parts)
+    if member.kind is not Kind.COPY:
+        return replace(member, parts=parts) if parts else member
+    original = by_name.get(member.note)
+    if original is None:
+        return replace(member, kind=Kind.PLAIN, note="")  # not made here: Lightning's hparams, say
+    if original.kind in (Kind.ALIAS, Kind.COPY):
+        return replace(member, kind=Kind.UNKNOWN, note=f"what self.{member.note}, which it copies, is made of is not shown")
+    here = {f: getattr(member, f) for f in ("name", "path", "line", "condition", "repeated")}
+    return replace(without_copies(original, {}), **here)
 
 
 def without_aliases(member: Member, by_name: dict[str, Member]) -> Member:

@@ -20,6 +20,7 @@ from codemods.analysis.model.member_kinds import (
     literal_name,
     marked,
     without_aliases,
+    without_copies,
 )
 from codemods.analysis.names import dotted, last
 from codemods.data import torch_modules as table
@@ -65,6 +66,7 @@ class _Reader:
                 else:
                     self._other_method(site, function)
         merged = {name: joined(name, values) for name, values in self.found.items()}
+        merged = {name: without_copies(member, merged) for name, member in merged.items()}
         merged = {name: without_aliases(member, merged) for name, member in merged.items()}
         changed = self._assigned_twice | self.state
         constants = {n: v[0] for n, v in self.constants.items() if len(v) == 1 and n not in changed}
