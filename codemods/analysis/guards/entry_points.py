@@ -1,0 +1,111 @@
+"""Which function of a script runs the program that starts the process group, and where it ends."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.file_flow import callee
+from codemods.analysis.names import dotted, is_parameter, last, qualified
+from codemods.imports import in_scope
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk_scope
+
+_SPAWNS = frozenset({"spawn", "start_processes", "Process", "launch", "elastic_launch", "notebook_launcher"})
+CLIMBS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """function: what a script, or a process that it starts, runs; None where the script itself is the program.
+
+    call: the call of it at the script's top level, None where it is handed to something that starts processes.
+    """
+
+    module: SourceModule
+    function: FunctionNode | None
+    call: ast.Call | None
+
+
+def entries(project: Project, module: SourceModule, call: ast.Call) -> list[Entry]:
+    """The entries from which `call` is reached, as far as calls by name show them."""
+    found = {(_at(e), e.module.path): e for e in _of(project, module, module.function_of(call), call, 0)}
+    return list(found.values())
+
+
+def _at(entry: Entry) -> int:
+    return entry.function.lineno if entry.function else 0
+
+
+def _of(
+    project: Project, module: SourceModule, function: FunctionNode | None, call: ast.Call, climbs: int
+) -> Iterator[Entry]:
+    if is_test_file(module.path):
+        return
+    if function is None:
+        if module.class_of(call) is None:
+            yield Entry(module, None, call)
+        return
+    sites = list(_sites(project, module, function))
+    if any(handed_on for _, _, handed_on in sites):  # a call of it in this process ends in it as well
+        yield Entry(module, function, None)
+        return
+    for other, site, _ in sites:
+        outer = other.function_of(site)
+        if outer is None and main_block(other, site) is not None and other is module:
+            yield Entry(module, function, site)
+        elif outer is not None and climbs < CLIMBS and outer is not function:
+            yield from _of(project, other, outer, site, climbs + 1)
+
+
+def _sites(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[tuple[SourceModule, ast.Call, bool]]:
+    """The calls of a function, and those that get it to run it in another process."""
+    owner = module.parent(function)
+    name = owner.name if function.name == "__init__" and isinstance(owner, ast.ClassDef) else function.name
+    for path in project.files_containing(name.encode()):
+        other = project.module(path)
+        if other is None:
+            continue
+        for call in other.calls_named(name):
+            site = callee(project, other, call)
+            if site is not None and site.node is function:
+                yield other, call, False
+        for call in other.calls_named(*_SPAWNS) if other is module else ():
+            given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("fn", "target", "main_func", "function"))]
+            if any(isinstance(a, ast.Name) and a.id == name for a in given):
+                yield other, call, True
+
+
+def main_block(module: SourceModule, node: ast.AST) -> ast.If | None:
+    """The `if __name__ == "__main__":` round a node."""
+    for up in module.ancestors(node):
+        if isinstance(up, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(up.test)):
+            return up
+    return None
+
+
+def group_name(module: SourceModule, at: ast.AST) -> str:
+    """How `torch.distributed` is written at a place, "" where no import reaches it."""
+    for wanted, suffix in (("torch.distributed", ""), ("torch", ".distributed")):
+        name = in_scope(module, lambda dotted_name, wanted=wanted: dotted_name == wanted)  # type: ignore[misc]
+        if name and not is_parameter(module, name.partition(".")[0], at) and not _rebound(module, name.partition(".")[0], at):
+            return f"{name}{suffix}"
+    return ""
+
+
+def _rebound(module: SourceModule, name: str, at: ast.AST) -> bool:
+    """True where the function round a place gives the import's name another value."""
+    scope = at if isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef)) else module.function_of(at)
+    if scope is None:
+        return False
+    if any(a.arg == name for a in [*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs]):
+        return True
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walk_scope(scope))
+
+
+def starts_group(module: SourceModule, call: ast.Call) -> bool:
+    """True for torch's own `init_process_group`."""
+    name = qualified(module, call.func)
+    return last(name) == "init_process_group" and (name.startswith("torch.") or last(dotted(call.func)) == name)

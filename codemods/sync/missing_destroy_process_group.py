@@ -1,0 +1,191 @@
+"""DDP304: nobody takes the process group down."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.entry_points import Entry, entries, group_name, main_block, starts_group
+from codemods.analysis.names import family
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
+from codemods.imports import in_scope
+from codemods.project import Project
+from codemods.source import SourceModule, walk_scope
+
+_OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "horovod", "composer", "ignite"})
+_MANY = 12
+_DESTROYS = b"destroy_process_group"
+
+
+class MissingDestroyProcessGroup(DdpCodemod):
+    """A process group is started, and nobody takes it down.
+
+    ## What it does
+    Finds `init_process_group` in a repository that never calls `destroy_process_group`, follows the calls up to the function
+    that a script (or a process that it starts) runs, and puts the destruction behind its last statement, under
+    `is_initialized()`. Where that function can be left early, the end of the script's `if __name__ == "__main__":` block takes
+    it.
+
+    ## Why it matters
+    NCCL's resources are left to the interpreter's exit: since torch 2.4 there is a warning each time, and a rank that exits while
+    another still waits shows up there as a broken connection instead of the error that came first.
+
+    ## Example
+    ```python
+    import torch.distributed as dist
+
+
+    def main():
+        dist.init_process_group("nccl")
+        train()
+
+
+    if __name__ == "__main__":
+        main()
+    ```
+
+    ## Use instead
+    ```python
+    import torch.distributed as dist
+
+
+    def main():
+        dist.init_process_group("nccl")
+        train()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+    if __name__ == "__main__":
+        main()
+    ```
+
+    ## Safety
+    Safe: it runs when everything else is done, and does nothing where no group was started. It is put into no `finally`, as after
+    an error on one rank the destruction may wait for the others, and a barrier is not put in front of it.
+
+    ## Refuses
+    - Says nothing in a repository's own tests.
+    - Says nothing where somebody in the repository destroys a group.
+    - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
+    - Says nothing in files that use Lightning, Accelerate, DeepSpeed, Ray or Horovod, which own the group.
+    - Tells an entry whose end is not reached, or computes what it returns: the place has to be chosen.
+    - Tells a script that does not import torch.
+
+    ## References
+    The warnings of ProcessGroupNCCL since torch 2.4; with gloo, torch 2.13 is silent.
+    """
+
+    code = "DDP304"
+    TRIGGERS = ((b"init_process_group",),)
+    SITE = re.compile(rb"init_process_group[ \t]*\(")
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or any(not is_test_file(p) for p in project.files_containing(_DESTROYS)):
+            return
+        for start, entry in project.memo("group entries", lambda: _starts(project)):
+            if start[0].path == module.path and not _is_owned(entry.module):
+                yield self._told(project, *start, entry)
+
+    def _told(self, project: Project, starting: SourceModule, start: ast.Call, entry: Entry) -> Finding:
+        module = entry.module
+        at, before, reason = _end(entry)
+        name = group_name(module, at) if at is not None else ""
+        if at is not None and not name:
+            reason = "the script does not import torch: the import and the call have to be written"
+        edits: list[Edit] = []
+        if at is not None and name:
+            step = _step(entry)
+            available = "" if in_scope(module, _is_distributed) else f"{name}.is_available() and "
+            asked = f"{available}{name}.is_initialized()"
+            code = f"if {asked}:\n{step}{name}.destroy_process_group()"
+            edit = InsertBefore if before else InsertAfter
+            edits = [edit(module.path, module.span(at), code)]
+        where = f"{starting.path}:{start.lineno}" if starting is not module else f"line {start.lineno}"
+        anchor: ast.AST = at if at is not None else (entry.function or start)
+        return self.finding(
+            module,
+            anchor,
+            f"the process group that {where} starts is never destroyed: the program ends here, and since torch 2.4 NCCL warns at "
+            "each exit that its resources may leak",
+            level=Applicability.SAFE if edits else Applicability.DISPLAY,
+            edits=edits,
+            evidence=[
+                Evidence("static", starting.text_of(start.func), starting.path, start.lineno),
+                Evidence("static", "no file of the repository calls destroy_process_group"),
+            ],
+            reason=reason,
+        )
+
+
+_Start = tuple[SourceModule, ast.Call]
+
+
+def _starts(project: Project) -> list[tuple[_Start, Entry]]:
+    """Each entry of the repository's scripts with the first start of a group that it comes to."""
+    found: dict[tuple[str, int], tuple[_Start, Entry]] = {}
+    for path in project.files_containing(b"init_process_group"):
+        module = project.module(path) if not is_test_file(path) else None
+        for call in module.calls_named("init_process_group") if module else ():
+            if module is None or not starts_group(module, call):
+                continue
+            for entry in entries(project, module, call)[:_MANY]:
+                if entry.function is not None or _is_script(project, entry):
+                    key = entry.module.path, entry.function.lineno if entry.function else 0
+                    found.setdefault(key, ((module, call), entry))
+    return list(found.values())
+
+
+def _is_distributed(name: str) -> bool:
+    return name == "torch.distributed"
+
+
+def _is_owned(module: SourceModule) -> bool:
+    return any(family(name) in _OWNERS for name in module.imported_modules)
+
+
+def _is_script(project: Project, entry: Entry) -> bool:
+    """True for a file whose program stands at its top level, and which no other file imports."""
+    stem = entry.module.path.rpartition("/")[2].removesuffix(".py")
+    name = re.escape(stem.encode())
+    imported = re.compile(rb"import[ \t(]+(?:[\w.]+[ \t]*,[ \t]*)*" + name + rb"\b|from[ \t]+[\w.]*\b" + name + rb"[ \t]+import")
+    return not any(
+        imported.search(project.read(p) or b"") for p in project.files_containing(stem.encode()) if p != entry.module.path
+    )
+
+
+def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
+    """(the statement, whether to stand in front of it, why there is no place)."""
+    module, function = entry.module, entry.function
+    if function is None:
+        block = main_block(module, entry.call) if entry.call is not None else None
+        return (block.body[-1] if block else module.tree.body[-1]), False, ""
+    final = function.body[-1]
+    leaves = [n for n in walk_scope(function) if isinstance(n, ast.Return) and n is not final]
+    if not leaves:
+        if isinstance(final, ast.Return):
+            if final.value is None or isinstance(final.value, (ast.Name, ast.Constant, ast.Attribute)):
+                return final, True, ""
+        elif not isinstance(final, (ast.Raise, ast.While)) and module.is_whole(final):
+            return final, False, ""
+    if entry.call is not None and (block := main_block(module, entry.call)) is not None:
+        last_one = block.body[-1]
+        if module.is_whole(last_one) and not isinstance(last_one, (ast.Raise, ast.Return)) and not block.orelse:
+            return last_one, False, ""
+    return None, False, "its end is not reached on every way, or computes what is returned: the place has to be chosen"
+
+
+def _step(entry: Entry) -> str:
+    """One step of indentation, as the function or the block at the end of the script takes it."""
+    outer: ast.AST | None = entry.function or (main_block(entry.module, entry.call) if entry.call is not None else None)
+    block = getattr(outer, "body", None)
+    if isinstance(outer, ast.stmt) and isinstance(block, list):
+        head = entry.module.lines[outer.lineno - 1][: outer.col_offset]
+        step: str = entry.module.lines[block[0].lineno - 1][: block[0].col_offset].removeprefix(head)
+        if step and not step.strip():
+            return step
+    return "    "

@@ -1,0 +1,120 @@
+"""DDP304: nobody takes the process group down."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.sync.missing_destroy_process_group import MissingDestroyProcessGroup
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of, fix
+
+RULE = MissingDestroyProcessGroup
+HEAD = "import torch.distributed as dist\n\n\n"
+MAIN = "\n\nif __name__ == '__main__':\n    main()\n"
+END = "    if dist.is_initialized():\n        dist.destroy_process_group()\n"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after)
+
+
+def test_in_front_of_a_plain_return() -> None:
+    before = f"{HEAD}def main():\n    dist.init_process_group('gloo')\n    best = train()\n    return best\n{MAIN}"
+    check_transformed(RULE, before, before.replace("    return", f"{END}    return"))
+
+
+def test_an_early_return_moves_it_behind_the_call() -> None:
+    before = f"{HEAD}def main():\n    dist.init_process_group('gloo')\n    if evaluate():\n        return\n    train()\n{MAIN}"
+    check_transformed(RULE, before, before + END)
+
+
+def test_a_function_that_a_script_hands_to_spawn() -> None:
+    before = f"""{HEAD}import torch.multiprocessing as mp
+
+def worker(rank, world):
+  setup(rank, world)
+  train(rank)
+
+def setup(rank, world):
+  dist.init_process_group('gloo', rank=rank, world_size=world)
+
+if __name__ == "__main__":
+  mp.spawn(worker, nprocs=2, args=(2,))
+"""
+    after = before.replace("  train(rank)\n", "  train(rank)\n  if dist.is_initialized():\n    dist.destroy_process_group()\n")
+    check_transformed(RULE, before, after)
+
+
+SCRIPT = "from tools.dist import init\n\ndef main():\n    init()\n    train()\n\nif __name__ == '__main__':\n    main()\n"
+TOOLS = "import torch.distributed as dist\n\ndef init():\n    dist.init_process_group('nccl')\n"
+
+
+def test_the_group_is_started_in_another_file() -> None:
+    made = fix(RULE, TOOLS, {"main.py": f"import torch\n{SCRIPT}"}, path="tools/dist.py")
+    assert made.changed["main.py"].decode() == f"import torch\n{SCRIPT}".replace(
+        "    train()\n",
+        "    train()\n    if torch.distributed.is_available() and torch.distributed.is_initialized():\n"
+        "        torch.distributed.destroy_process_group()\n",
+    )
+
+
+def test_two_starts_of_one_program_are_one_finding() -> None:
+    files = {"main.py": "import torch\nimport other\n" + SCRIPT.replace("train()", "other.init()"), "other.py": TOOLS}
+    first = findings_of(RULE, TOOLS, files, path="tools/dist.py")
+    files = {**files, "tools/dist.py": TOOLS}
+    del files["other.py"]
+    assert len(first) + len(findings_of(RULE, TOOLS, files, path="other.py")) == 1
+
+
+def test_a_script_without_functions() -> None:
+    before = f"{HEAD}dist.init_process_group('nccl')\ntrain()\n"
+    check_transformed(RULE, before, f"{before}if dist.is_initialized():\n    dist.destroy_process_group()\n")
+
+
+# Told
+
+
+@pytest.mark.parametrize("end", ["    return train()\n", "    while True:\n        train()\n"])
+def test_an_end_that_is_no_place(end: str) -> None:
+    body = f"{HEAD}import torch.multiprocessing as mp\ndef worker(rank):\n    dist.init_process_group('gloo')\n{end}"
+    check_told(RULE, f"{body}mp.spawn(worker)\n", reason="the place has to be chosen")
+
+
+def test_a_script_that_does_not_import_torch() -> None:
+    found = check_told(RULE, TOOLS, reason="does not import torch", files={"main.py": SCRIPT}, path="tools/dist.py")
+    assert found.path == "main.py"
+
+
+# Nothing to say
+
+
+def test_somebody_destroys() -> None:
+    files = {"train.py": "import torch.distributed as dist\ndef end():\n    dist.destroy_process_group()\n"}
+    check_nothing(RULE, f"{HEAD}def main():\n    dist.init_process_group('gloo')\n{MAIN}", files=files)
+
+
+def test_destroyed_only_in_the_tests_is_not_destroyed() -> None:
+    files = {"tests/test_train.py": "import torch.distributed as dist\ndef test_end():\n    dist.destroy_process_group()\n"}
+    assert findings_of(RULE, f"{HEAD}def main():\n    dist.init_process_group('gloo')\n{MAIN}", files=files)
+
+
+def test_a_library() -> None:
+    check_nothing(RULE, f"{HEAD}def setup():\n    dist.init_process_group('gloo')\n")
+
+
+def test_a_module_that_others_import() -> None:
+    check_nothing(RULE, f"{HEAD}dist.init_process_group('gloo')\n", files={"a.py": "import setup_dist\n"}, path="setup_dist.py")
+
+
+@pytest.mark.parametrize("owner", ["from accelerate import Accelerator", "import lightning", "import deepspeed", "import ray"])
+def test_a_framework_owns_the_group(owner: str) -> None:
+    check_nothing(RULE, f"{owner}\n{HEAD}def main():\n    dist.init_process_group('gloo')\n{MAIN}")
+
+
+def test_an_own_function_of_that_name() -> None:
+    check_nothing(RULE, f"from engine import init_process_group\ndef main():\n    init_process_group('gloo')\n{MAIN}")
+
+
+def test_the_tests_of_a_repository_are_left_alone() -> None:
+    check_nothing(RULE, f"{HEAD}def main():\n    dist.init_process_group('gloo')\n{MAIN}", path="tests/test_dist.py")
