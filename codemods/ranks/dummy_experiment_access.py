@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
+from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Kind, effects_of, phrases
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.natures import values_of
@@ -95,7 +96,7 @@ class DummyExperimentAccess(DdpCodemod):
             if not _is_of_dummy(module, node) or ranks_reaching(project, module, node).some:
                 continue
             statement = module.statement_of(node)
-            if id(statement) in done:
+            if id(statement) in done or under_such_a_test(project, module, statement):
                 continue
             if node.attr in _PARTS and _only_changes(module, node, statement):
                 run = _neighbours(module, statement)

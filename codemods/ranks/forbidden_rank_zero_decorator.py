@@ -12,7 +12,7 @@ from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK, OBSERVERS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.guard_spelling import guard_for
-from codemods.analysis.output.output_runs import output_runs
+from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
 from codemods.project import Project
@@ -227,7 +227,7 @@ def _guards(project: Project, module: SourceModule, function: FunctionNode) -> t
     """(edits that keep the hook's output on rank 0, what of it they do not cover)."""
     guards: list[Edit] = []
     held: set[int] = set()
-    for run in output_runs(project, module, function, lambda _: True):
+    for run in output_runs(project, module, function, lambda s: not makes_folder(module, s)):
         spelled = guard_for(project, module, run.first)
         if spelled is None or function.name == "prepare_data":
             continue
@@ -235,6 +235,7 @@ def _guards(project: Project, module: SourceModule, function: FunctionNode) -> t
         held |= set(range(run.first.lineno, (run.last.end_lineno or run.last.lineno) + 1))
     inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
     output = effects_of_function(project, module, function).output
+    output = tuple(e for e in output if not e.text.endswith(("makedirs(…)", "mkdir(…)")))
     left = [e for e in output if e.kind is not Kind.TRACKER and not (e.line in inside and e.line in held)]
     left = [e for e in left if not (e.line not in inside and guards)]
     return guards, phrases(left, 2)

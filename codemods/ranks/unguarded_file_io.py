@@ -13,7 +13,7 @@ from codemods.analysis.output.effects import Effect, Kind, effects_of_function, 
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.observers import covered, is_left_to_rank_zero
-from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
+from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
 from codemods.analysis.output.shared_values import same_everywhere
 from codemods.analysis.paths import origin_text
@@ -33,6 +33,7 @@ _READS = frozenset(
      "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
 )  # fmt: skip
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
+_PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
 _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})
 _TAKES_PATH = (
     {"open", "to_csv", "to_json", "to_parquet", "to_pickle", "to_excel", "savefig"}
@@ -125,6 +126,8 @@ class UnguardedFileIo(DdpCodemod):
             if hidden or not (in_class or ranks_in_file(project, module)):
                 continue
             if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
+                continue
+            if is_guarded_at_its_calls(project, module, function):
                 continue
             done = list(self._runs(module, project, function, in_class=in_class))
             yield from done
@@ -247,6 +250,8 @@ def paths_in(statement: ast.stmt) -> list[ast.expr]:
         name = last(dotted(node.func)) or getattr(node.func, "attr", "")
         if name in _TAKES_PATH and node.args:
             out += node.args[: 2 if name in _TAKES_TWO else 1]
+        elif name in _TAKES_PATH or name == "save":
+            out += [k.value for k in node.keywords if k.arg in _PATH_KEYWORDS]
         elif name in host_only.WRITING_METHODS - _ON_HANDLES and isinstance(node.func, ast.Attribute):
             out.append(node.func.value)
     return out

@@ -15,7 +15,7 @@ from codemods.analysis.output.effects import Kind, effects_of, effects_of_functi
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
-from codemods.analysis.output.output_runs import Run, makes_folder, output_runs
+from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
@@ -132,6 +132,8 @@ class UnguardedPrint(DdpCodemod):
             return
         if not has_guard(project, module, function, lines=True) or is_left_to_rank_zero(project, module, function):
             return
+        if is_guarded_at_its_calls(project, module, function):
+            return
         yield from self._runs(module, project, function)
         if in_class and function.name in _HOOKS:
             yield from self._told(module, project, function)
@@ -167,6 +169,8 @@ class UnguardedPrint(DdpCodemod):
         if not plain or (planned := plan_rank_zero_only(module)) is None:
             return None
         if not _is_called_for_nothing(project, module, function) or has_guard(project, module, function, lines=True):
+            return None
+        if is_guarded_at_its_calls(project, module, function):
             return None
         effects = effects_of_function(project, module, function)
         only = effects.only_output and not effects.returns and all(e.kind is Kind.PRINT for e in effects.output)

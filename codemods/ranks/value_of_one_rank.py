@@ -195,10 +195,18 @@ def _may_be_set_elsewhere(module: SourceModule, project: Project, made: _Made) -
     for path in project.files_containing(f".{attribute}".encode()):
         other = project.module(path)
         for node in other.nodes(ast.Attribute) if other else ():
-            if node.attr == attribute and isinstance(node.ctx, (ast.Store, ast.Del)):
-                if other is not module or dotted(node) != made.name or module.class_of(node) is not made.home:
+            if other and node.attr == attribute and isinstance(node.ctx, (ast.Store, ast.Del)):
+                if not _is_of_another(project, other, node, made.home):
                     return True
     return False
+
+
+def _is_of_another(project: Project, module: SourceModule, node: ast.Attribute, home: ast.ClassDef) -> bool:
+    """True where the class itself sets its attribute, or one that has nothing to do with it sets its own."""
+    owner = module.class_of(node)
+    if dotted(node.value) != "self" or owner is None:
+        return False
+    return owner is home or not any(site.node is home for site in class_facts(project, module, owner).lineage)
 
 
 def _names_it(statement: ast.stmt, attribute: str) -> bool:

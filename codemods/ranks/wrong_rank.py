@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
-from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.effects import Kind, effects_of, phrases
+from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.script_guards import bound_above, is_text, rank_of_settings
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, ranks_of_test
@@ -18,7 +19,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_rank_zero_only, runs_at_import
 from codemods.project import Project
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.source import SourceModule
 
 _LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
 # Files that each node wants on its own disk.
@@ -77,9 +78,10 @@ class WrongRank(DdpCodemod):
     ## Safety
     Safe: a device where the rank comes from the process group or from `RANK`, and the local rank is at hand above the place;
     where it is not, `int(os.environ.get("LOCAL_RANK", rank))`, which is the same as before where nobody sets it. Safe too:
-    `local_rank in (-1, 0)` of parsed TrainingArguments with transformers 5 or later pinned. Unsafe: files, for a cache on a
-    node's own disk is rightly written by local rank 0; `local_rank == 0` of those arguments, which never held in version 5;
-    and the test above the Trainer.
+    `local_rank in (-1, 0)` of parsed TrainingArguments with transformers 5 or later pinned; and the test above the Trainer,
+    for `rank_zero_only.rank` is 0 wherever nobody has set a rank. Unsafe: files, for a cache on a node's own disk is rightly
+    written by local rank 0; `local_rank == 0` of those arguments, which never held in version 5; and a test above the Trainer
+    round a file of a kind that every rank reads.
 
     ## Refuses
     - A rank that is handed in, as by `mp.spawn`: there it counts the processes of one node.
@@ -96,7 +98,7 @@ class WrongRank(DdpCodemod):
     """
 
     code = "DDP207"
-    TRIGGERS = ((b"rank", b"RANK"), (b"cuda", b"local_rank", b"LOCAL_RANK", b"is_initialized", b"get_rank", b"is_local"))
+    TRIGGERS = ((b"rank", b"RANK"), (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit("))
     SITE = re.compile(
         rb"(?:local_rank|LOCAL_RANK)\b[^\n]{0,12}(?:[=!]=|in|[<>])|rank[^\n]{0,10} (?:== 0|is None)|set_device|"
         rb"cuda[^\n]{0,10}rank|device_ids|\.to\([ \t]*\w*rank"
@@ -167,20 +169,19 @@ class WrongRank(DdpCodemod):
     # Above the Trainer
 
     def _too_early(self, module: SourceModule, project: Project, node: ast.If) -> Finding | None:
-        if b".fit(" not in module.data or not _asks_for_zero(module, project, node.test):
-            return None
-        function = module.function_of(node)
-        if not _makes_trainer_below(module, node) or not _asks_the_group(project, module, node.test):
-            return None
-        if project.files_containing(b"init_process_group") or (planned := plan_rank_zero_only(module)) is None:
+        planned = plan_rank_zero_only(module) if is_asked_too_early(project, module, node) else None
+        if planned is None:
             return None
         message = "the process group is only made when the Trainer starts, below: here every process takes itself for rank 0"
         edits: list[Edit] = [
             ReplaceExpression(module.path, module.span(node.test), f"{planned.name}.rank == 0"), *planned.edits
         ]
-        place = function.name if function else "the script"
-        reason = f"assumes that nothing makes the group before {place} is called"
-        return self.finding(module, node, message, level=Applicability.UNSAFE, edits=edits, reason=reason)
+        written = suffixes(module, node)
+        reader = reader_on_every_rank(project, module, node, written) if written else ""
+        level = Applicability.UNSAFE if reader else Applicability.SAFE
+        reason = f"assumes that the other ranks do not read what is written: {reader} reads such a file" if reader else ""
+        evidence = [Evidence("static", "no file of the project makes a process group", module.path, node.lineno)]
+        return self.finding(module, node, message, level=level, edits=edits, reason=reason, evidence=evidence)
 
 
 def _device_ranks(module: SourceModule) -> Iterator[ast.expr]:
@@ -260,46 +261,3 @@ def _global_rank_at(module: SourceModule, node: ast.If) -> str | None:
         if name in ("rank", "global_rank", "world_rank") and _is_global(module, value):
             return name
     return rank_of_settings(module, node)
-
-
-def _asks_for_zero(module: SourceModule, project: Project, test: ast.expr) -> bool:
-    """True for a test of rank 0, `rank is None or …` before it included."""
-    operands = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
-    asked = [o for o in operands if ranks_of_test(module, o, project=project) is Ranks.ZERO]
-    rest = [o for o in operands if o not in asked]
-    return bool(asked) and all(ast.unparse(o).endswith(" is None") for o in rest)
-
-
-def _makes_trainer_below(module: SourceModule, node: ast.If) -> bool:
-    """True where Lightning's Trainer is made behind the test, and none before it.
-
-    That is in the same function, and for a constructor in a method of the class.
-    """
-    function = module.function_of(node)
-    made = [c for c in module.calls_named("Trainer") if _is_trainer(module, c)]
-    here = [c for c in made if module.function_of(c) is function]
-    if not here and function is not None and function.name == "__init__":
-        owner = module.class_of(function)
-        return any(module.class_of(c) is owner for c in made)
-    return bool(here) and all(c.lineno > (node.end_lineno or node.lineno) for c in here)
-
-
-def _is_trainer(module: SourceModule, call: ast.Call) -> bool:
-    name = qualified(module, call.func)
-    return last(name) == "Trainer" and name.startswith(("lightning.", "pytorch_lightning."))
-
-
-def _asks_the_group(project: Project, module: SourceModule, test: ast.expr) -> bool:
-    """True where the rank in the test comes from torch.distributed, here or in a helper of the project."""
-    given = [test, *(v for n in walk(test) if isinstance(n, ast.Name) for v in values_of(module, n))]
-    if any("environ" in module.text_of(v) for v in given):
-        return False
-    for call in (n for v in given for n in walk(v) if isinstance(n, ast.Call)):
-        if qualified(module, call.func) == "torch.distributed.get_rank":
-            return True
-        if found := find_function(project, module, call.func, call):
-            home, helper = found
-            inside = [n for n in walk_scope(helper) if isinstance(n, ast.Call)]
-            if any(qualified(home, c.func) == "torch.distributed.get_rank" for c in inside) and b"environ" not in home.data:
-                return True
-    return False

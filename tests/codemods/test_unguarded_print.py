@@ -321,6 +321,27 @@ def test_a_helper_of_a_callback_asks_the_module() -> None:
     check_transformed(UnguardedPrint, hook("print('start')", **place), after)
 
 
+def test_a_function_whose_calls_get_a_test_needs_none() -> None:
+    before = """\
+        import lightning.pytorch as pl
+
+        class A(pl.Callback):
+            def on_train_start(self, trainer, pl_module):
+                pl_module.size = 1
+                self._note(trainer)
+
+            def _note(self, trainer):
+                print("sizes", trainer.max_epochs)
+                show(trainer.max_epochs)
+
+        def show(n):
+            print(n)
+        """
+    call = "        self._note(trainer)"
+    after = before.replace(call, f"        if trainer.is_global_zero:\n            {call}")
+    check_transformed(UnguardedPrint, before, after)
+
+
 def test_prepare_data_tests_and_split_prompts_stay() -> None:
     place = {"base": "pl.LightningDataModule", "arguments": "self", "name": "prepare_data"}
     check_nothing(UnguardedPrint, hook("print('a')", **place))

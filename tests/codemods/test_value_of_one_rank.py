@@ -84,6 +84,13 @@ def test_values_that_others_may_have() -> None:
     check_nothing(ValueOfOneRank, loop(use), path="tests/test_a.py")
 
 
+def test_an_attribute_of_an_unrelated_class_is_another_one() -> None:
+    files = {"other.py": "class Other:\n    def __init__(self):\n        self.average = 1\n"}
+    check_told(ValueOfOneRank, loop("return self.average(data)"), files=files, reason="under the same test")
+    derived = {"other.py": "from module import Loop\n\nclass Other(Loop):\n    def f(self):\n        self.average = 1\n"}
+    check_nothing(ValueOfOneRank, loop("return self.average(data)"), files=derived)
+
+
 def test_a_method_that_only_rank_zero_calls() -> None:
     helper = "\n    def _load(self, data):\n        self.average.load(data)\n"
     source = loop("if dist.get_rank() == 0:", "    self._load(data)") + helper

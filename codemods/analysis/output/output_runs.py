@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from codemods.analysis.names import dotted, last
+from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Effect, Effects, Kind, does_nothing, effects_of, names_rank, only_output_of
-from codemods.analysis.output.guard_spelling import has_guard
+from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.observers import covered
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.rank_guards import early_exit, ranks_at
+from codemods.analysis.ranks.reach import calls_of
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -47,6 +49,17 @@ def output_runs(
     yield from _of_block(project, module, function.body, wanted)
 
 
+def is_guarded_at_its_calls(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where every call of the function is a statement that gets a test of its own: the function needs none then."""
+    sites = calls_of(project, module, function)
+    statements = [(s.module, s.module.parent(s.call)) for s in sites]
+    return bool(sites) and all(
+        isinstance(up, ast.Expr) and home.function_of(up) is not function and _is_output(project, home, up)
+        and guard_for(project, home, up) is not None and not ranks_at(home, up).some
+        for home, up in statements
+    )  # fmt: skip
+
+
 def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wanted: Wanted) -> Iterator[Run]:
     held: list[ast.stmt] = []
     between: list[ast.stmt] = []
@@ -56,7 +69,8 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
             held, between = [], []
             continue
         if _is_output(project, module, statement) and wanted(statement):
-            if held and _begins_section(module, statement) and not _leaks(module, [*held, *between]):
+            headed = bool(held) and any(_begins_section(module, s) for s in (*between, statement))
+            if headed and _is_mixed(project, module, block) and not _leaks(module, [*held, *between]):
                 yield from _close(project, module, held, wanted)
                 held, between = [], []
             held += [*between, statement] if held else [statement]
@@ -75,6 +89,11 @@ def makes_folder(module: SourceModule, statement: ast.stmt) -> bool:
     """True where a folder is made in the statement: that stays on every rank, each node has a disk of its own."""
     text = module.text_of(statement)
     return "makedirs(" in text or "mkdir(" in text
+
+
+def _is_mixed(project: Project, module: SourceModule, block: list[ast.stmt]) -> bool:
+    """True for a block that does more than put something out: headings in it speak of more than the output."""
+    return any(not _is_output(project, module, s) and not _is_preparation(project, module, s) for s in block)
 
 
 def _begins_section(module: SourceModule, statement: ast.stmt) -> bool:
@@ -177,6 +196,8 @@ def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> b
     if not isinstance(statement, _UNITS) or not module.is_whole(statement) or ranks_at(module, statement).some:
         return False
     if _leaves(statement) or _shows_progress(statement) or under_such_a_name(module, statement):
+        return False
+    if under_such_a_test(project, module, statement):
         return False
     effects = only_output_of(project, module, statement)
     if effects is None or any(e.guarded for e in effects.items):

@@ -97,11 +97,15 @@ def _is_accelerator(module: SourceModule, value: ast.expr) -> bool:
 def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | None:
     for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
         written = ast.unparse(argument.annotation) if argument.annotation else ""
-        if argument.arg == "accelerator" and ("accelerate" in module.imports or written.endswith("Accelerator")):
+        if argument.arg == "accelerator" and (_imports_accelerate(module) or written.endswith("Accelerator")):
             return Spelling("accelerator.is_main_process")
         if argument.arg in _RANK_NAMES and "torch.distributed" in module.text and not _MINUS_ONE.search(module.text):
             return Spelling(f"{argument.arg} == 0")
     return None
+
+
+def _imports_accelerate(module: SourceModule) -> bool:
+    return any(i.dotted.partition(".")[0] == "accelerate" for found in module.imports.values() for i in found)
 
 
 def _of_attribute(module: SourceModule, function: FunctionNode) -> Spelling | None:
