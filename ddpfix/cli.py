@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -217,6 +218,46 @@ def apply(
         note(f"{failure.path}: not read: {failure.error}")
     sys.stdout.write(applied.screen)
     raise typer.Exit(CLEAN)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def prove(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="The command that trains: -- python train.py", metavar="-- COMMAND")
+    ] = None,
+    nproc: Annotated[int, typer.Option("--nproc", min=1, help="Processes.")] = 2,
+    steps: Annotated[int, typer.Option("--steps", min=0, help="Optimizer steps after which every rank stops; 0: never.")] = 20,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds for each of the two runs.")] = 600,
+    memory: Annotated[float, typer.Option("--memory", min=0, help="GiB for all processes; 0: four fifths of the machine's.")] = 0,
+    link: Annotated[Words, typer.Option("--link", help="A path that git ignores and the program needs (data); linked to.")] = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: Extend = None,
+    unsafe_fixes: Unsafe = False,
+    exclude: Exclude = None,
+    output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
+    json_file: Annotated[Path | None, typer.Option("--json-file", help="Write the proof there, for `apply --proof`.")] = None,
+) -> None:
+    """Run a training command on two CPU processes before and after the fixes. Exit 0: right after; 1: wrong; 2: trouble."""
+    from ddpfix import catalog
+    from ddpfix.prove import proof as proofs
+    from ddpfix.prove import report
+
+    if output_format not in ("text", "json"):
+        raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
+    ((tree, settings),) = asked(None, select, ignore, extend_select, unsafe_fixes, exclude)
+    bounds = proofs.Bounds(nproc, steps, timeout, memory)
+    codemods = catalog.selected(settings.selection)
+    made = proofs.prove(tree, settings, codemods, command or [], cwd=Path.cwd(), bounds=bounds, links=link or ())
+    if json_file is not None:
+        json_file.write_text(report.to_json(made), encoding="utf-8")
+    if output_format == "json":
+        sys.stdout.write(report.to_json(made))
+    else:
+        sys.stdout.write(report.text(made, width=shutil.get_terminal_size((120, 40)).columns))
+        if not made.right:
+            note(made.output.rstrip())
+    raise typer.Exit(TROUBLE if made.impossible else CLEAN if made.right else FINDINGS)
 
 
 @app.command()

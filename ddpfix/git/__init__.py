@@ -15,6 +15,7 @@ from ddpfix.git.refusal import GitRefusal
 from ddpfix.git.runner import journal_folder
 from ddpfix.git.snapshots import Blob, Snapshot, find_root, read_blobs, relative_path, snapshot
 from ddpfix.git.switching import Undone, check_switch, switch_to, undo
+from ddpfix.git.worktrees import passing_copy, write_files
 
 __all__ = [
     "Blob",
@@ -30,6 +31,7 @@ __all__ = [
     "commit_steps",
     "find_root",
     "journal_folder",
+    "passing_copy",
     "read_blobs",
     "relative_path",
     "runs",
@@ -37,5 +39,6 @@ __all__ = [
     "switch_to",
     "undo",
     "undo_in_place",
+    "write_files",
     "write_in_place",
 ]

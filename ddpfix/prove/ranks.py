@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
-from ddpfix.prove.traces import Place, Trace, read_page, read_stack, read_trace
+from ddpfix.prove.traces import Place, Trace, read_page, read_stack, read_trace, with_text
 from ddpfix.prove.watchdog import Watchdog, memory, pulse
 
 Outcome = Literal["completes", "hang", "error", "timeout", "memory"]
@@ -295,17 +295,19 @@ class _Run:
     def _rank_end(self, rank: int, trace: Trace) -> RankEnd:
         stdout, stderr = (s.text() for s in self.streams if s.rank == rank)
         status = self.status.get(rank)
-        waited = bool(status) and _lost_a_peer(trace, stderr)
+        waited = bool(status) and _lost_a_peer(status or 0, trace, stderr)
         stack = self.stacks.get(rank, ())
         if waited and not stack and trace.calls and (at := trace.calls[-1].at):
-            stack = (at,)
+            stack = (with_text(at, self.cwd),)
         return RankEnd(rank, status, stdout, stderr, stack, waited)
 
 
-def _lost_a_peer(trace: Trace, stderr: str) -> bool:
-    """True where the last collective of a rank failed for want of the others."""
-    last = trace.calls[-1].raised if trace.calls else ""
-    return bool(LOST_PEER.search(last)) and bool(LOST_PEER.search(stderr[-20_000:]))
+def _lost_a_peer(status: int, trace: Trace, stderr: str) -> bool:
+    """True where the last collective of a rank failed for want of the others, or met another one of theirs."""
+    if not LOST_PEER.search(stderr[-20_000:]) or not trace.calls:
+        return False
+    # gloo aborts the process where the sizes do not match: no exception is seen, the collective was never left
+    return bool(LOST_PEER.search(trace.calls[-1].raised)) or (status == -signal.SIGABRT and trace.waiting)
 
 
 def _outcome(stopped: Outcome | None, ranks: Sequence[RankEnd]) -> Outcome:

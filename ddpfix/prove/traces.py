@@ -76,6 +76,7 @@ class Trace:
     notes: tuple[str, ...] = ()
     stopped: int = 0
     steps: int = 0
+    waiting: bool = False  # it was in a collective when it ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ def read_trace(folder: Path, rank: int) -> Trace:
     for row in rows:
         if row["t"] == "metrics":
             metrics |= {k: float(v) for k, v in row["values"].items()}
+    page = read_page(folder, rank)
     return Trace(
         rank,
         True,
@@ -130,7 +132,8 @@ def read_trace(folder: Path, rank: int) -> Trace:
         metrics,
         tuple(dict.fromkeys(r["text"] for r in rows if r["t"] == "note")),
         next((r["steps"] for r in rows if r["t"] == "stopped"), 0),
-        read_page(folder, rank).steps,
+        page.steps,
+        page.waiting,
     )
 
 

@@ -1,0 +1,86 @@
+"""The command that trains, whoever starts its ranks: torchrun and accelerate are taken off, each rank is started directly."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# Options of the launchers that take no value (torch/distributed/run.py, accelerate/commands/launch.py).
+_TORCHRUN_FLAGS = {"standalone", "module", "no_python", "run_path", "use_env", "virtual_local_rank", "m"}
+_ACCELERATE_FLAGS = {
+    *("multi_gpu", "cpu", "mps", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "quiet", "q", "debug", "no_python"),
+    *("module", "m", "same_network", "use_xpu", "ipex", "use_mps_device", "tpu_use_cluster", "no_tpu_cluster", "tpu_use_sudo"),
+    *("enable_cpu_affinity", "use_parallelism_config", "fsdp_cpu_ram_efficient_loading", "downcast_bf16"),
+}
+_MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun",
+            "accelerate.commands.launch": "accelerate launch"}  # fmt: skip
+_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A command that runs one rank, what the user set in front of it, and what was left out of theirs."""
+
+    command: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    launcher: str = ""
+    dropped: tuple[str, ...] = ()
+
+
+def understood(command: Sequence[str]) -> Training:
+    """The training command in the user's. Raises ValueError where there is none after the launcher's options."""
+    words = list(command)
+    settings = []
+    while words and _SETTING.match(words[0]):
+        name, _, value = words.pop(0).partition("=")
+        settings.append((name, value))
+    found = _launcher(words)
+    if found is None:
+        if not words:
+            raise ValueError("there is no command")
+        return Training(tuple(words), tuple(settings))
+    launcher, python, rest = found
+    flags = _TORCHRUN_FLAGS if launcher == "torchrun" else _ACCELERATE_FLAGS
+    dropped, script, given = _split(rest, flags)
+    if not script:
+        raise ValueError(f"{launcher} is given no program")
+    if given & {"no_python"}:
+        return Training(tuple(script), tuple(settings), launcher, tuple(dropped))
+    own = [*python, "-m"] if given & {"m", "module"} else python
+    return Training((*own, *script), tuple(settings), launcher, tuple(dropped))
+
+
+def _launcher(words: list[str]) -> tuple[str, list[str], list[str]] | None:
+    """(launcher, the python that it runs, the words after it); it may stand behind a runner such as `uv run`."""
+    for i, word in enumerate(words[:4]):
+        name = Path(word).name
+        if name == "torchrun":
+            return "torchrun", [*words[:i], _python_beside(word)], words[i + 1 :]
+        if name == "accelerate" and words[i + 1 : i + 2] == ["launch"]:
+            return "accelerate launch", [*words[:i], _python_beside(word)], words[i + 2 :]
+        if name.startswith("python") and words[i + 1 : i + 2] == ["-m"] and len(words) > i + 2:
+            if launcher := _MODULES.get(words[i + 2]):
+                return launcher, words[: i + 1], words[i + 3 :]
+    return None
+
+
+def _python_beside(program: str) -> str:
+    """The Python of the environment that a launcher is installed in."""
+    found = shutil.which(program)
+    beside = Path(found).with_name("python") if found else None
+    return str(beside) if beside and beside.exists() and os.sep in program else "python"
+
+
+def _split(words: Sequence[str], flags: set[str]) -> tuple[list[str], list[str], set[str]]:
+    """(the launcher's own words, the program and its arguments, the names of the options that were given)."""
+    given = set()
+    i = 0
+    while i < len(words) and words[i].startswith("-") and words[i] != "--":
+        name, equals, _ = words[i].lstrip("-").replace("-", "_").partition("=")
+        given.add(name)
+        i += 1 if equals or name in flags or (words[i][1] != "-" and len(words[i]) > 2) else 2
+    return list(words[:i]), [w for w in words[i : i + 1] if w != "--"] + list(words[i + 1 :]), given

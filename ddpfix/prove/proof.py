@@ -1,0 +1,157 @@
+"""Run the user's command before and after the fixes, each in a passing copy of their project."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from codemods.codemod import DdpCodemod
+from ddpfix import engine
+from ddpfix.discovery import Tree, discover
+from ddpfix.prove.launchers import Training, understood
+from ddpfix.prove.on_cpu import why_not
+from ddpfix.prove.ranks import Ended, run_ranks
+from ddpfix.prove.seen import Seen, look
+from ddpfix.run import Options, acceptance
+from ddpfix.settings import Settings
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far a run may go. memory: GiB that all ranks together may hold, 0 for four fifths of what the machine has."""
+
+    nproc: int = 2
+    steps: int = 20
+    timeout: float = 600
+    memory: float = 0
+
+    def most_bytes(self) -> int:
+        have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return int(self.memory * GIB) or have * 4 // 5
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was seen. base: the commit, "" outside git or before the first one. digest: of the fixed files' bytes.
+
+    after: None where there is nothing to fix. impossible: why the program cannot run on the CPU, "" where it can.
+    """
+
+    command: tuple[str, ...]
+    training: Training
+    bounds: Bounds
+    base: str
+    uncommitted: bool
+    codes: tuple[str, ...]
+    digest: str
+    before: Seen
+    after: Seen | None
+    impossible: str = ""
+    output: str = ""
+
+    @property
+    def right(self) -> bool:
+        """True where the last run that was made showed nothing wrong."""
+        return not self.impossible and (self.after or self.before).right
+
+
+class CannotProve(Exception):
+    """A command that cannot be run: what, why, what to do."""
+
+    def __init__(self, what: str, why: str, todo: str) -> None:
+        self.what, self.why, self.todo = what, why, todo
+        super().__init__(f"{what}: {why}")
+
+
+def prove(
+    tree: Tree,
+    settings: Settings,
+    codemods: Sequence[DdpCodemod],
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    bounds: Bounds,
+    links: Sequence[str] = (),
+) -> Proof:
+    """Run `command`, given in the folder `cwd` of the project, before and after. Raises CannotProve, GitRefusal.
+
+    Nothing of the user's is written; the copies and every process are gone on return, and after an interruption.
+    """
+    try:
+        training = understood(command)
+    except ValueError as error:
+        raise CannotProve("the command is not understood", str(error), "Give it after `--`: -- python train.py") from error
+    below = cwd.resolve().relative_to(tree.root.resolve())
+    base, uncommitted = _state(tree)
+    with _copy(tree, links) as folder:
+        before = _run(training, folder / below, bounds)
+        seen = look(before, folder / below)
+        impossible = why_not(before, folder / below)
+    proof = Proof(tuple(command), training, bounds, base, uncommitted, (), "", seen, None, impossible, _tail(before))
+    if impossible:
+        return proof
+    with _copy(tree, links) as folder:
+        codes, files = _fix(folder, settings, codemods)
+        if not files:
+            return proof
+        after = _run(training, folder / below, bounds)
+        return Proof(
+            tuple(command), training, bounds, base, uncommitted, codes, digest(files), seen, look(after, folder / below),
+            output=_tail(before) + _tail(after),
+        )  # fmt: skip
+
+
+def _copy(tree: Tree, links: Sequence[str]) -> AbstractContextManager[Path]:
+    from ddpfix import git
+
+    return git.passing_copy(tree.root, is_git=tree.is_git, links=links)
+
+
+def _fix(folder: Path, settings: Settings, codemods: Sequence[DdpCodemod]) -> tuple[tuple[str, ...], Mapping[str, bytes]]:
+    """Fix a copy as `apply` fixes the project; (the codes that fixed something, the new files)."""
+    from ddpfix import git
+
+    (tree,) = discover([folder], settings.exclude)
+    fixed = engine.fix(tree, settings, codemods, acceptance(Options(unsafe=settings.unsafe_fixes)))
+    git.write_files(folder, fixed.after)
+    return tuple(sorted({f.code for f in fixed.fixed})), fixed.after
+
+
+def digest(files: Mapping[str, bytes]) -> str:
+    """A digest of files, by path."""
+    total = hashlib.sha256()
+    for path in sorted(files):
+        total.update(f"{path}\0{len(files[path])}\0".encode() + files[path])
+    return total.hexdigest()
+
+
+def _run(training: Training, cwd: Path, bounds: Bounds) -> Ended:
+    env = {**os.environ, **dict(training.settings)}
+    program = training.command[0]
+    if shutil.which(program, path=env.get("PATH")) is None and not (cwd / program).is_file():
+        raise CannotProve(f"{program} cannot be run", "it is not there", "Give the command as you give it in this folder.")
+    return run_ranks(
+        training.command, world_size=bounds.nproc, cwd=cwd, env=env, timeout=bounds.timeout, steps=bounds.steps, swap=True,
+        memory_limit=bounds.most_bytes(),
+    )  # fmt: skip
+
+
+def _state(tree: Tree) -> tuple[str, bool]:
+    """(the commit of HEAD, whether the work tree differs from it)."""
+    from ddpfix import git
+
+    if not tree.is_git:
+        return "", False
+    state = git.snapshot(tree.root)
+    return state.base, bool(state.dirty)
+
+
+def _tail(ended: Ended) -> str:
+    return "".join(f"[rank {rank}] {text}\n" for rank, _, text in ended.lines[-40:])

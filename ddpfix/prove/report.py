@@ -1,0 +1,119 @@
+"""A proof as a table for a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ddpfix.prove.proof import Proof
+
+VERSION = 1
+
+
+def rows(proof: Proof) -> list[tuple[str, str, str]]:
+    """(what, before, after) for everything that was seen; cells may have several lines."""
+    pairs: list[tuple[str, str, str]] = []
+    for label, cell in _CELLS:
+        before, after = cell(proof.before), cell(proof.after) if proof.after else ""
+        if before or after:
+            pairs.append((label, before, after))
+    return pairs
+
+
+_CELLS: tuple[tuple[str, Any], ...] = (
+    ("ended", lambda s: s.ended),
+    ("error", lambda s: s.error),
+    ("ranks", lambda s: "\n".join(s.stood)),
+    ("collectives", lambda s: "\n".join(s.order) or (f"the same {s.collectives[0]} on all ranks" if any(s.collectives) else "")),
+    ("weights", lambda s: s.weights),
+    ("logged metrics", lambda s: s.metrics),
+    ("parameters", lambda s: "\n".join(s.unused)),
+    ("steps, seconds", lambda s: f"{s.steps}, {s.seconds:.1f}"),
+)
+
+
+def text(proof: Proof, *, width: int = 120) -> str:
+    """The table, what was swapped, and the verdict."""
+    out = [_title(proof)]
+    if proof.training.launcher:
+        out.append(f"{proof.training.launcher} is left out: each rank runs {shlex.join(proof.training.command)}")
+    out += [f"note: {n}" for n in dict.fromkeys((*proof.before.notes, *(proof.after.notes if proof.after else ())))]
+    if proof.impossible:
+        return "\n".join([*out, "", f"This program cannot run on the CPU: {proof.impossible}.", "Nothing was shown.", ""])
+    heads = ("", "before", f"after {', '.join(proof.codes)}") if proof.after else ("", "as it is")
+    table = [heads, *(row if proof.after else row[:2] for row in rows(proof))]
+    out += ["", *_columns(table, width), "", verdict(proof), ""]
+    return "\n".join(out)
+
+
+def _title(proof: Proof) -> str:
+    bound = f", stopped after {proof.bounds.steps} optimizer steps" if proof.bounds.steps else ""
+    return f"{shlex.join(proof.command)}: {proof.bounds.nproc} processes on the CPU over gloo{bound}"
+
+
+def verdict(proof: Proof) -> str:
+    """One sentence: what the proof comes to."""
+    if proof.impossible:
+        return f"This program cannot run on the CPU: {proof.impossible}."
+    seen = proof.after or proof.before
+    if proof.after is None:
+        said = "ddpfix changes nothing here; " + ("nothing was seen to be wrong" if seen.right else "; ".join(seen.wrong))
+    elif seen.right:
+        was = "nothing was seen to be wrong before either" if proof.before.right else "before: " + "; ".join(proof.before.wrong)
+        said = f"After the fixes nothing is wrong ({was})"
+    else:
+        said = "After the fixes something is still wrong: " + "; ".join(seen.wrong)
+    return " ".join(said.split()) + "."
+
+
+def _columns(table: Sequence[Sequence[str]], width: int) -> list[str]:
+    import textwrap
+
+    first = max(len(row[0]) for row in table)
+    each = max((width - first - 2 * (len(table[0]) - 1)) // (len(table[0]) - 1), 30)
+    out = []
+    for row in table:
+        cells = [[row[0]]]
+        for cell in row[1:]:
+            lines = [part for line in cell.split("\n") for part in textwrap.wrap(line, each, subsequent_indent="  ") or [""]]
+            cells.append(lines)
+        for i in range(max(map(len, cells))):
+            parts = [cells[0][i] if i < len(cells[0]) else ""]
+            parts += [c[i] if i < len(c) else "" for c in cells[1:]]
+            padded = [parts[0].ljust(first), *(p.ljust(each) for p in parts[1:])]
+            out.append("  ".join(padded).rstrip())
+    return out
+
+
+# JSON
+
+
+def to_json(proof: Proof) -> str:
+    """The proof with its version; `ddpfix.summary.proofs` reads it for the summary."""
+    seen = {name: asdict(s) | {"right": s.right} if s else None for name, s in (("before", proof.before), ("after", proof.after))}
+    return (
+        json.dumps(
+            {
+                "version": VERSION,
+                "command": list(proof.command),
+                "ran": list(proof.training.command),
+                "launcher": proof.training.launcher,
+                **asdict(proof.bounds),
+                "base": proof.base,
+                "uncommitted": proof.uncommitted,
+                "codes": list(proof.codes),
+                "digest": proof.digest,
+                "impossible": proof.impossible,
+                "right": proof.right,
+                "verdict": verdict(proof),
+                "rows": [list(r) for r in rows(proof)],
+                **seen,
+            },
+            indent=2,
+        )
+        + "\n"
+    )
+
