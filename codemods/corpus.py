@@ -62,7 +62,13 @@ class Corpus:
                 end = self._starts[index + 1]
             at = data.find(name, end)
 
-    def matches(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
-        """(file, match) for every match in the files, in order."""
-        for match in pattern.finditer(self._bytes):
-            yield self.paths[bisect_right(self._starts, match.start()) - 1], match
+    def matches(self, head: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
+        """(file, match) for every match that begins with `head`, in order.
+
+        The word is searched for first: on a pattern alone the same pass takes five times as long.
+        """
+        data, at = self._bytes, self._bytes.find(head)
+        while at >= 0:
+            if match := pattern.match(data, at):
+                yield self.paths[bisect_right(self._starts, at) - 1], match
+            at = data.find(head, at + len(head))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from posixpath import dirname, join, normpath
 from typing import TypeVar
@@ -13,7 +13,8 @@ from codemods.source import SourceModule, Unreadable
 
 T = TypeVar("T")
 # A header as far as its colon; a longer one than this is no list of bases.
-_CLASS_HEADER = re.compile(rb"class[ \t]+(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
+_CLASS_HEADER = re.compile(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
+_ALIAS = re.compile(rb"import [ \t]*(\w+)[ \t]+as[ \t]+(\w+)")
 _DOTTED = re.compile(rb"[A-Za-z_][\w.]*")
 Reader = Callable[[str], bytes | None]
 
@@ -123,13 +124,29 @@ class Project:
 
     def _class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         found: dict[str, list[tuple[str, str]]] = {}
-        matches = [(p, m) for p, m in self._corpus((".py",)).matches(_CLASS_HEADER) if p not in self._changed]
-        matches += [(p, m) for p, data in self._changed.items() if p.endswith(".py") for m in _CLASS_HEADER.finditer(data)]
-        for path, match in matches:
+        for path, match in self._matches(b"class ", _CLASS_HEADER):
             name = match.group(1).decode("ascii", "replace")
             for base in {b.rpartition(b".")[2] for b in _DOTTED.findall(match.group(2))}:
                 found.setdefault(base.decode("ascii", "replace"), []).append((path, name))
         return {base: tuple(places) for base, places in found.items()}
+
+    def import_aliases(self) -> Mapping[str, tuple[str, ...]]:
+        """Name -> the other names that `import name as other` gives it somewhere, found in the bytes."""
+
+        def build() -> Mapping[str, tuple[str, ...]]:
+            found: dict[str, dict[str, None]] = {}
+            for _, match in self._matches(b"import ", _ALIAS):
+                name, other = (g.decode("ascii", "replace") for g in match.groups())
+                found.setdefault(name, {})[other] = None
+            return {name: tuple(others) for name, others in found.items()}
+
+        return self.memo("import aliases", build)
+
+    def _matches(self, head: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
+        yield from ((p, m) for p, m in self._corpus((".py",)).matches(head, pattern) if p not in self._changed)
+        for path, data in self._changed.items():
+            if path.endswith(".py"):
+                yield from ((path, m) for m in pattern.finditer(data))
 
     def _corpus(self, kinds: tuple[str, ...]) -> Corpus:
         if kinds not in self._corpora:

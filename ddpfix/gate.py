@@ -25,8 +25,9 @@ class Gate:
         groups = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
         number = {word: i for i, word in enumerate(words)}
         anchors = dict.fromkeys(w for c in codemods for w in (c.TRIGGERS[0] if c.TRIGGERS else (b"",)))
-        self._anchors = [w for w in anchors if not any(o != w and o in w for o in anchors)]
-        self._scan = BytesAhoCorasick(self._anchors, matchkind=MatchKind.LeftmostFirst) if anchors and all(anchors) else None
+        plain = [w for w in anchors if not any(o != w and o in w for o in anchors)]
+        self.anchors = len(plain)
+        self._scan = BytesAhoCorasick(plain, matchkind=MatchKind.LeftmostFirst) if anchors and all(anchors) else None
         self._words = words
         self._parts = [tuple(number[w] for w in words if w != word and w in word) for word in words]
         self._groups = [tuple(number[w] for w in group) for group in groups]

@@ -96,14 +96,19 @@ def test_a_word_is_not_looked_for_where_a_part_of_it_is_absent() -> None:
             return super().__contains__(word)
 
     class First(DdpCodemod):
-        code, TRIGGERS = "DDP991", ((b"rank",),)
+        code, TRIGGERS = "DDP991", ((b"def ",), (b"rank",))
 
         def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
             yield from ()
 
     class Second(First):
-        code, TRIGGERS = "DDP992", ((b"rank_zero",),)
+        code, TRIGGERS = "DDP992", ((b"def ",), (b"rank_zero",))
 
     gate = Gate([First(), Second()])
-    assert gate.open_for(Counting(b"x = 1\n")) == () and Counting.asked == [b"rank"]
-    assert [c.code for c in gate.open_for(b"rank_zero = 1\n")] == ["DDP991", "DDP992"]
+    assert gate.open_for(Counting(b"x = 1\n")) == () and Counting.asked == []  # one pass over all first groups settles it
+    assert gate.open_for(Counting(b"def f(): pass\n")) == () and Counting.asked == [b"def ", b"rank"]
+    assert [c.code for c in gate.open_for(b"def f(rank_zero): pass\n")] == ["DDP991", "DDP992"]
+
+
+def test_the_words_looked_for_in_one_pass_are_few_enough_for_its_fast_mode() -> None:
+    assert 0 < Gate(CODEMODS).anchors <= Gate.MOST_ANCHORS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -233,7 +232,7 @@ def _likely_heirs(project: Project, site: ClassSite) -> dict[str, set[str]]:
 
 def _heirs_of(project: Project, site: ClassSite) -> dict[str, set[str]]:
     headers = project.class_headers()
-    seen, queue = {site.name}, [site.name, *_aliases(project, site.name)]
+    seen, queue = {site.name}, [site.name, *project.import_aliases().get(site.name, ())]
     out: dict[str, set[str]] = {}
     while queue:
         for path, name in headers.get(queue.pop(), ()):
@@ -242,15 +241,6 @@ def _heirs_of(project: Project, site: ClassSite) -> dict[str, set[str]]:
                 seen.add(name)
                 queue.append(name)
     return out
-
-
-def _aliases(project: Project, name: str) -> list[str]:
-    """Other names that `from … import name as other` gives a class somewhere in the project."""
-    found = []
-    for path in project.files_containing(f"import {name} as ".encode()):
-        data = project.read(path) or b""
-        found += [m.group(1).decode() for m in re.finditer(rb"import " + name.encode() + rb" as (\w+)", data)]
-    return found
 
 
 def is_lightning(name: str) -> bool:
