@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
@@ -14,46 +14,49 @@ class Gate:
     """Tests the TRIGGERS of some codemods against bytes.
 
     The words of each codemod's first group are looked for together, in one pass: most files hold none of them. In the others
-    a word is looked for once, and only if it matters; not at all where a part of it was looked for in vain. A group that
-    several codemods share is answered once. Put the group that most files fail first.
+    each group is one pass, and is answered once where several codemods share it. Put the group that most files fail first.
     """
 
-    MOST_ANCHORS = 64  # above it the automaton leaves its fast mode: 1.4 GB/s become 0.5 (ahocorasick_rs 1.0.3, measured)
+    MOST_WORDS = 64  # above it an automaton leaves its fast mode: 1.4 GB/s become 0.5 (ahocorasick_rs 1.0.3, measured)
 
     def __init__(self, codemods: Sequence[DdpCodemod]) -> None:
-        words = tuple(dict.fromkeys(w for c in codemods for group in c.TRIGGERS for w in group))
         groups = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
-        number = {word: i for i, word in enumerate(words)}
-        anchors = dict.fromkeys(w for c in codemods for w in (c.TRIGGERS[0] if c.TRIGGERS else (b"",)))
-        plain = [w for w in anchors if not any(o != w and o in w for o in anchors)]
-        self.anchors = len(plain)
-        self._scan = BytesAhoCorasick(plain, matchkind=MatchKind.LeftmostFirst) if anchors and all(anchors) else None
-        self._words = words
-        self._parts = [tuple(number[w] for w in words if w != word and w in word) for word in words]
-        self._groups = [tuple(number[w] for w in group) for group in groups]
+        firsts = dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0])
+        self._anchors = _AnyOf(firsts)
+        self._groups = [_AnyOf(group) for group in groups]
         self._needs = [(c, tuple(groups.index(g) for g in c.TRIGGERS)) for c in codemods]
 
     def open_for(self, data: bytes, path: str = "") -> tuple[DdpCodemod, ...]:
         """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
-        if self._scan is not None and not self._scan.find_matches_as_indexes(data):
+        if not self._anchors.occurs_in(data):
             return ()
-        words, parts = self._words, self._parts
-        seen: list[bool | None] = [None] * len(words)
-        answers: list[bool | None] = [None] * len(self._groups)
-
-        def holds(i: int) -> bool:
-            known = seen[i]
-            if known is None:
-                known = seen[i] = not any(seen[part] is False for part in parts[i]) and words[i] in data
-            return known
+        groups = self._groups
+        answers: list[bool | None] = [None] * len(groups)
 
         def passes(i: int) -> bool:
             known = answers[i]
             if known is None:
-                known = answers[i] = any(holds(word) for word in self._groups[i])
+                known = answers[i] = groups[i].occurs_in(data)
             return known
 
         open_for = [c for c, needs in self._needs if all(passes(i) for i in needs)]
         if open_for and path and is_test_file(path):
             open_for = [c for c in open_for if c.READS_TESTS]
         return tuple(c for c in open_for if c.SITE is None or c.SITE.search(data))
+
+
+class _AnyOf:
+    """Words of which one must occur, looked for in one pass; a word that holds another of them is not needed."""
+
+    def __init__(self, words: Iterable[bytes]) -> None:
+        given = tuple(words)
+        self.words = [w for w in given if not any(other != w and other in w for other in given)]
+        self._scans = [
+            BytesAhoCorasick(self.words[i : i + Gate.MOST_WORDS], matchkind=MatchKind.LeftmostFirst)
+            for i in range(0, len(self.words), Gate.MOST_WORDS)
+        ]
+
+    def occurs_in(self, data: bytes) -> bool:
+        if len(self.words) == 1:
+            return self.words[0] in data
+        return any(scan.find_matches_as_indexes(data) for scan in self._scans)
