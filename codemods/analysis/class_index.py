@@ -65,6 +65,9 @@ def external_role(name: str) -> Role | None:
     return None
 
 
+MANY_FILES = 40  # as many heirs are read to see what one call may run; it costs about 5 ms a file
+
+
 @dataclass(frozen=True, slots=True)
 class ClassSite:
     """A class definition and the file it stands in."""
@@ -205,18 +208,34 @@ def role_of_method(project: Project, module: SourceModule, node: ast.AST) -> tup
     return (class_facts(project, module, place[0]), place[1]) if place else None
 
 
-def subclasses(project: Project, site: ClassSite, *, mentioning: bytes = b"") -> tuple[ClassSite, ...]:
-    """Project classes that derive from `site`, directly or not; only those in files that hold `mentioning`.
+def subclasses(project: Project, site: ClassSite) -> tuple[ClassSite, ...]:
+    """Project classes that derive from `site`, directly or not.
 
     The headers of all classes are read from the bytes first, so that only files with a likely heir are parsed.
     """
+    return _subclasses(project, site, "", len(project.files)) or ()
 
-    def build() -> tuple[ClassSite, ...]:
+
+def overriding(project: Project, site: ClassSite, name: str) -> tuple[ClassSite, ...] | None:
+    """The classes below `site` that define the method `name` anew; None where there are too many to read.
+
+    A base class of half a repository is no question for one call: its heirs would all be parsed.
+    """
+    below = _subclasses(project, site, f"def {name}(", MANY_FILES)
+    return None if below is None else tuple(s for s in below if name in s.methods())
+
+
+def _subclasses(project: Project, site: ClassSite, mentioning: str, most: int) -> tuple[ClassSite, ...] | None:
+    def build() -> tuple[ClassSite, ...] | None:
+        heirs = _likely_heirs(project, site)
+        paths = set(heirs).intersection(project.files_containing(mentioning.encode())) if mentioning and heirs else set(heirs)
+        if len(paths) > most:
+            return None
         found: dict[tuple[str, int], ClassSite] = {}
-        for path, names in _likely_heirs(project, site).items():
-            module = project.module(path) if not mentioning or mentioning in (project.read(path) or b"") else None
+        for path in sorted(paths):
+            module = project.module(path)
             for node in module.nodes(ast.ClassDef) if module else ():
-                if node.name in names and node is not site.node and module is not None:
+                if node.name in heirs[path] and node is not site.node and module is not None:
                     facts = class_facts(project, module, node)
                     if any(s.node is site.node for s in facts.lineage):
                         found[module.path, node.lineno] = ClassSite(module, node)

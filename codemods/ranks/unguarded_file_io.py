@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
@@ -110,6 +111,11 @@ class UnguardedFileIo(DdpCodemod):
         SHOWS_PROCESSES,
         OFFERS_A_GUARD,
     )  # fmt: skip
+    # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning
+    SITE = re.compile(
+        rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate)"
+        rb"\w*(?:open|save|dump|writ|to_csv|remove|rmtree|rename|unlink|copy|move)\w*\(|\bshutil\b"
+    )
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -7,13 +7,12 @@ unknown and named; a call that stands under a rank guard counts as guarded, and 
 from __future__ import annotations
 
 import ast
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, subclasses
+from codemods.analysis.class_index import ClassFacts, class_facts, overriding
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.natures import MODEL_NAMES, Nature, nature, root_name, values_of, writes_a_picture
@@ -333,10 +332,15 @@ class _Reader:
         found = facts.method(func.attr) if facts else None
         if facts is not None and found is not None:
             before = len(self._found)
-            for site, function in itertools.chain((found,), self._overrides(facts.lineage[0], func.attr)):
-                if self._quick and any(_spoils(e) for e in self._found[before:]):
-                    return
-                self._take(_function(self._project, site.module, function, self._chain, quick=self._quick), call)
+            self._take(_function(self._project, found[0].module, found[1], self._chain, quick=self._quick), call)
+            if self._quick and any(_spoils(e) for e in self._found[before:]):
+                return
+            below = overriding(self._project, facts.lineage[0], func.attr)
+            if below is None:
+                self._add(Kind.UNKNOWN, f"{self._text(call)}, which many classes define anew", call)
+            for site in below or ():
+                own = site.methods()[func.attr]
+                self._take(_function(self._project, site.module, own, self._chain, quick=self._quick), call)
         elif func.attr in ("log", "log_dict"):
             self._add(Kind.LOGGED, self._text(call), call)
         elif func.attr == "print":
@@ -347,11 +351,6 @@ class _Reader:
             self._add(Kind.STATE, self._text(call), call)
         elif func.attr not in host_only.PURE_METHODS:
             self._add(Kind.UNKNOWN, self._text(call), call)
-
-    def _overrides(self, site: ClassSite, name: str) -> Iterator[tuple[ClassSite, FunctionNode]]:
-        for below in subclasses(self._project, site, mentioning=f"def {name}(".encode()):
-            if (function := below.methods().get(name)) is not None:
-                yield below, function
 
     def _super(self, call: ast.Call, func: ast.Attribute) -> None:
         facts = self._facts(call)

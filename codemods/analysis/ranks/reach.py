@@ -12,6 +12,7 @@ from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, Ranks, ranks_a
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
+MANY_FILES = 25  # and so does one that stands in more files than this
 MANY = 60  # a name that is called in more places than this belongs to more than one function
 
 
@@ -104,8 +105,12 @@ def calls_of(project: Project, module: SourceModule, function: FunctionNode) -> 
 def _calls_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
     owner = module.parent(function)
     found: list[CallSite] = []
-    users = {*project.files_using(function.name), module.path}
-    if len(users) > MANY:
+    users = set(project.files_using(function.name))
+    if not isinstance(owner, ast.ClassDef):  # whoever calls a function of another file names that file, or takes all of a package
+        stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+        users &= {*project.files_containing(stem.encode()), *project.files_containing(b"import *")}
+    users.add(module.path)
+    if len(users) > MANY_FILES:
         return ()
     for path in sorted(users):
         other = module if path == module.path else project.module(path)
