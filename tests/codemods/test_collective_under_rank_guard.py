@@ -61,6 +61,28 @@ def test_the_test_for_a_process_group_stays() -> None:
     )
 
 
+def test_a_barrier_behind_a_test_for_the_process_group() -> None:
+    head = f"{DIST}def f(model, rank, path):\n"
+    check_transformed(
+        RULE,
+        f"{head}    if rank == 0:\n        torch.save(model, path)\n        # whole\n"
+        "        if dist.is_initialized():\n            dist.barrier()\n    go()\n",
+        f"{head}    if rank == 0:\n        torch.save(model, path)\n    # whole\n"
+        "    if dist.is_initialized():\n        dist.barrier()\n    go()\n",
+    )
+    check_transformed(
+        RULE,
+        f"{head}    if rank == 0:\n        if dist.get_world_size() > 1:\n            dist.barrier()\n",
+        f"{head}    if dist.get_world_size() > 1:\n        dist.barrier()\n",
+    )
+
+
+@pytest.mark.parametrize("test", ["path", "not dist.is_initialized()", "dist.is_initialized() and path"])
+def test_a_barrier_behind_another_test_is_told(test: str) -> None:
+    lines = f"    if rank == 0:\n        torch.save(model, path)\n        if {test}:\n            dist.barrier()\n"
+    check_told(RULE, f"{DIST}def f(model, rank, path):\n{lines}    go()\n", reason="middle of the guarded block")
+
+
 def test_a_log_that_every_rank_can_make() -> None:
     check_transformed(
         RULE,
@@ -369,6 +391,50 @@ def test_a_function_of_another_file_that_reaches_one() -> None:
         ("module.py", 3), ("module.py", 4), ("tools.py", 6), ("tools.py", 8), ("module.py", 4),
     ]  # fmt: skip
     assert found.evidence[-1].text == "the other ranks come to the end of f without it"
+
+
+WAITING = f"""{DIST}
+def synchronize():
+    if not dist.is_initialized():
+        return
+    dist.barrier()
+
+def reduce_mean(x):
+    x = x.clone()
+    dist.all_reduce(x)
+    return x / dist.get_world_size()
+
+def announce():
+    print("here")
+    dist.barrier()
+"""
+
+
+def test_a_function_of_another_file_that_only_waits() -> None:
+    body = "from tools import synchronize\ndef f(rank, x):\n    if rank == 0:\n        write(x)\n{}    read(x)\n"
+    head = "import torch.distributed\n"
+    fixed = check_transformed(
+        RULE,
+        head + body.format("        synchronize()\n"),
+        head + body.format("    synchronize()\n"),
+        files={"tools.py": WAITING},
+    )
+    assert [e.path for e in fixed[0].evidence] == ["module.py", "module.py", "tools.py", "module.py"]
+
+
+def test_a_function_that_only_reduces() -> None:
+    head = f"{DIST}from tools import reduce_mean\ndef f(loss):\n    rank = dist.get_rank()\n"
+    check_transformed(
+        RULE,
+        f"{head}    if rank == 0:\n        mean = reduce_mean(loss)\n        print(mean)\n",
+        f"{head}    mean = reduce_mean(loss)\n    if rank == 0:\n        print(mean)\n",
+        files={"tools.py": WAITING},
+    )
+
+
+def test_a_function_that_prints_before_it_waits() -> None:
+    source = f"{DIST}from tools import announce\ndef f(x):\n    if dist.get_rank() == 0:\n        announce()\n"
+    check_told(RULE, source, reason="does other work besides", files={"tools.py": WAITING})
 
 
 def test_calls_that_save_state_are_told_once_a_function() -> None:

@@ -128,7 +128,7 @@ def on_train_epoch_end(self, trainer, pl_module):
     if trainer.is_global_zero:
         logger = self.find(trainer)
         if logger is None:
-            return
+            return  # nothing to draw on
         logger.draw(1)
         logger.draw(2)
     trainer.strategy.barrier()
@@ -137,6 +137,7 @@ def on_train_epoch_end(self, trainer, pl_module):
 def on_train_epoch_end(self, trainer, pl_module):
     if trainer.is_global_zero:
         logger = self.find(trainer)
+        # nothing to draw on
         if logger is not None:
             logger.draw(1)
             logger.draw(2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from codemods.analysis.guards.guard_place import Place, Repair, comments_above, refused, turned
+from codemods.analysis.guards.guard_place import Place, Repair, comments_above, comments_inside, refused, turned
 from codemods.analysis.guards.guard_split import Parts, assigned_names, call_of, changed_attributes, leaves, parts_of, used_names
 from codemods.analysis.guards.unmatched_collectives import Unmatched
 from codemods.analysis.ranks.collectives import collective_at
@@ -80,7 +80,7 @@ def _edits(module: SourceModule, leaving: ast.If, kept: list[ast.stmt], rest: tu
     if kept:
         return [RemoveStatement(path, module.span(leaving.body[-1])), guard]
     edits: list[Edit] = [RemoveStatement(path, module.span(leaving))]
-    if comments := comments_above(module, leaving):
+    if comments := (*comments_above(module, leaving), *comments_inside(module, leaving)):
         edits.append(AddComment(path, first, comments))
     return [*edits, guard]
 

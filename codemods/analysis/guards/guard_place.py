@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -131,6 +133,20 @@ def comments_above(module: SourceModule, statement: ast.stmt) -> tuple[str, ...]
         out.insert(0, module.lines[line - 1].strip().lstrip("#").strip())
         line -= 1
     return tuple(out)
+
+
+def comments_inside(module: SourceModule, statement: ast.stmt) -> tuple[str, ...]:
+    """The comments on the lines of a statement."""
+    text = "".join(module.lines[statement.lineno - 1 : statement.end_lineno])
+    if "#" not in text:
+        return ()
+    import tokenize
+
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(textwrap.dedent(text), newline=None).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return ()
+    return tuple(t.string.lstrip("#").strip() for t in tokens if t.type == tokenize.COMMENT)
 
 
 def turned(module: SourceModule, test: ast.expr) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.early_returns import renest
 from codemods.analysis.guards.guard_place import Place, Repair, refused, statements_text
 from codemods.analysis.guards.guard_split import Parts, parts_of
 from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.guards.hoisted_reads import hoist_reads
-from codemods.analysis.names import last, qualified
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.effects import Kind, effects_of_function
 from codemods.analysis.ranks.rank_guards import Ranks, split_of
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.same_way import is_same, parting_ways
@@ -26,7 +28,7 @@ from codemods.findings import (
     lowest,
 )
 from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule, walk, walk_scope
 
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
 ONE_PROCESS_HOOKS = frozenset({"prepare_data", "on_exception"})
@@ -57,7 +59,7 @@ def repair(project: Project, module: SourceModule, sites: list[Guarded]) -> Repa
 def _never(place: Place) -> str:
     """Why no repair is even tried, "" where one is."""
     site, guard = place.site, place.site.guard
-    if site.reached is not None:
+    if any(s.reached is not None and not only_communicates(place.project, place.module, s.node) for s in place.sites):
         called = place.module.text_of(site.node.func) if isinstance(site.node, ast.Call) else site.text
         return f"{called} does other work besides: without the guard that would run on every rank too"
     if any(s.collective.name in _WHOLE_RUNS and s.collective.framework in ("lightning", "transformers") for s in place.sites):
@@ -79,6 +81,15 @@ def _never(place: Place) -> str:
     if guard.kind == "if" and guard.node.orelse:
         return "the test has an else"
     return ""
+
+
+def only_communicates(project: Project, module: SourceModule, call: ast.AST) -> bool:
+    """True for a call of a project function that does nothing besides its collectives: `synchronize()`, `reduce_mean(x)`."""
+    site = called_function(project, module, call) if isinstance(call, ast.Call) else None
+    if site is None or site.node.decorator_list:
+        return False
+    items = effects_of_function(project, site.module, site.node).items
+    return bool(items) and all(e.kind is Kind.COLLECTIVE and not e.guarded for e in items)
 
 
 # Is the guard reached by all?
@@ -115,7 +126,7 @@ def group_shown(place: Place) -> bool:
 
     `rank == 0` with a rank of -1, or a helper that asks `is_initialized()`, keeps a single process away from `dist.barrier()`.
     """
-    if all(s.collective.framework in _NO_OPS for s in place.sites):
+    if all(s.collective.framework in _NO_OPS or _asks_itself(place, s) for s in place.sites):
         return True
     module, guard = place.module, place.site.guard.node
     assert isinstance(guard, ast.If)
@@ -124,14 +135,28 @@ def group_shown(place: Place) -> bool:
     test = guard.test  # of a longer test everything but the rank stays
     if isinstance(test, ast.BoolOp) and any(means_process_group(module, v) for v in test.values):
         return True
-    below: ast.AST = guard
-    for up in module.ancestors(guard):
-        if isinstance(up, ast.If) and below in up.body and means_process_group(module, up.test):
-            return True
-        below = up
+    if all(_behind_group_test(module, s.node) for s in place.sites):
+        return True
     body = place.function.body if place.function else module.tree.body
     above = [s for s in body if s.lineno < guard.lineno and isinstance(s, (ast.Expr, ast.Assign))]
     return any(_asks_group(module, n) and not _chosen(module, n, (ast.IfExp, ast.BoolOp)) for s in above for n in walk(s))
+
+
+def _asks_itself(place: Place, site: Guarded) -> bool:
+    """True where the function that is called asks whether there is a process group."""
+    called = called_function(place.project, place.module, site.node) if site.reached and isinstance(site.node, ast.Call) else None
+    if called is None:
+        return False
+    return any(isinstance(n, ast.Call) and last(dotted(n.func)) == "is_initialized" for n in walk_scope(called.node))
+
+
+def _behind_group_test(module: SourceModule, node: ast.AST) -> bool:
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, ast.If) and below in up.body and means_process_group(module, up.test):
+            return True
+        below = up
+    return False
 
 
 def _chosen(module: SourceModule, node: ast.AST, kinds: tuple[type[ast.expr], ...]) -> bool:

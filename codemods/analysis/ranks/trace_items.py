@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from codemods.analysis.ranks.collectives import Collective
+from codemods.analysis.ranks.collectives import PENDING, Collective
 
 Key = tuple[tuple[str, int, int], ...]
 
@@ -99,3 +99,30 @@ def moved(item: Item, key: Key, step: Step, call: ast.Call) -> Item:
         return replace(item, key=(*key, *item.key))
     arms = tuple(Trace(tuple(moved(i, key, step, call) for i in arm.items), arm.end) for arm in item.arms)
     return Choice((*key, *item.key), arms, item.loop)
+
+
+def outward(items: tuple[Item, ...]) -> Iterator[Item]:
+    """Items of a callee. A collective under a test of its own may or may not be met: what the caller passes decides."""
+    for item in items:
+        if isinstance(item, Choice) and not item.loop:
+            if any(True for _ in meetings((item,))) or holds_unknown((item,)):
+                yield Unknown(item.key, "a test")
+            if any(arm.end in ("return", "raise") for arm in item.arms) and any(not arm.end for arm in item.arms):
+                yield Unknown((*item.key, ("", 0, 0)), "an early return")
+        elif isinstance(item, Choice):
+            inner = tuple(outward(item.arms[0].items))
+            if inner:
+                yield Choice(item.key, (Trace(inner),), True)
+        elif isinstance(item, Meeting) and not item.collective.framework:
+            yield Unknown(item.key, item.name)  # zero_first(rank): a rank of -1 waits for nobody
+        else:
+            yield item
+
+
+def evaluated(items: tuple[Item, ...]) -> Iterator[Item]:
+    """Items of a function that is called when the metrics of an evaluation are reduced already."""
+    for item in items:
+        if isinstance(item, Choice):
+            yield Choice(item.key, tuple(Trace(tuple(evaluated(a.items)), a.end) for a in item.arms), item.loop)
+        elif not (isinstance(item, Meeting) and item.name in PENDING):
+            yield item

@@ -27,12 +27,13 @@ from codemods.analysis.ranks.trace_items import (
     Step,
     Trace,
     Unknown,
-    holds_unknown,
+    evaluated,
     meetings,
     moved,
+    outward,
 )
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, child_nodes, walk_scope
+from codemods.source import FunctionNode, SourceModule, child_nodes
 
 DEPTH = 12
 _ENDS_PROCESS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
@@ -94,30 +95,12 @@ def _called(project: Project, site: FunctionSite, side: Side, above: tuple[tuple
     if (found := known.get((site.key, side))) is not None:
         return found
     ranks = decorated_ranks(site.module, site.node, project=project) if site.node.decorator_list else Ranks.ALL
-    made = Trace() if ranks not in _PASSES[side] else Trace(tuple(_outward(_whole(project, site, side, above).items)))
+    made = Trace() if ranks not in _PASSES[side] else Trace(tuple(outward(_whole(project, site, side, above).items)))
     if sum(1 for _ in meetings(made.items)) > LONGEST:
         made = Trace((Unknown((site.key,), site.node.name),))
     if not above or (site.key, side) in project.memo("rank traces", dict[tuple[tuple[str, int, int], Side], Trace]):
         known[site.key, side] = made
     return made
-
-
-def _outward(items: tuple[Item, ...]) -> Iterator[Item]:
-    """Items of a callee. A collective under a test of its own may or may not be met: what the caller passes decides."""
-    for item in items:
-        if isinstance(item, Choice) and not item.loop:
-            if any(True for _ in meetings((item,))) or holds_unknown((item,)):
-                yield Unknown(item.key, "a test")
-            if any(arm.end in ("return", "raise") for arm in item.arms) and any(not arm.end for arm in item.arms):
-                yield Unknown((*item.key, ("", 0, 0)), "an early return")
-        elif isinstance(item, Choice):
-            inner = tuple(_outward(item.arms[0].items))
-            if inner:
-                yield Choice(item.key, (Trace(inner),), True)
-        elif isinstance(item, Meeting) and not item.collective.framework:
-            yield Unknown(item.key, item.name)  # zero_first(rank): a rank of -1 waits for nobody
-        else:
-            yield item
 
 
 class _Reader:
@@ -253,7 +236,7 @@ class _Reader:
                 self.sided = True
                 first = self.side is Side.ZERO
                 (after if first else before).append(self.waits(entered))
-            elif isinstance(entered, ast.Call) and (site := self.callee(entered)) is not None and _yields(site.node):
+            elif isinstance(entered, ast.Call) and (site := self.callee(entered)) is not None and _yields(self.project, site):
                 inner = self.inlined(entered, site)
                 at = next((i for i, x in enumerate(inner) if isinstance(x, Unknown) and x.text == "yield"), len(inner))
                 before += inner[:at]
@@ -290,7 +273,8 @@ class _Reader:
             if isinstance(node, ast.Call):
                 yield from self.call(node)
             elif isinstance(node, ast.Attribute) and node.attr in PROPERTIES:
-                yield from self.collective(node)
+                read = collective_at(self.module, node, self.project)
+                yield from self.met(read) if read is not None else ()
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 yield Unknown(self.key(node), "yield")
 
@@ -319,23 +303,23 @@ class _Reader:
                 return
 
     def call(self, call: ast.Call) -> Iterator[Item]:
-        found = list(self.collective(call))
-        if found:
-            yield from found
-        elif (site := self.callee(call)) is not None and not _yields(site.node):
+        found = collective_at(self.module, call, self.project)
+        if found is not None:
+            yield from self.met(found)
+        elif (site := self.callee(call)) is not None and not _yields(self.project, site):
             yield from self.inlined(call, site)
-        elif collective_at(self.module, call, self.project) is None and not stays_here(self.module, call):
+        elif not stays_here(self.module, call):
             yield Unknown(self.key(call), self.module.text_of(call.func))
 
-    def collective(self, node: ast.Call | ast.Attribute) -> Iterator[Item]:
-        found = collective_at(self.module, node, self.project)
-        if found is None or found.name in ("init_process_group", "DistributedDataParallel"):
+    def met(self, found: Collective) -> Iterator[Item]:
+        if found.name in ("init_process_group", "DistributedDataParallel"):
             return
         if found.grouped:
-            yield Unknown((*self.key(node), (self.side.value, 0, 0)), found.text)
+            yield Unknown((*self.key(found.node), (self.side.value, 0, 0)), found.text)
         elif is_one_here(self.project, self.module, found, self.function):
             name = "barrier" if found.name in WAITS else found.name
-            yield Meeting(self.key(node), name, (Step(self.module.path, node.lineno, found.text),), node, found)
+            step = Step(self.module.path, found.node.lineno, found.text)
+            yield Meeting(self.key(found.node), name, (step,), found.node, found)
 
     def callee(self, call: ast.Call) -> FunctionSite | None:
         return called_function(self.project, self.module, call)
@@ -350,7 +334,7 @@ class _Reader:
         if not self.sided and one != _called(self.project, site, self.side.turned, self.above):
             self.sided = True
         if self.function is not None and self.function.name in AFTER_EVALUATION:
-            one = Trace(tuple(_evaluated(one.items)))
+            one = Trace(tuple(evaluated(one.items)))
         step = Step(self.module.path, call.lineno, f"{self.module.text_of(call.func)}()")
         if not any(True for _ in meetings(one.items)):
             opaque = [i for i in one.items if isinstance(i, Unknown) and i.text == "yield"] or (
@@ -358,15 +342,6 @@ class _Reader:
             )
             return list(opaque)
         return [moved(i, self.key(call), step, call) for i in one.items]
-
-
-def _evaluated(items: tuple[Item, ...]) -> Iterator[Item]:
-    """Items of a function that is called when the metrics of an evaluation are reduced already."""
-    for item in items:
-        if isinstance(item, Choice):
-            yield Choice(item.key, tuple(Trace(tuple(_evaluated(a.items)), a.end) for a in item.arms), item.loop)
-        elif not (isinstance(item, Meeting) and item.name in PENDING):
-            yield item
 
 
 def _exit(node: ast.stmt) -> str:
@@ -382,8 +357,14 @@ def _exit(node: ast.stmt) -> str:
     )
 
 
-def _yields(function: FunctionNode) -> bool:
-    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk_scope(function))
+def _yields(project: Project, site: FunctionSite) -> bool:
+    """True for a generator. Few files hold one, so these are looked up by file."""
+    module = site.module
+    found = project.memo(
+        ("generators", module.path),
+        lambda: {id(module.function_of(y)) for y in (*module.nodes(ast.Yield), *module.nodes(ast.YieldFrom))},
+    )
+    return id(site.node) in found
 
 
 def is_one_here(project: Project, module: SourceModule, found: Collective, function: FunctionNode | None) -> bool:
