@@ -114,9 +114,18 @@ def means_process_group(module: SourceModule, node: ast.AST) -> bool:
         value = ast.unparse(node.comparators[0])
         if source is not None and value in ("None", "-1"):
             return True
-        return "world_size" in module.text_of(node) or "num_processes" in module.text_of(node)
     if isinstance(node, ast.BoolOp):
         return all(means_process_group(module, v) for v in node.values)
+    return asks_for_group(node)
+
+
+def asks_for_group(node: ast.AST) -> bool:
+    """True for a test that holds with several processes: `dist.is_initialized()`, `args.distributed`, `world_size > 1`."""
+    if isinstance(node, ast.Compare):
+        text = ast.unparse(node)
+        return "world_size" in text or "num_processes" in text
+    if isinstance(node, ast.BoolOp):
+        return all(asks_for_group(v) for v in node.values)
     name = last(dotted(node.func if isinstance(node, ast.Call) else node)).lower()
     words = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
     return any(word in name for word in words)
