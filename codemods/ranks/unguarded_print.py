@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
@@ -124,15 +125,14 @@ class UnguardedPrint(DdpCodemod):
         in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
         if not in_class and not ranks_in_file(project, module):
             return
-        inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-        if not any(c.lineno in inside and dotted(c.func) for c in module.calls_named("print", "info")):
+        if not _prints_below(module, function):
             return
         if not in_class and (printer := self._printer(module, project, function)) is not None:
             yield printer
             return
         if not has_guard(project, module, function, lines=True) or is_left_to_rank_zero(project, module, function):
             return
-        if is_guarded_at_its_calls(project, module, function):
+        if is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
             return
         yield from self._runs(module, project, function)
         if in_class and function.name in _HOOKS:
@@ -170,7 +170,7 @@ class UnguardedPrint(DdpCodemod):
             return None
         if not _is_called_for_nothing(project, module, function) or has_guard(project, module, function, lines=True):
             return None
-        if is_guarded_at_its_calls(project, module, function):
+        if is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
             return None
         effects = effects_of_function(project, module, function)
         only = effects.only_output and not effects.returns and all(e.kind is Kind.PRINT for e in effects.output)
@@ -198,6 +198,22 @@ class UnguardedPrint(DdpCodemod):
                 message = f"every rank prints in {function.name}: the line appears once for each process"
                 reason = f"what it prints is worked out together by the ranks ({phrases(waits)}): keep that above the guard"
                 yield self.finding(module, statement, message, reason=reason)
+
+
+def _prints_below(module: SourceModule, function: FunctionNode) -> bool:
+    """True for a function that prints or logs, or calls one of this file that does."""
+    if id(function) in (printing := _printing(module)):
+        return True
+    called = {f.name for f in module.functions if id(f) in printing}
+    inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+    return any(c.lineno in inside for c in module.calls_named(*called))
+
+
+@lru_cache(maxsize=64)
+def _printing(module: SourceModule) -> frozenset[int]:
+    """The functions that print or log themselves, by id."""
+    calls = [c for c in module.calls_named("print", "info") if dotted(c.func)]
+    return frozenset(id(f) for c in calls for f in module.ancestors(c) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
 
 def _is_called_for_nothing(project: Project, module: SourceModule, function: FunctionNode) -> bool:

@@ -49,13 +49,20 @@ def output_runs(
     yield from _of_block(project, module, function.body, wanted)
 
 
-def is_guarded_at_its_calls(project: Project, module: SourceModule, function: FunctionNode) -> bool:
-    """True where every call of the function is a statement that gets a test of its own: the function needs none then."""
+def is_guarded_at_its_calls(
+    project: Project, module: SourceModule, function: FunctionNode, *, looked_at: Callable[[FunctionNode], bool] = lambda _: True
+) -> bool:
+    """True where every call of the function is a statement of the file that gets a test of its own: it needs none then.
+
+    looked_at: whether the function that a call stands in is looked through for such statements at all.
+    """
     sites = calls_of(project, module, function)
+    if any(s.module is not module for s in sites):
+        return False
     statements = [(s.module, s.module.parent(s.call)) for s in sites]
     return bool(sites) and all(
-        isinstance(up, ast.Expr) and home.function_of(up) is not function and _is_output(project, home, up)
-        and guard_for(project, home, up) is not None and not ranks_at(home, up).some
+        isinstance(up, ast.Expr) and (above := home.function_of(up)) is not function
+        and (above is None or looked_at(above)) and _is_output(project, home, up) and guard_for(project, home, up) is not None and not ranks_at(home, up).some
         for home, up in statements
     )  # fmt: skip
 
@@ -70,7 +77,7 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
             continue
         if _is_output(project, module, statement) and wanted(statement):
             headed = bool(held) and any(_begins_section(module, s) for s in (*between, statement))
-            if headed and _is_mixed(project, module, block) and not _leaks(module, [*held, *between]):
+            if headed and _is_mixed(project, module, block) and not _leaks(module, held):
                 yield from _close(project, module, held, wanted)
                 held, between = [], []
             held += [*between, statement] if held else [statement]
