@@ -60,11 +60,13 @@ def is_guarded_at_its_calls(
     if any(s.module is not module for s in sites):
         return False
     statements = [(s.module, s.module.parent(s.call)) for s in sites]
-    return bool(sites) and all(
-        isinstance(up, ast.Expr) and (above := home.function_of(up)) is not function
-        and (above is None or looked_at(above)) and _is_output(project, home, up) and guard_for(project, home, up) is not None and not ranks_at(home, up).some
-        for home, up in statements
-    )  # fmt: skip
+    for home, up in statements:
+        above = home.function_of(up) if isinstance(up, ast.Expr) else function
+        if not isinstance(up, ast.Expr) or above is function or (above is not None and not looked_at(above)):
+            return False
+        if ranks_at(home, up).some or not _is_output(project, home, up) or guard_for(project, home, up) is None:
+            return False
+    return bool(sites)
 
 
 def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wanted: Wanted) -> Iterator[Run]:
