@@ -1,0 +1,265 @@
+"""Decisions to stop, to skip or to leave a loop that one rank may take otherwise than the rest."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.files.file_flow import ranks_in_function
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.collectives import collective_at
+from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
+from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_NOT_A_NUMBER = frozenset({"isnan", "isinf", "isfinite", "is_nan"})
+# Each process has its own answer to these.
+_OWN_ANSWERS = frozenset(
+    {"time.time", "time.monotonic", "time.perf_counter", "os.path.exists", "os.path.isfile", "random.random",
+     "datetime.datetime.now"}
+)  # fmt: skip
+_STEP = frozenset({"training_step"})
+_GIVEN = frozenset({"batch", "outputs", "loss"})
+
+
+class Form(Enum):
+    SHOULD_STOP = "should_stop"  # Lightning's flag
+    CONTROL = "control"  # that of the HF Trainer
+    NO_LOSS = "no loss"  # a training_step that returns None
+    LEAVES = "leaves"  # break, continue, return in a training loop
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """node: the assignment or the exit. test: what decides, where the data do. guard: the rank test, where ranks do.
+
+    anchor: the outermost statement that only the deciding ranks enter.
+    """
+
+    form: Form
+    node: ast.stmt
+    anchor: ast.stmt
+    test: ast.expr | None
+    guard: Guard | None
+    own: str
+
+
+def decisions(project: Project, module: SourceModule) -> Iterator[Decision]:
+    yield from _flags(project, module)
+    yield from _missing_losses(project, module)
+    yield from _exits(project, module)
+
+
+# Flags of the frameworks
+
+
+def _flags(project: Project, module: SourceModule) -> Iterator[Decision]:
+    for assign in module.nodes(ast.Assign):
+        target = assign.targets[0]
+        if not isinstance(target, ast.Attribute) or not _is_true(assign.value):
+            continue
+        holder = last(dotted(target.value))
+        if target.attr == "should_stop" and holder.endswith("trainer"):
+            form = Form.SHOULD_STOP
+        elif target.attr == "should_training_stop" and holder == "control":
+            form = Form.CONTROL
+        else:
+            continue
+        function = module.function_of(assign)
+        if function is None or _is_settled(project, module, function, assign):
+            continue
+        guard = _guard(project, module, assign)
+        tests = list(_tests_over(module, assign))
+        if guard is not None:
+            anchor = guard.node if isinstance(guard.node, ast.stmt) else module.statement_of(guard.node)
+            yield Decision(form, assign, anchor, None, guard, "")
+        elif found := next(((t, own) for t in tests if (own := _own(project, module, function, t.test))), None):
+            yield Decision(form, assign, tests[-1], found[0].test, None, found[1])
+
+
+def _is_true(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is True
+
+
+def _is_settled(project: Project, module: SourceModule, function: FunctionNode, node: ast.stmt) -> bool:
+    """True where a collective stands in the function: what decides may be everybody's, or the decision be passed on."""
+    for call in walk(function):
+        if isinstance(call, ast.Call):
+            found = collective_at(module, call, project)
+            if (found is not None and not found.waits_only) or reached_by(project, module, call):
+                return True
+    return False
+
+
+def _guard(project: Project, module: SourceModule, node: ast.AST) -> Guard | None:
+    """The outermost rank test, where rank 0 alone passes."""
+    if ranks_in_function(project, module, node) is not Ranks.ZERO:
+        return None
+    guards = [g for g in guards_over(module, node, project=project) if g.ranks.some]
+    return guards[-1] if guards else None
+
+
+def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.If]:
+    """The `if` statements round a node, innermost first, up to its function or loop."""
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.While, ast.AsyncFor)):
+            return
+        if isinstance(up, ast.If) and below is not up.test:
+            yield up
+        below = up
+
+
+def _own(project: Project, module: SourceModule, function: FunctionNode, test: ast.expr, depth: int = 2) -> str:
+    """What in a test each process answers for itself: its clock, its disk, its batch; "" where nothing is shown to be."""
+    for node in walk(test):
+        if isinstance(node, ast.Call):
+            name = qualified(module, node.func)
+            if collective_at(module, node, project) or reached_by(project, module, node):
+                return ""
+            if name in _OWN_ANSWERS:
+                return f"{name}()"
+    for node in walk(test):
+        if not isinstance(node, ast.Name):
+            continue
+        bound = bindings_in(module, function, node.id)
+        if len(bound) == 1 and bound[0].parameter and node.id in _GIVEN:
+            return f"`{node.id}`"
+        values = [b.value for b in bound if b.value is not None]
+        if depth > 0 and values and len(values) == len(bound):
+            if own := next((o for v in values if (o := _own(project, module, function, v, depth - 1))), ""):
+                return own
+    return ""
+
+
+# A step without a loss
+
+
+def _missing_losses(project: Project, module: SourceModule) -> Iterator[Decision]:
+    for leaving in module.nodes(ast.Return):
+        function = module.function_of(leaving)
+        if function is None or function.name not in _STEP or not _is_none(leaving.value):
+            continue
+        owner = module.parent(function)
+        if not isinstance(owner, ast.ClassDef) or not class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE):
+            continue
+        tests = list(_tests_over(module, leaving))
+        if not tests or _is_settled(project, module, function, leaving):
+            continue
+        deciding = next((t for t in tests if _asks_number(t.test) or _own(project, module, function, t.test)), None)
+        if deciding is not None:
+            yield Decision(Form.NO_LOSS, leaving, deciding, deciding.test, None, "the rank's own batch")
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+
+
+def _asks_number(test: ast.expr) -> bool:
+    return any(isinstance(n, ast.Call) and _end(n) in _NOT_A_NUMBER for n in walk(test))
+
+
+def _end(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else last(dotted(call.func))
+
+
+# Exits of a training loop
+
+
+def _exits(project: Project, module: SourceModule) -> Iterator[Decision]:
+    """`break`, `continue` and `return` in a loop that goes on with a backward pass or a collective."""
+    leaving: list[ast.Break | ast.Continue | ast.Return] = [*module.nodes(ast.Break), *module.nodes(ast.Continue)]
+    leaving += [r for r in module.nodes(ast.Return) if r.value is None]
+    for node in sorted(leaving, key=lambda n: n.lineno):
+        loop = _loop(module, node)
+        tests = list(_tests_over(module, node))
+        if loop is None or not tests:
+            continue
+        if guard := _guard_inside(project, module, node, loop):
+            if not isinstance(node, ast.Return) and _goes_together(project, module, loop, node):
+                anchor = guard.node if isinstance(guard.node, ast.stmt) else module.statement_of(guard.node)
+                yield Decision(Form.LEAVES, node, anchor, None, guard, "")
+        elif ranks_in_function(project, module, node) is not Ranks.ALL:
+            continue
+        elif _asks_number(tests[0].test) and _is_local_number(project, module, tests[0], loop):
+            if _backward_below(module, loop, node):
+                yield Decision(Form.LEAVES, node, tests[0], tests[0].test, None, "the loss of the rank's own batch")
+        elif asked := _asked_on_one_rank(project, module, loop, tests[0]):
+            if _goes_together(project, module, loop, node):
+                yield Decision(Form.LEAVES, node, tests[0], tests[0].test, None, asked)
+
+
+def _loop(module: SourceModule, node: ast.AST) -> ast.For | ast.While | None:
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return None
+        if isinstance(up, (ast.For, ast.While)):
+            return up
+    return None
+
+
+def _guard_inside(project: Project, module: SourceModule, node: ast.AST, loop: ast.AST) -> Guard | None:
+    """The rank test between the loop and the exit; one round the loop keeps the other ranks out of all of it."""
+    guard = _guard(project, module, node)
+    if guard is None or guard.kind in ("decorator", "exit"):
+        return None
+    return guard if any(up is loop for up in module.ancestors(guard.node)) else None
+
+
+def _goes_together(project: Project, module: SourceModule, loop: ast.AST, node: ast.AST) -> bool:
+    """True where the loop holds what every rank must reach: a backward pass, a collective, a call that comes to one."""
+    for call in walk(loop):
+        if not isinstance(call, ast.Call) or ranks_in_function(project, module, call) is not Ranks.ALL:
+            continue
+        if _end(call) == "backward" or collective_at(module, call, project) or reached_by(project, module, call):
+            return True
+    return False
+
+
+def _backward_below(module: SourceModule, loop: ast.AST, node: ast.stmt) -> bool:
+    return any(isinstance(c, ast.Call) and _end(c) == "backward" and c.lineno > node.lineno for c in walk(loop))
+
+
+def _is_local_number(
+    project: Project, module: SourceModule, test: ast.If, loop: ast.For | ast.While
+) -> bool:
+    """True where the number in a test was not reduced over the ranks: no collective stands in the loop above it."""
+    for call in walk(loop):
+        if not isinstance(call, ast.Call) or not loop.lineno < call.lineno <= test.lineno:
+            continue
+        if collective_at(module, call, project) or reached_by(project, module, call):
+            return False
+        if any(w in _end(call) for w in ("reduce", "gather", "broadcast", "sync")):
+            return False
+    return True
+
+
+def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, test: ast.If) -> str:
+    """The object that is asked whether to stop, where rank 0 alone tells it anything in this loop."""
+    roots = {n.id for n in walk(test.test) if isinstance(n, ast.Name)}
+    for root in sorted(roots):
+        told = [
+            n for n in walk(loop)
+            if isinstance(n, ast.Call) and dotted(n.func).partition(".")[0] == root and n.lineno < test.lineno and n.args
+        ]  # fmt: skip
+        set_here = [
+            n for n in walk(loop)
+            if isinstance(n, ast.Assign) and n.lineno < test.lineno
+            and any(isinstance(t, ast.Name) and t.id == root for t in n.targets)
+        ]  # fmt: skip
+        touched = [*told, *set_here]
+        if touched and all(ranks_in_function(project, module, n) is Ranks.ZERO for n in touched):
+            between = [
+                c for c in walk(loop)
+                if isinstance(c, ast.Call) and touched[-1].lineno < c.lineno <= test.lineno
+                and (collective_at(module, c, project) or reached_by(project, module, c) or "broadcast" in _end(c))
+                and any(isinstance(n, ast.Name) and n.id == root for n in walk(c))
+            ]  # fmt: skip
+            if not between:
+                return f"`{root}`, which rank 0 alone sets in line {touched[-1].lineno}"
+    return ""

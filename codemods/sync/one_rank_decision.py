@@ -1,0 +1,201 @@
+"""DDP305: one rank decides, and the others do not know."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.guards.entry_points import group_name
+from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
+from codemods.analysis.names import dotted
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+_UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
+
+
+class OneRankDecision(DdpCodemod):
+    """A decision to stop or to skip that one rank takes alone.
+
+    ## What it does
+    Finds `trainer.should_stop = True` under a rank test, or decided by the rank's own clock, disk or batch, and reduces it over
+    the ranks behind it. In a training loop of raw torch, finds an exit for a loss that is not a number, and lets all ranks take
+    it when one does. Tells `control.should_training_stop` under a rank test, a `training_step` that returns None, and a loop that
+    is left by rank 0, or by the answer of an object that rank 0 alone tells anything.
+
+    ## Why it matters
+    The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out.
+
+    ## Example
+    ```python
+    import time
+
+    import lightning.pytorch as pl
+
+
+    class TimeLimit(pl.Callback):
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            if time.monotonic() > self.end:
+                trainer.should_stop = True
+    ```
+
+    ## Use instead
+    ```python
+    import time
+
+    import lightning.pytorch as pl
+
+
+    class TimeLimit(pl.Callback):
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            if time.monotonic() > self.end:
+                trainer.should_stop = True
+            trainer.should_stop = trainer.strategy.reduce_boolean_decision(trainer.should_stop, all=False)
+    ```
+
+    ## Safety
+    Always unsafe: that any rank may stop all of them is an assumption, and each call costs a collective. One process alone
+    decides as before: the reduction of Lightning does nothing there, and that of raw torch stands behind `is_initialized()`.
+
+    ## Refuses
+    - Says nothing in a repository's own tests.
+    - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration.
+    - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
+    - Says nothing of a loop in which no rank waits for another.
+    - Tells a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
+    - Tells Lightning older than 1.6, which has no `trainer.strategy`.
+    - Tells `control.should_training_stop`: what the callback is given is the same on every rank, so the rank test can go.
+    - Tells a `training_step` that returns None: Lightning 2.3 refuses it with several processes, older ones hang.
+    - Tells a loop that rank 0 leaves: its decision has to be broadcast.
+    - Tells a test whose value is no tensor of a known name, a `return`, and a test with an `else`.
+
+    ## References
+    Lightning 2.6.6 on two processes (`should_stop` is not reduced by the Trainer); its error "Skipping the `training_step` by
+    returning None in distributed training is not supported"; runs with torch 2.13 over gloo.
+    """
+
+    code = "DDP305"
+    TRIGGERS = (
+        (b"should_stop", b"should_training_stop", b"isnan", b"isfinite", b"isinf", b"break", b"return None"),
+        (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed"),
+    )
+    SITE = re.compile(
+        rb"should_stop[ \t]*=|should_training_stop[ \t]*=|is(?:nan|inf|finite)[ \t]*\(|[eE]arly_?[sS]top|patience|"
+        rb"rank[^\n]{0,40}:[ \t]*\r?\n(?:[^\n]*\n){0,3}[ \t]*break\b"
+    )
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for found in decisions(project, module):
+            edits, reason = _repair(project, module, found)
+            shown = [Evidence("static", f"`{_short(module, found.node)}`", module.path, found.node.lineno)]
+            if found.guard is not None:
+                shown.insert(0, Evidence("static", "only rank 0 passes the test", module.path, found.guard.line))
+            yield self.finding(
+                module,
+                found.node,
+                _message(module, found),
+                level=_UNSAFE if edits else _DISPLAY,
+                edits=edits,
+                evidence=shown,
+                reason=reason,
+            )
+
+
+def _message(module: SourceModule, found: Decision) -> str:
+    who = "rank 0 alone comes here" if found.guard is not None else f"each rank decides by {found.own}"
+    if found.form is Form.SHOULD_STOP:
+        return f"{who}, and the Trainer does not pass should_stop on: a rank that stops leaves the others in the next backward"
+    if found.form is Form.CONTROL:
+        return f"{who}, and what it asks of the Trainer stays on that rank: the others go on and wait for it"
+    if found.form is Form.NO_LOSS:
+        return f"{who} whether there is a loss: a rank without one skips the backward pass that the others wait in"
+    word = type(found.node).__name__.lower()
+    return f"{who} whether to take this {word}: a rank that does leaves the others in their next collective"
+
+
+def _repair(project: Project, module: SourceModule, found: Decision) -> tuple[list[Edit], str]:
+    if found.form is Form.SHOULD_STOP:
+        return _reduced_flag(project, module, found)
+    if found.form is Form.CONTROL:
+        return [], "take the rank test off this line: state, args and metrics are the same on every rank"
+    if found.form is Form.NO_LOSS:
+        return [], (
+            "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
+            "`0.0 * sum(p.sum() for p in self.parameters())`"
+        )
+    if found.guard is not None or found.own.startswith("`"):
+        return [], "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank act on it"
+    return _reduced_test(module, found)
+
+
+def _reduced_flag(project: Project, module: SourceModule, found: Decision) -> tuple[list[Edit], str]:
+    assert isinstance(found.node, ast.Assign)
+    holder = dotted(found.node.targets[0]).rpartition(".")[0]
+    pin = lightning_pin(project, near=module.path)
+    if pin is not None and pin.surely_below((1, 6)):
+        return [], "before Lightning 1.6 there is no trainer.strategy: reduce the decision with trainer.training_type_plugin"
+    if found.guard is not None and found.guard.kind in ("decorator", "exit"):
+        return [], "the reduction has to stand where every rank comes: take the decorator or the early exit off first"
+    if not module.is_whole(found.anchor):
+        return [], "the test is an elif, or shares its line"
+    code = f"{holder}.should_stop = {holder}.strategy.reduce_boolean_decision({holder}.should_stop, all=False)"
+    assumed = "assumes that one rank may stop all of them, and that every rank comes here equally often"
+    return [InsertAfter(module.path, module.span(found.anchor), code)], assumed
+
+
+def _reduced_test(module: SourceModule, found: Decision) -> tuple[list[Edit], str]:
+    test, anchor = found.test, found.anchor
+    name = group_name(module, anchor)
+    value = _tensor(test) if test is not None else ""
+    plain = isinstance(anchor, ast.If) and not anchor.orelse and module.is_whole(anchor)
+    if test is None or not name or not value or not plain or isinstance(found.node, ast.Return):
+        return [], "reduce the decision over the ranks first (an all_reduce with MAX of 0 or 1), and let every rank act on it"
+    flag = "skip" if isinstance(found.node, ast.Continue) else "stop"
+    if re.search(rf"\b{flag}\b", module.text):
+        flag = f"{flag}_on_any_rank"
+    written = " ".join(module.text_of(test).split())
+    step = _indent(module, anchor)
+    code = (
+        f"{flag} = torch.tensor(float({written}), device={value}.device)\n"
+        f"if {name}.is_initialized():\n{step}{name}.all_reduce({flag}, op={name}.ReduceOp.MAX)"
+    )
+    if not any(i.dotted == "torch" for i in module.imports.get("torch", ())):
+        return [], "reduce the decision over the ranks first: torch is not imported under its own name"
+    edits: list[Edit] = [
+        InsertBefore(module.path, module.span(anchor), code),
+        ReplaceExpression(module.path, module.span(test), f"{flag}.item() > 0"),
+    ]
+    return edits, f"assumes that every rank comes here equally often, and that `{value}` is a tensor on the rank's device"
+
+
+def _tensor(test: ast.expr) -> str:
+    """The name of the tensor that `torch.isnan(loss)` or `loss.isnan().any()` asks; "" for a number."""
+    for node in walk(test):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr in ("isnan", "isinf", "isfinite"):
+            asked = node.args[0] if node.args else node.func.value
+            if dotted(node.func.value) in ("math", "np", "numpy"):
+                return ""
+            return asked.id if isinstance(asked, ast.Name) else ""
+    return ""
+
+
+def _indent(module: SourceModule, anchor: ast.stmt) -> str:
+    assert isinstance(anchor, ast.If)
+    head = module.lines[anchor.lineno - 1][: anchor.col_offset]
+    step: str = module.lines[anchor.body[0].lineno - 1][: anchor.body[0].col_offset].removeprefix(head)
+    return step if step and not step.strip() else "    "
+
+
+def _short(module: SourceModule, node: ast.AST) -> str:
+    text = " ".join(module.text_of(node).split())
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,161 @@
+"""DDP305: one rank decides, and the others do not know."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.sync.one_rank_decision import OneRankDecision
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+RULE = OneRankDecision
+PL = "import os\nimport time\nimport torch\nimport lightning.pytorch as pl\n"
+DIST = "import math\nimport torch\nimport torch.distributed as dist\n"
+REDUCED = "trainer.should_stop = trainer.strategy.reduce_boolean_decision(trainer.should_stop, all=False)\n"
+
+
+def hook(body: str, *, name: str = "on_train_batch_end", head: str = PL) -> str:
+    lines = "".join(f"        {line}\n" for line in body.splitlines())
+    return f"{head}\n\nclass C(pl.Callback):\n    def {name}(self, trainer, pl_module, outputs, batch, batch_idx):\n{lines}"
+
+
+def loop(body: str, *, head: str = DIST, rank: str = "rank") -> str:
+    lines = "".join(f"        {line}\n" for line in body.splitlines())
+    top = f"{head}\n\ndef train(model, loader, optimizer, args, {rank}):\n    for batch in loader:\n        loss = model(batch)\n"
+    return f"{top}{lines}"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["trainer.is_global_zero and self.bad()", "os.path.exists('stop')", "torch.isnan(outputs['loss'])", "batch.sum() > 3"],
+)
+def test_should_stop_of_one_rank(test: str) -> None:
+    before = hook(f"if {test}:\n    print('enough')\n    trainer.should_stop = True")
+    check_transformed(RULE, before, f"{before}        {REDUCED}", unsafe=True)
+
+
+def test_should_stop_under_a_guard_with_more_in_it() -> None:
+    body = "if trainer.is_global_zero:\n    n = self.read()\n    if n > 3:\n        trainer.should_stop = True\nself.n = 1"
+    before = hook(body)
+    check_transformed(RULE, before, before.replace("        self.n", f"        {REDUCED}        self.n"), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("test", "asked"), [("torch.isnan(loss)", "torch.isnan(loss)"), ("not loss.isfinite().all()", "not loss.isfinite().all()")]
+)
+def test_a_loss_that_is_no_number_in_a_loop_of_raw_torch(test: str, asked: str) -> None:
+    before = loop(f"if {test}:\n    continue\nloss.backward()\noptimizer.step()")
+    after = loop(
+        f"skip = torch.tensor(float({asked}), device=loss.device)\nif dist.is_initialized():\n"
+        "    dist.all_reduce(skip, op=dist.ReduceOp.MAX)\nif skip.item() > 0:\n    continue\nloss.backward()\noptimizer.step()"
+    )
+    check_transformed(RULE, before, after, unsafe=True)
+
+
+# Told
+
+
+@pytest.mark.parametrize("head", ["    @pl.utilities.rank_zero_only\n"])
+def test_a_decorated_hook(head: str) -> None:
+    body = hook("trainer.should_stop = True").replace("    def", f"{head}    def")
+    check_told(RULE, body, reason="where every rank comes")
+
+
+def test_behind_an_early_exit() -> None:
+    body = "if not trainer.is_global_zero:\n    return\ntrainer.should_stop = True"
+    check_told(RULE, hook(body), reason="where every rank comes")
+
+
+def test_an_old_lightning() -> None:
+    old = PL.replace("lightning.pytorch", "pytorch_lightning")
+    body = hook("if time.time() > self.end:\n    trainer.should_stop = True", head=old)
+    check_told(RULE, body, reason="before Lightning 1.6", files={"requirements.txt": "pytorch-lightning==1.5.10\n"})
+
+
+def test_the_control_of_transformers() -> None:
+    source = """
+    from transformers import TrainerCallback
+
+    class C(TrainerCallback):
+        def on_evaluate(self, args, state, control, metrics, **kwargs):
+            if state.is_world_process_zero and metrics["eval_loss"] < 1:
+                control.should_training_stop = True
+    """
+    check_told(RULE, source, reason="take the rank test off")
+
+
+@pytest.mark.parametrize("leaving", ["return None", "return"])
+def test_a_training_step_without_a_loss(leaving: str) -> None:
+    source = f"""{PL}
+class M(pl.LightningModule):
+    def training_step(self, batch, batch_idx):
+        loss = self(batch)
+        if torch.isnan(loss):
+            {leaving}
+        return loss
+"""
+    check_told(RULE, source, reason="0.0 * sum")
+
+
+def test_a_loop_that_rank_0_leaves() -> None:
+    check_told(RULE, loop("loss.backward()\nif rank == 0 and args.enough(loss):\n    break"), reason="broadcast")
+
+
+def test_an_object_that_rank_0_alone_tells_the_loss() -> None:
+    body = "loss.backward()\nif rank == 0:\n    stopper.update(loss)\nif stopper.stop:\n    break"
+    found = check_told(RULE, loop(body), reason="broadcast")
+    assert "`stopper`, which rank 0 alone sets in line" in found.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["if math.isnan(loss.item()):\n    continue\nloss.backward()", "if torch.isnan(loss):\n    return\nloss.backward()",
+     "if torch.isnan(loss):\n    continue\nelse:\n    print(1)\nloss.backward()"],
+)  # fmt: skip
+def test_a_test_that_cannot_be_taken_as_it_is(body: str) -> None:
+    check_told(RULE, loop(body), reason="all_reduce")
+
+
+# Nothing to say
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["if trainer.current_epoch > 3:\n    trainer.should_stop = True",
+     "if trainer.callback_metrics['val_loss'] < 1:\n    trainer.should_stop = True",
+     "bad = trainer.strategy.reduce_boolean_decision(time.time() > self.end)\nif bad:\n    trainer.should_stop = True",
+     "trainer.should_stop = True",
+     "trainer.should_stop = False"],
+)  # fmt: skip
+def test_what_every_rank_decides_alike(body: str) -> None:
+    check_nothing(RULE, hook(body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["dist.all_reduce(loss)\nif torch.isnan(loss):\n    continue\nloss.backward()",
+     "loss = reduce_dict(loss)\nif torch.isnan(loss):\n    break\nloss.backward()",
+     "if torch.isnan(loss):\n    continue\nprint(loss)",
+     "if rank == 0 and args.enough(loss):\n    break",
+     "loss.backward()\nif args.early_stop:\n    break",
+     "loss.backward()\nif rank == 0:\n    stopper.update(loss)\ndist.broadcast_object_list([stopper])\n"
+     "if stopper.stop:\n    break"],
+)  # fmt: skip
+def test_loops_that_are_right_or_wait_for_nobody(body: str) -> None:
+    check_nothing(RULE, loop(body))
+
+
+def test_a_step_that_returns_nothing_by_configuration() -> None:
+    source = f"{PL}class M(pl.LightningModule):\n    def training_step(self, batch, batch_idx):\n"
+    source += "        if self.hparams.gan:\n"
+    check_nothing(RULE, f"{source}            return None\n        return self(batch)\n")
+
+
+def test_the_tests_of_a_repository_are_left_alone() -> None:
+    source = hook("if time.time() > self.end:\n    trainer.should_stop = True")
+    check_nothing(RULE, source, path="tests/test_stop.py")
