@@ -92,7 +92,7 @@ def _ended(ended: Ended) -> str:
 
 def _stood(rank: RankEnd, cwd: Path) -> str:
     if rank.stood_at:
-        after = " (its peer had left)" if rank.waited else ""
+        after = " (where gloo gave up)" if rank.waited else ""
         return f"rank {rank.rank} at {_line(rank.stood_at)}{after}"
     if rank.status == 0:
         return f"rank {rank.rank} had ended"

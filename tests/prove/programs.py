@@ -1,0 +1,57 @@
+"""Small programs for the tests of what runs and watches them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ddpfix.prove.ranks import Ended, run_ranks
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+
+
+def run(folder: Path, source: str, *, world_size: int = 2, timeout: float = 60, steps: int = 0, swap: bool = False,
+        env: Mapping[str, str] | None = None, memory_limit: int = 0) -> Ended:  # fmt: skip
+    """Run a program, given as text, as ranks."""
+    folder.mkdir(exist_ok=True)
+    (folder / "train.py").write_text(source)
+    kept = {k: os.environ[k] for k in ("PATH", "HOME", "LANG") if k in os.environ}
+    return run_ranks(
+        [sys.executable, "train.py"], world_size=world_size, cwd=folder, env={**kept, **(env or {})}, timeout=timeout,
+        steps=steps, swap=swap, memory_limit=memory_limit,
+    )  # fmt: skip
+
+
+NET = """\
+import os, sys, time
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+RANK = int(os.environ["RANK"])
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(4, 8)
+        self.second = torch.nn.Linear(8, 1)
+        self.spare = torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.second(self.first(x).relu())
+
+
+def train(model, steps=6):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        optimizer.zero_grad()
+        x = torch.randn(8, 4, generator=torch.Generator().manual_seed(step * 10 + RANK))
+        model(x).pow(2).mean().backward()
+        optimizer.step()
+"""

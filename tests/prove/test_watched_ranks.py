@@ -1,0 +1,95 @@
+"""Real ranks of torch over gloo: hangs with the lines they stand at, weights, unused parameters, bounded steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ddpfix.prove import compare
+from ddpfix.prove.seen import look
+from tests.prove.programs import NET, needs_torch, run
+
+pytestmark = [pytest.mark.proof, pytest.mark.torch, needs_torch]
+
+
+def line_of(folder: Path, text: str) -> int:
+    lines = (folder / "train.py").read_text().splitlines()
+    return next(i for i, line in enumerate(lines, 1) if text in line)
+
+
+def test_ranks_that_wait_for_each_other_hang_and_are_named(tmp_path: Path) -> None:
+    source = (
+        "import os, torch\nimport torch.distributed as dist\n\n"
+        "dist.init_process_group('gloo')\nvalue = torch.zeros(1)\n"
+        "if dist.get_rank() == 0:\n    dist.recv(value, src=1)\nelse:\n    dist.recv(value, src=0)\n"
+    )
+    ended = run(tmp_path, source)
+    assert ended.outcome == "hang"
+    assert ended.seconds < 40
+    assert [(str(r.stood_at), r.stood_at.text) for r in ended.ranks if r.stood_at] == [
+        ("train.py:7", "dist.recv(value, src=1)"), ("train.py:9", "dist.recv(value, src=0)"),
+    ]  # fmt: skip
+
+
+def test_a_rank_that_waits_for_one_that_sleeps_does_not_hang(tmp_path: Path) -> None:
+    source = (
+        "import time\nimport torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\nif dist.get_rank() == 1:\n    time.sleep(6)\n"
+        "dist.barrier()\nprint('met')\ndist.destroy_process_group()\n"
+    )
+    ended = run(tmp_path, source)
+    assert ended.outcome == "completes"
+    assert [r.stdout for r in ended.ranks] == ["met\n", "met\n"]
+
+
+def test_a_collective_under_a_guard_is_named_with_both_lines(tmp_path: Path) -> None:
+    source = NET + (
+        "\ndist.init_process_group('gloo')\nmodel = DistributedDataParallel(Net(), find_unused_parameters=True)\n"
+        "train(model)\nif RANK == 0:\n    dist.barrier()\ntotal = torch.ones(1)\ndist.all_reduce(total)\n"
+    )
+    ended = run(tmp_path, source)
+    assert ended.outcome == "hang"
+    seen = look(ended, tmp_path)
+    assert not seen.right
+    assert f"rank 0 barrier at train.py:{line_of(tmp_path, 'dist.barrier()')} `dist.barrier()`" in seen.order
+    assert any(f"at train.py:{line_of(tmp_path, 'dist.all_reduce(total)')} " in line for line in seen.order)
+
+
+def test_weights_and_unused_parameters_and_steps(tmp_path: Path) -> None:
+    source = NET + (
+        "\ndist.init_process_group('nccl')\ntorch.manual_seed(0)\n"
+        "model = DistributedDataParallel(Net(), find_unused_parameters=True)\ntrain(model, 50)\nprint('never here')\n"
+    )
+    ended = run(tmp_path, source, steps=4, swap=True)
+    assert ended.outcome == "completes"
+    assert [t.stopped for t in ended.traces] == [4, 4]
+    assert [r.stdout for r in ended.ranks] == ["", ""]
+    assert compare.weights_that_differ(ended.traces) == ()
+    (unused,) = compare.unused_parameters(ended.traces)
+    assert unused.never == ("spare.bias", "spare.weight")
+    seen = look(ended, tmp_path)
+    assert seen.ended == "stopped after 4 steps"
+    assert seen.notes == ("NCCL was asked for; run with gloo on the CPU",)
+    assert seen.right
+
+
+def test_weights_that_differ_are_named(tmp_path: Path) -> None:
+    source = NET + (
+        "\ndist.init_process_group('gloo')\nmodel = DistributedDataParallel(Net(), find_unused_parameters=True)\n"
+        "train(model)\nwith torch.no_grad():\n    model.module.second.bias += RANK\ndist.barrier()\n"
+        "dist.destroy_process_group()\n"
+    )
+    ended = run(tmp_path, source)
+    assert [d.name for d in compare.weights_that_differ(ended.traces)] == ["Net #0: second.bias"]
+    assert look(ended, tmp_path).wrong == ("the ranks end with other weights",)
+
+
+def test_a_missing_gradient_is_a_crash_of_the_programs_own(tmp_path: Path) -> None:
+    source = NET + "\ndist.init_process_group('gloo')\nmodel = DistributedDataParallel(Net())\ntrain(model)\n"
+    ended = run(tmp_path, source)
+    assert ended.outcome == "error"
+    assert "Expected to have finished reduction" in ended.ranks[0].stderr
+    seen = look(ended, tmp_path)
+    assert seen.unused == ("no gradient ever: spare.bias, spare.weight",)
+    assert f"train.py:{line_of(tmp_path, 'model(x)')}" in seen.stood[0]
