@@ -157,6 +157,8 @@ def turned(module: SourceModule, test: ast.expr) -> str:
         opposites = {
             ast.NotEq: "==", ast.Eq: "!=", ast.NotIn: "in", ast.In: "not in", ast.Gt: "<=", ast.IsNot: "is", ast.Is: "is not",
         }  # fmt: skip
+        if isinstance(test.left, ast.Call) and ast.unparse(test.left.func) == "len":  # a whole number: no NaN to think of
+            opposites |= {ast.Lt: ">=", ast.LtE: ">", ast.GtE: "<"}
         if opposite := opposites.get(type(test.ops[0])):
             return f"{module.text_of(test.left)} {opposite} {module.text_of(test.comparators[0])}"
     return f"not ({module.text_of(test)})"
