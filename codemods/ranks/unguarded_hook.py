@@ -65,7 +65,8 @@ class UnguardedHook(DdpCodemod):
     ## Refuses
     - Hooks that every rank needs (`setup`, `training_step`, `configure_optimizers` …).
     - A collective in the body, hidden ones included: `trainer.log_dir`, `metric.compute()`, `self.log`. The metrics of the
-      trainer may be read in `on_validation_epoch_end` and the like; elsewhere the read must stay on every rank.
+      trainer may be read in `on_validation_epoch_end` and the like, unless a callback logs in the same hook; elsewhere the
+      read must stay on every rank.
     - Random numbers, a run of the model, a raised error, a returned value.
     - State that something else reads: attributes of the trainer, the module or `control`, attributes read elsewhere.
     - Unknown calls that stand apart from the output.
@@ -78,7 +79,8 @@ class UnguardedHook(DdpCodemod):
 
     ## References
     Two-process runs on Lightning 2.6.6: decorated hooks with each hidden collective, `callback_metrics` read under a guard in
-    `on_train_epoch_end` (hangs) and `on_validation_epoch_end` (finishes); transformers 5, callbacks on two ranks.
+    `on_train_epoch_end` (hangs) and `on_validation_epoch_end` (finishes; hangs behind a callback that logs there, before a
+    collective of the module); transformers 5, callbacks on two ranks.
     """
 
     code = "DDP201"

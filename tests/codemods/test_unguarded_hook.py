@@ -123,6 +123,34 @@ def test_evaluation_metrics_may_be_read_under_the_decorator(hook: str) -> None:
     check_transformed(UnguardedHook, callback(hook, *lines), decorated(hook, *lines))
 
 
+LOGS = """
+import lightning.pytorch as pl
+
+
+class Extra(pl.Callback):
+    def on_validation_epoch_end(self, trainer, module):
+        module.log("extra", self.value(trainer), sync_dist=True)
+"""
+
+
+def test_metrics_are_read_on_every_rank_where_a_callback_logs_in_the_same_hook() -> None:
+    # measured: rank 0 reduces "extra" in its read, rank 1 does so after the module's own hook, whose collectives then mix up
+    lines = ("print(sorted(trainer.callback_metrics))",)
+    check_nothing(UnguardedHook, callback("on_validation_epoch_end", *lines), files={"extra.py": LOGS})
+    same_class = callback("on_test_epoch_end", *lines)
+    check_transformed(UnguardedHook, same_class, decorated("on_test_epoch_end", *lines), files={"extra.py": LOGS})
+
+
+def test_what_the_module_logs_in_its_own_hook_comes_after_the_callbacks() -> None:
+    lines = ("print(sorted(trainer.callback_metrics))",)
+    module = LOGS.replace("pl.Callback", "pl.LightningModule").replace("self, trainer, module", "self")
+    module = module.replace("module.log", "self.log")
+    own_logger = LOGS.replace("module.log(", "self.logger.log(")
+    for text in (module, own_logger):
+        before, after = callback("on_validation_epoch_end", *lines), decorated("on_validation_epoch_end", *lines)
+        check_transformed(UnguardedHook, before, after, files={"extra.py": text})
+
+
 def test_training_metrics_are_read_on_every_rank() -> None:
     check_nothing(UnguardedHook, callback("on_train_epoch_end", "metrics = trainer.callback_metrics", "print(metrics)"))
 

@@ -57,6 +57,36 @@ def _guarded_read(project: Project, evaluation: bool) -> Place | None:
     return None
 
 
+def logged_by_a_callback(project: Project, hook: str) -> Place | None:
+    """A callback of the project that logs in `hook`, the end of an evaluation: what it logs waits to be reduced when the hooks
+    behind it run, the module's own among them.
+    """
+    return project.memo(("logged by a callback", hook), lambda: _logged_by_a_callback(project, hook))
+
+
+def _logged_by_a_callback(project: Project, hook: str) -> Place | None:
+    if hook not in EVALUATION_ENDS:
+        return None
+    for path in project.files_containing(f"def {hook}(".encode()):
+        module = None if is_test_file(path) else project.module(path)
+        for function in module.functions if module else ():
+            owner = module.class_of(function) if module and function.name == hook else None
+            if module is None or owner is None or class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE):
+                continue
+            for node in walk(owner):
+                if isinstance(node, ast.Call) and _logs_through_the_module(module, node):
+                    return Place(f"{owner.name} logs in {hook}", path, node.lineno)
+    return None
+
+
+def _logs_through_the_module(module: SourceModule, call: ast.Call) -> bool:
+    """`pl_module.log(...)`, whatever the module is called; not `math.log(x)`, not `logger.log(...)`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("log", "log_dict"):
+        return False
+    owner = dotted(call.func.value)
+    return owner.partition(".")[0] not in module.imports and not any(w in owner for w in ("logger", "experiment", "wandb"))
+
+
 def epoch_end_collective(project: Project) -> Place | None:
     """A collective in a hook that the project's modules and callbacks run at the end of a training epoch."""
     return project.memo("epoch-end collective", lambda: _collective(project))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
+from codemods.analysis.logged.pending_metrics import logged_by_a_callback
 from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Effect, Effects, Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
@@ -21,7 +22,8 @@ from codemods.findings import Applicability
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
-# Evaluation metrics are reduced before these run (measured; reading them under a guard, then a barrier, finishes).
+# Evaluation metrics are reduced before these run (measured; reading them under a guard, then a barrier, finishes). Not so
+# what a callback logs in the same hook: a read on rank 0 alone, then a collective in the module's own hook, hangs (measured).
 REDUCED_BEFORE = frozenset(
     {"on_validation_epoch_end", "on_validation_end", "on_test_epoch_end", "on_test_end", "on_fit_end"}
 )  # fmt: skip
@@ -140,7 +142,7 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
     if any(not _is_own_attribute(e.text) for e in state):
         return None
     rest = effects.besides(Kind.STATE)
-    if function.name in REDUCED_BEFORE:
+    if function.name in REDUCED_BEFORE and logged_by_a_callback(project, function.name) is None:
         rest = tuple(e for e in rest if e.kind is not Kind.METRICS)
     if rest and (any(e.kind is not Kind.UNKNOWN for e in rest) or not _only_beside_output(project, module, function)):
         return None
