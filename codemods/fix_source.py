@@ -129,8 +129,11 @@ def fix_project(
     for _ in range(ROUNDS):
         chosen, refused = without_conflicts(left, lambda f: f.id not in withdrawn and accept(f))  # noqa: B023
         made, new, failed = _make(project, chosen)
-        made, new, harmful = _harmless(project, made, new)
+        after = project.with_overlay(new)
+        kept, new, harmful = _harmless(project, after, made, new)
         failed += harmful
+        if len(kept) < len(made):
+            made, after = kept, project.with_overlay(new)
         if made and not new:
             made, failed = [], [*failed, *((f, "its edits change nothing") for f in made)]
         withdrawn |= {f.id: (f, reason) for f, reason in (*failed, *refused)}
@@ -140,7 +143,7 @@ def fix_project(
             fixed += made
             numbers.take(made)
             changed |= new
-            project = project.with_overlay(new)
+            project = after
             left = find_all(project, work(project, paths), numbers)
     return FixResult(changed, tuple(fixed), tuple(left), tuple(withdrawn.values()))
 
@@ -174,7 +177,7 @@ def _make(
 
 
 def _harmless(
-    project: Project, made: list[Finding], new: dict[str, bytes]
+    project: Project, after: Project, made: list[Finding], new: dict[str, bytes]
 ) -> tuple[list[Finding], dict[str, bytes], list[tuple[Finding, str]]]:
     """The fixes without those after which some ranks wait for others, as the matching check sees the new text.
 
@@ -183,7 +186,7 @@ def _harmless(
     from codemods.analysis.ranks.worsened import harms
 
     gone: list[tuple[Finding, str]] = []
-    found = harms(project, project.with_overlay(new), new) if new else ()
+    found = harms(project, after, new) if new else ()
     while found:
         best: tuple[list[Finding], dict[str, bytes], int] | None = None
         for unit in _suspects(made, found[0].path, found[0].symbol):
