@@ -303,6 +303,41 @@ def test_a_read_in_the_head_of_a_with_is_under_no_more_conditions() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print({k: float(v) for k, v in {read}.items()})",
+        "print([k for k in {read} if k != 'loss'])",
+        "for key in {read}: print(key)",
+        "if {read}: print('metrics')",
+    ],
+)
+def test_what_a_loop_or_a_test_begins_with_is_read_each_time(line: str) -> None:
+    head = "def on_train_epoch_end(self, trainer, m):\n"
+    rest = "    if trainer.is_global_zero:\n        {}\n    trainer.strategy.barrier()"
+    check_transformed(
+        RULE,
+        lightning(head + rest.format(line.replace("{read}", "trainer.callback_metrics"))),
+        lightning(
+            head + "    callback_metrics = trainer.callback_metrics\n" + rest.format(line.replace("{read}", "callback_metrics"))
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print([n for n in self.names if n in trainer.callback_metrics])",
+        "print([n for n in self.names for k in trainer.callback_metrics])",
+        "for n in self.names: print(trainer.callback_metrics)",
+    ],
+)
+def test_what_a_loop_does_in_each_round_may_never_be_read(line: str) -> None:
+    source = "def on_train_epoch_end(self, trainer, m):\n    if trainer.is_global_zero:\n        {}\n    trainer.strategy.barrier()"
+    found = findings_of(RULE, lightning(source.format(line)))
+    assert [f.applicability for f in found] == [Applicability.UNSAFE]
+
+
 def test_a_read_under_more_conditions_is_not_safe() -> None:
     fixed = check_transformed(
         RULE,

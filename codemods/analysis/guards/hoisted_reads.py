@@ -70,9 +70,24 @@ def _bound_elsewhere(place: Place, name: str, statement: ast.stmt, guard: ast.If
 
 def _is_straight(module: SourceModule, node: ast.AST, guard: ast.If) -> bool:
     """True if nothing decides between the guard and the read."""
+    below = node
     for up in module.ancestors(node):
         if up is guard:
             return True
-        if not isinstance(up, (ast.stmt, ast.expr, ast.keyword, ast.withitem)) or isinstance(up, _DECIDING):
+        if not isinstance(up, (ast.stmt, ast.expr, ast.keyword, ast.withitem, ast.comprehension)):
             return False
+        if isinstance(up, (*_DECIDING, ast.comprehension)) and not _comes_first(up, below):
+            return False
+        below = up
+    return False
+
+
+def _comes_first(deciding: ast.AST, part: ast.AST) -> bool:
+    """True for the part that is worked out once whatever is decided: what is gone over, the test itself."""
+    if isinstance(deciding, (ast.For, ast.comprehension)):
+        return part is deciding.iter
+    if isinstance(deciding, (ast.If, ast.IfExp)):
+        return part is deciding.test
+    if isinstance(deciding, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        return part is deciding.generators[0]
     return False
