@@ -333,8 +333,8 @@ def test_what_a_loop_or_a_test_begins_with_is_read_each_time(line: str) -> None:
     ],
 )
 def test_what_a_loop_does_in_each_round_may_never_be_read(line: str) -> None:
-    source = "def on_train_epoch_end(self, trainer, m):\n    if trainer.is_global_zero:\n        {}\n    trainer.strategy.barrier()"
-    found = findings_of(RULE, lightning(source.format(line)))
+    head, end = "def on_train_epoch_end(self, trainer, m):\n    if trainer.is_global_zero:\n", "    trainer.strategy.barrier()"
+    found = findings_of(RULE, lightning(f"{head}        {line}\n{end}"))
     assert [f.applicability for f in found] == [Applicability.UNSAFE]
 
 
@@ -389,7 +389,7 @@ def test_a_read_behind_the_evaluation_before_a_barrier() -> None:
         ("if rank == 0:\n    if args.local_rank == 0:\n        dist.barrier()\n", "more than one rank test"),
         ("y = dist.all_reduce(x) if rank == 0 else None\n", "plain `if`"),
         ("if rank == 0 and x > 1:\n    a()\n    dist.barrier()\n", "more than the rank"),
-        ("if rank == 0 and x > 1:\n    dist.barrier()\n", "more than the rank"),
+        ("if rank == 0 and x > 1:\n    dist.barrier()\n", "only once that comes out the same on every rank"),
         ("if rank == 0:\n    x = torch.nn.parallel.DistributedDataParallel(x)\n", "train with"),
     ],
 )

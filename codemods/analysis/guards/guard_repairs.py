@@ -190,7 +190,8 @@ def _split_body(place: Place) -> Repair:
     elif place.site.guard.alone and not isinstance(guard.test, ast.BoolOp):
         edits = _moved_out(place.module, guard, parts)
     if not edits:
-        return Repair(reason="the test has more than the rank in it: the collective belongs under the rest of it")
+        more = "the test has more than the rank in it: the collective belongs under the rest of it"
+        return Repair(reason=f"{more}, but only once that comes out the same on every rank")
     return Repair(tuple(edits), SAFE)
 
 
