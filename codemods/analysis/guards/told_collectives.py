@@ -73,6 +73,8 @@ def guard_text(module: SourceModule, site: Guarded) -> str:
         return f"behind the early exit in line {guard.line}"
     test = getattr(guard.node, "test", None)
     text = " ".join(module.text_of(test).split()) if isinstance(test, ast.expr) else "the rank test"
+    if isinstance(guard.node, ast.Match):
+        text = f"match {' '.join(module.text_of(guard.node.subject).split())}"
     return f"in the other branch of `{text}`" if guard.kind == "else" else f"under `{text}`"
 
 

@@ -7,30 +7,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from codemods.analysis.call_graph import find_function
+from codemods.analysis.call_graph import FunctionSite, find_function
+from codemods.analysis.class_index import find_class
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.ranks.rank_sources import Ranks
-from codemods.analysis.ranks.rank_tests import Split, both, negated, ranks_of_test, split_of
+from codemods.analysis.ranks.rank_branches import Branch, branches_of, known_split, ranks_of_test
+from codemods.analysis.ranks.rank_exits import early_exit, exits_of
+from codemods.analysis.ranks.rank_sets import Ranks, both, negated
+from codemods.analysis.ranks.rank_tests import split_of
+from codemods.data.rank_names import LOCAL_DECORATORS, ORDERED_CONTEXTS, ZERO_DECORATORS
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, child_nodes, walk
+from codemods.source import FunctionNode, SourceModule, walk
 
 __all__ = [
     "ORDERED_CONTEXTS", "Guard", "Ranks", "both", "decorated_ranks", "early_exit", "guards_over", "negated", "ranks_at",
     "ranks_of_test", "speaks_of_ranks", "split_of",
 ]  # fmt: skip
 
-_ZERO_DECORATORS = frozenset(
-    {"rank_zero_only", "on_main_process", "master_only", "main_process_only", "rank0_only", "only_on_rank_zero", "on_rank_zero",
-     "rank_zero", "only_main_process", "is_master_only", "main_process", "master_process", "run_on_main", "only_on_master",
-     "rank_zero_fn", "on_rank0"}
-)  # fmt: skip
 _PLAIN_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
-_LOCAL_DECORATORS = frozenset({"on_local_main_process", "local_rank_zero_only"})
-# Entered by every rank, one after the other.
-ORDERED_CONTEXTS = frozenset(
-    {"rank_zero_first", "main_process_first", "local_main_process_first", "torch_distributed_zero_first", "zero_first"}
-)
-_EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +46,20 @@ class Guard:
 
 
 def ranks_at(module: SourceModule, node: ast.AST, *, project: Project | None = None) -> Ranks:
-    """The ranks that reach `node` within its function: tests round it, early exits above it, decorators."""
+    """The ranks that reach `node` within its function: tests round it, early exits above it, decorators.
+
+    What stands round an inner function, or round the `def` or class itself, counts too: who does not come there has none.
+    """
+    return _ranks_round(module, node, project, decorators=True)
+
+
+def _ranks_round(module: SourceModule, node: ast.AST, project: Project | None, *, decorators: bool) -> Ranks:
     ranks = Ranks.ALL
-    for guard in guards_over(module, node, project=project):
-        ranks = both(ranks, guard.ranks)
+    place: ast.AST | None = node
+    while place is not None:
+        for guard in guards_over(module, place, project=project, decorators=decorators):
+            ranks = both(ranks, guard.ranks)
+        place = module.function_of(place)
     return ranks
 
 
@@ -64,10 +68,10 @@ def guards_over(
 ) -> Iterator[Guard]:
     """Every guard between `node` and the outside of its function, innermost first; its decorators last."""
     function = module.function_of(node)
-    tested = id(function) in _tested_scopes(module, project)
+    tested = _is_tested(module, function, project)
     if not tested and not (decorators and function is not None and function.decorator_list):
         return
-    exits = _exits(module, project) if tested else {}
+    exits = exits_of(module, project) if tested else {}
     below: ast.AST = node
     for up in module.ancestors(node):
         if tested:
@@ -86,163 +90,88 @@ def guards_over(
 
 def speaks_of_ranks(module: SourceModule, function: FunctionNode | None, project: Project | None = None) -> bool:
     """False where no statement of the function (None: of the module itself) can stand under a rank guard."""
-    if id(function) in _tested_scopes(module, project):
+    if _is_tested(module, function, project):
         return True
     return function is not None and decorated_ranks(module, function, project=project).some
 
 
-def _tested_scopes(module: SourceModule, project: Project | None) -> frozenset[int]:
-    """The functions (by id; that of None is the module itself) that hold a test of ranks: few, in most files."""
-    if project is None:
-        return _scopes_alone(module)
-    return project.memo(("tested scopes", module.path), lambda: _find_scopes(module, project))
+def _is_tested(module: SourceModule, function: FunctionNode | None, project: Project | None) -> bool:
+    """True for a function (None: the module itself) that holds a test of ranks: few do, in most files."""
+    tests = _tests_by_scope(module).get(function)
+    if not tests:
+        return False
+    known = _tested_alone(module) if project is None else project.memo(("tested", module.path), dict[FunctionNode | None, bool])
+    if function not in known:
+        known[function] = any(_parts_ranks(module, test, project) for test in tests)
+    return known[function]
+
+
+def _parts_ranks(module: SourceModule, test: ast.expr | ast.Match, project: Project | None) -> bool:
+    if isinstance(test, ast.Match):
+        return bool(branches_of(module, test, project))
+    return known_split(module, test, project) is not None
 
 
 @lru_cache(maxsize=64)
-def _scopes_alone(module: SourceModule) -> frozenset[int]:
-    return _find_scopes(module, None)
+def _tested_alone(module: SourceModule) -> dict[FunctionNode | None, bool]:
+    return {}
 
 
-def _find_scopes(module: SourceModule, project: Project | None) -> frozenset[int]:
+@lru_cache(maxsize=64)
+def _tests_by_scope(module: SourceModule) -> dict[FunctionNode | None, list[ast.expr | ast.Match]]:
     tested: list[ast.If | ast.While | ast.IfExp] = [
         *module.nodes(ast.If), *module.nodes(ast.While), *module.nodes(ast.IfExp)
     ]  # fmt: skip
-    tests: list[ast.expr] = [t.test for t in tested]
+    tests: list[ast.expr | ast.Match] = [t.test for t in tested]
     tests += [value for operation in module.nodes(ast.BoolOp) for value in operation.values[:-1]]
-    return frozenset(id(module.function_of(t)) for t in tests if _split(module, t, project) is not None)
+    tests += [test for part in module.nodes(ast.comprehension) for test in part.ifs]
+    tests += module.nodes(ast.Match)
+    found: dict[FunctionNode | None, list[ast.expr | ast.Match]] = {}
+    for test in tests:
+        found.setdefault(module.function_of(test), []).append(test)
+    return found
 
 
 def _branch(module: SourceModule, up: ast.AST, below: ast.AST, project: Project | None) -> Iterator[Guard]:
     """What the step from `up` down to its child `below` says of the ranks."""
     if isinstance(up, (ast.If, ast.While, ast.IfExp)) and below is not up.test:
-        if (split := _split(module, up.test, project)) is not None:
+        if (split := known_split(module, up.test, project)) is not None:
             body = up.body if isinstance(up.body, list) else [up.body]
             inside = any(s is below for s in body)
             yield Guard(split.true if inside else split.false, up, "if" if inside else "else", split.alone)
     elif isinstance(up, ast.BoolOp):
-        for value in up.values:
-            if value is below:
-                break
-            if (split := _split(module, value, project)) is not None:
-                yield Guard(split.true if isinstance(up.op, ast.And) else split.false, up, "if", split.alone)
+        yield from _operands_before(module, up, below, project)
+    elif isinstance(up, ast.match_case) and any(s is below for s in up.body):
+        match = module.parent(up)
+        assert isinstance(match, ast.Match)
+        for branch in branches_of(module, match, project):
+            if branch.body is up.body and branch.ranks.some:
+                yield Guard(branch.ranks, match, "if", branch.alone)
+    elif isinstance(up, _COMPREHENSIONS) and not isinstance(below, ast.comprehension):
+        for test in (t for part in up.generators for t in part.ifs):
+            if (split := known_split(module, test, project)) is not None:
+                yield Guard(split.true, up, "if", split.alone)
 
 
-def _split(module: SourceModule, test: ast.expr, project: Project | None) -> Split | None:
-    """What a test says of ranks, remembered: many statements stand under the same one."""
-    if project is None:
-        return split_of(module, test)
-    known = project.memo(("rank tests", module.path), dict[int, Split | None])
-    if id(test) not in known:
-        known[id(test)] = split_of(module, test, project)
-    return known[id(test)]
+def _operands_before(module: SourceModule, up: ast.BoolOp, below: ast.AST, project: Project | None) -> Iterator[Guard]:
+    for value in up.values:
+        if value is below:
+            return
+        if (split := known_split(module, value, project)) is not None:
+            yield Guard(split.true if isinstance(up.op, ast.And) else split.false, up, "if", split.alone)
 
 
-def _exits_above(exits: dict[int, Guard], up: ast.AST, below: ast.AST) -> Iterator[Guard]:
+def _exits_above(exits: dict[int, Branch], up: ast.AST, below: ast.AST) -> Iterator[Guard]:
     for name in ("body", "orelse", "finalbody"):
         block = getattr(up, name, None)
-        if isinstance(block, list) and any(s is below for s in block):
-            for statement in block:
-                if statement is below:
-                    return
-                if (guard := exits.get(id(statement))) is not None:
-                    yield guard
-
-
-# Early exits
-
-
-def _exits(module: SourceModule, project: Project | None) -> dict[int, Guard]:
-    """The statements behind which only some ranks go on, by id."""
-    if project is None:
-        return _exits_alone(module)
-    return project.memo(("rank exits", module.path), lambda: _find_exits(module, project))
-
-
-@lru_cache(maxsize=64)
-def _exits_alone(module: SourceModule) -> dict[int, Guard]:
-    return _find_exits(module, None)
-
-
-def _find_exits(module: SourceModule, project: Project | None) -> dict[int, Guard]:
-    found: dict[int, Guard] = {}
-    for statement in module.nodes(ast.If):
-        if _split(module, statement.test, project) is None or not _leaves_somewhere(statement):
+        if not isinstance(block, list) or not any(s is below for s in block):
             continue
-        if (guard := _passing(module, statement, project)) is None:
-            continue
-        _add(found, statement, guard)
-        returns = _leaves_somewhere(statement, returns_only=True)
-        for up in module.ancestors(statement):
-            if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
-                break
-            if isinstance(up, (ast.For, ast.AsyncFor, ast.While)) and not returns:
-                break
-            sure = isinstance(up, (ast.With, ast.AsyncWith))
-            _add(found, up, guard if sure else Guard(Ranks.UNKNOWN, statement, "exit", False))
-            if not sure:
-                guard = Guard(Ranks.UNKNOWN, statement, "exit", False)
-    return found
-
-
-def _add(found: dict[int, Guard], node: ast.AST, guard: Guard) -> None:
-    before = found.get(id(node))
-    found[id(node)] = guard if before is None else Guard(both(before.ranks, guard.ranks), before.node, "exit", False)
-
-
-def _passing(module: SourceModule, statement: ast.If, project: Project | None) -> Guard | None:
-    """Who goes on behind an `if` by rank that leaves the block; None where that has nothing to do with ranks."""
-    split = _split(module, statement.test, project)
-    if split is None:
-        return None
-    out, other = _leaves(statement.body), bool(statement.orelse) and _leaves(statement.orelse)
-    if out and other:
-        return None
-    if out and not _leaves_in(statement.orelse):
-        return Guard(split.false, statement, "exit", split.alone)
-    if other and not _leaves_in(statement.body):
-        return Guard(split.true, statement, "exit", split.alone)
-    if _leaves_in(statement.body, quiet=True) or _leaves_in(statement.orelse, quiet=True):
-        return Guard(Ranks.UNKNOWN, statement, "exit", False)
-    return None
-
-
-def _leaves(block: list[ast.stmt]) -> bool:
-    return bool(block) and isinstance(block[-1], _EXITS)
-
-
-def _leaves_somewhere(statement: ast.If, *, returns_only: bool = False) -> bool:
-    return _leaves_in([statement], returns_only=returns_only)
-
-
-def _leaves_in(block: list[ast.stmt], *, returns_only: bool = False, quiet: bool = False) -> bool:
-    """True if a statement in the block leaves it: return, and continue or break of a loop outside.
-
-    quiet: an exception does not count; one rank that fails is another matter.
-    """
-    stack: list[tuple[ast.AST, bool]] = [(s, False) for s in block]
-    while stack:
-        node, in_loop = stack.pop()
-        if isinstance(node, ast.Return) or (isinstance(node, ast.Raise) and not quiet and not returns_only):
-            return True
-        if isinstance(node, (ast.Continue, ast.Break)) and not in_loop and not returns_only:
-            return True
-        if not isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case) or isinstance(
-            node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        ):
-            continue
-        loop = in_loop or isinstance(node, (ast.For, ast.AsyncFor, ast.While))
-        stack += [(child, loop) for child in child_nodes(node)]
-    return False
-
-
-def early_exit(module: SourceModule, statement: ast.stmt, *, project: Project | None = None) -> Ranks | None:
-    """The ranks that leave the block at `if <rank test>: return` (or continue, break, raise); None for other statements."""
-    if not isinstance(statement, ast.If) or statement.orelse or not _leaves(statement.body):
-        return None
-    split = split_of(module, statement.test, project)
-    if split is None:
-        return None
-    return negated(split.false) if split.false is not Ranks.UNKNOWN else split.true
+        before = block[: next(i for i, s in enumerate(block) if s is below)]
+        if name == "orelse" and isinstance(up, (ast.Try, ast.TryStar)):
+            before = [*up.body, *before]
+        for statement in before:
+            if (passing := exits.get(id(statement))) is not None:
+                yield Guard(passing.ranks, passing.body[0], "exit", passing.alone)
 
 
 # Decorators
@@ -268,9 +197,9 @@ def _decorated(module: SourceModule, function: FunctionNode, project: Project | 
         name = last(qualified(module, node)).lstrip("_")
         if own is not None:
             ranks = both(ranks, own)
-        elif name in _ZERO_DECORATORS:
+        elif name in ZERO_DECORATORS:
             ranks = both(ranks, Ranks.ZERO)
-        elif name in _LOCAL_DECORATORS:
+        elif name in LOCAL_DECORATORS:
             ranks = both(ranks, Ranks.LOCAL_ZERO)
     return ranks
 
@@ -287,22 +216,33 @@ def _wrapper_ranks(module: SourceModule, decorator: ast.expr, project: Project |
 
 def _called_by_wrapper(module: SourceModule, name: str, project: Project | None) -> Ranks | None:
     site = find_function(project, module, name)
+    if (made := find_class(project, module, name) if project is not None else None) is not None:
+        call = made.methods().get("__call__")
+        site = FunctionSite(made.module, call) if call else None
     if site is None:
         return None
-    answers = set()
-    for call in (n for n in _all_calls(site.node) if isinstance(n.func, ast.Name)):
-        if _is_parameter_round(site.module, call, site.node):
-            ranks = Ranks.ALL
-            for guard in guards_over(site.module, call, project=project, decorators=False):
-                ranks = both(ranks, guard.ranks)
-            answers.add(ranks)
+    answers = {_ranks_round(site.module, n, project, decorators=False) for n in _runs(site, wraps=made is not None)}
     if not answers:
         return None
     return answers.pop() if len(answers) == 1 else Ranks.UNKNOWN
 
 
-def _all_calls(function: FunctionNode) -> Iterator[ast.Call]:
-    return (n for n in walk(function) if isinstance(n, ast.Call))
+def _runs(site: FunctionSite, *, wraps: bool) -> Iterator[ast.AST]:
+    """Where a decorator runs what it decorates: calls of its argument in a function inside, or its return as it is.
+
+    wraps: the decorator is a class, and `site` its `__call__`: calls of an attribute of `self`.
+    """
+    first = site.node.args.args[0].arg if site.node.args.args else ""
+    for node in walk(site.node):
+        if isinstance(node, ast.Call):
+            attribute = wraps and isinstance(node.func, ast.Attribute) and dotted(node.func.value) == first and node.args
+            if attribute or (isinstance(node.func, ast.Name) and _is_parameter_round(site.module, node, site.node)):
+                yield node
+        elif isinstance(node, ast.Name) and node.id == first and not wraps:
+            up = site.module.parent(node)
+            returned = up if not isinstance(up, ast.IfExp) or node is up.test else site.module.parent(up)
+            if isinstance(returned, ast.Return) and site.module.function_of(node) is site.node:
+                yield node
 
 
 def _is_parameter_round(module: SourceModule, call: ast.Call, outer: FunctionNode) -> bool:

@@ -4,63 +4,25 @@ from __future__ import annotations
 
 import ast
 import re
-from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_of
-from codemods.analysis.call_graph import called_function, may_speak_of_ranks
+from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
 from codemods.analysis.names import dotted, is_from, last, qualified
+from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, spawned_parameter
+from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES
 from codemods.project import Project
 from codemods.source import SourceModule, walk_scope
 
-DEPTH = 6
-
-
-class Ranks(Enum):
-    """A set of processes, as far as the source shows it."""
-
-    ALL = "every rank"
-    ZERO = "global rank 0"
-    LOCAL_ZERO = "local rank 0 of each node"
-    OTHERS = "ranks other than 0"
-    LOCAL_OTHERS = "ranks other than local rank 0"
-    UNKNOWN = "ranks that the source does not show"
-
-    @property
-    def some(self) -> bool:
-        """True unless every rank comes here."""
-        return self is not Ranks.ALL
-
-
-GLOBAL_NAMES = frozenset(
-    {"global_rank", "world_rank", "process_index", "distributed_rank", "get_global_rank", "get_world_rank", "ddp_rank",
-     "dist_rank", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "GLOBAL_RANK", "ddp_global_rank", "get_process_rank"}
-)  # fmt: skip
-LOCAL_NAMES = frozenset(
-    {"local_rank", "LOCAL_RANK", "get_local_rank", "local_process_index", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "ddp_local_rank", "MPI_LOCALRANKID"}
-)  # fmt: skip
-# The rank within some part of the processes: which processes a test on it lets through is not shown.
-GROUP_NAMES = frozenset(
-    {"data_parallel_rank", "tensor_parallel_rank", "tp_rank", "pp_rank", "sp_rank", "cp_rank", "dp_rank", "node_rank",
-     "group_rank", "NODE_RANK", "GROUP_RANK", "get_data_parallel_rank", "get_tensor_model_parallel_rank", "mp_rank"}
-)  # fmt: skip
-# A word of many trades (low-rank adapters, rankings): it counts only where processes are shown.
-_WEAK_NAMES = frozenset({"rank", "RANK"})
-_HOLDERS = frozenset(
-    {"args", "opt", "opts", "cfg", "config", "self", "cls", "dist", "comm", "accelerator", "fabric", "trainer", "strategy",
-     "rank_zero_only", "hparams", "env", "context", "ctx", "training_args", "flags", "distributed_training", "state",
-     "runner", "info"}
-)  # fmt: skip
-_PROCESS_WORDS = (
-    b"torch.distributed", b"init_process_group", b"get_rank", b"local_rank", b"LOCAL_RANK", b"world_size", b"WORLD_SIZE",
-    b"DistributedDataParallel", b"DistributedSampler", b"rank_zero", b"is_main_process", b"global_rank", b"horovod", b"mpi4py",
-)  # fmt: skip
+DEPTH = 8
 _LOW_RANK = re.compile(r"lora|lokr|loha|low_?rank|svd|dora|adapter", re.I)
+# What a global rank is taken modulo of, to get the local one.
+_PER_NODE = re.compile(r"gpu|device_count|per_node|local|nproc|per_machine", re.I)
 
 
 def shows_processes(module: SourceModule) -> bool:
     """True where the file has words of several processes in it."""
-    return any(word in module.data for word in _PROCESS_WORDS)
+    return any(word in module.data for word in PROCESS_WORDS)
 
 
 def rank_source(module: SourceModule, node: ast.AST, project: Project | None = None, depth: int = 0) -> Ranks | None:
@@ -72,19 +34,33 @@ def rank_source(module: SourceModule, node: ast.AST, project: Project | None = N
         return None
     if isinstance(node, ast.Call):
         return _called(module, node, project, depth)
-    if isinstance(node, ast.Subscript):
-        return _item(module, node)
-    if isinstance(node, ast.BoolOp):  # os.environ.get("RANK") or 0
-        return rank_source(module, node.values[0], project, depth + 1)
-    if isinstance(node, ast.IfExp):
-        return rank_source(module, node.body, project, depth + 1) or rank_source(module, node.orelse, project, depth + 1)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):  # rank % processes_per_node
-        inner = rank_source(module, node.left, project, depth + 1)
-        return Ranks.LOCAL_ZERO if inner else None
     if isinstance(node, ast.Attribute):
         return _attribute(module, node, project, depth)
     if isinstance(node, ast.Name):
         return _name(module, node, project, depth)
+    if isinstance(node, ast.Subscript):
+        return _item(module, node)
+    if isinstance(node, ast.NamedExpr):
+        return rank_source(module, node.value, project, depth + 1)
+    if isinstance(node, ast.BoolOp):  # `os.environ.get("RANK") or 0`, `dist.is_initialized() and dist.get_rank()`
+        return rank_source(module, node.values[0 if isinstance(node.op, ast.Or) else -1], project, depth + 1)
+    if isinstance(node, ast.IfExp):
+        return rank_source(module, node.body, project, depth + 1) or rank_source(module, node.orelse, project, depth + 1)
+    return _computed(module, node, project, depth) if isinstance(node, ast.BinOp) else None
+
+
+def _computed(module: SourceModule, node: ast.BinOp, project: Project | None, depth: int) -> Ranks | None:
+    """`rank % gpus_per_node` is the local rank, `node_rank * gpus + local_rank` the global one."""
+    if isinstance(node.op, (ast.Mod, ast.FloorDiv)):
+        if rank_source(module, node.left, project, depth + 1) is None:
+            return None
+        by = node.right
+        local = isinstance(by, ast.Constant) or bool(_PER_NODE.search(module.text_of(by)))
+        return Ranks.LOCAL_ZERO if local and isinstance(node.op, ast.Mod) else Ranks.UNKNOWN
+    if isinstance(node.op, ast.Add):
+        for product, rest in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
+                return Ranks.ZERO if rank_source(module, rest, project, depth + 1) is Ranks.LOCAL_ZERO else None
     return None
 
 
@@ -97,34 +73,50 @@ def _strong(name: str) -> Ranks | None:
 
 
 def _called(module: SourceModule, node: ast.Call, project: Project | None, depth: int) -> Ranks | None:
-    name = last(dotted(node.func)).lstrip("_")
+    name = end_of(node.func).lstrip("_")
     if name in ("int", "str") and node.args:
         return rank_source(module, node.args[0], project, depth + 1)
-    if name in ("get", "getenv", "environ") and node.args:
-        return _environment(module, node.func, node.args[0])
+    if (name in ("get", "getenv", "environ") or "env" in name.lower()) and node.args:
+        if found := _environment(module, node.func, node.args[0]):
+            return found
     if name == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
-        return _strong(str(node.args[1].value)) or (Ranks.ZERO if node.args[1].value in _WEAK_NAMES else None)
+        return _strong(str(node.args[1].value)) or (Ranks.ZERO if node.args[1].value in WEAK_NAMES else None)
     if name in ("get_rank", "Get_rank", "rank"):
-        if not node.args and not node.keywords:
+        if not any(_is_group(a) for a in [*node.args, *(k.value for k in node.keywords)]):
             return Ranks.ZERO if name != "rank" or shows_processes(module) else None
-        return Ranks.UNKNOWN if is_from(qualified(module, node.func), "torch") else None
+        if is_from(qualified(module, node.func), "torch"):
+            return Ranks.UNKNOWN
+        own = _returned(module, node, project, depth)
+        return own or (Ranks.UNKNOWN if name == "get_rank" and shows_processes(module) else None)
     if found := _strong(name):
         return found
     return _returned(module, node, project, depth)
 
 
+def _is_group(argument: ast.expr) -> bool:
+    """False for an argument that means the group of all processes."""
+    return not (isinstance(argument, ast.Constant) and argument.value is None) and end_of(argument) != "WORLD"
+
+
 def _returned(module: SourceModule, call: ast.Call, project: Project | None, depth: int) -> Ranks | None:
-    """The rank that a project function returns: all its returns are that rank, or constants (one process)."""
-    if depth > 3 or not may_speak_of_ranks(project, module, call):
+    """The rank that a project function returns."""
+    if depth > 5 or not may_speak_of_ranks(project, module, call):
         return None
-    site = called_function(project, module, call)
-    if site is None:
+    return _returned_by(called_sites(project, module, call), project, depth)
+
+
+def _returned_by(sites: tuple[FunctionSite, ...], project: Project | None, depth: int) -> Ranks | None:
+    """The one rank that functions return: all their returns are that rank, or constants (one process)."""
+    if depth > 5:
         return None
-    values = [r.value for r in walk_scope(site.node) if isinstance(r, ast.Return) and r.value is not None]
-    if len(values) > 4:
-        return None
-    found = [rank_source(site.module, v, project, depth + 2) for v in values if not isinstance(v, ast.Constant)]
-    return found[0] if found and len(set(found)) == 1 else None
+    answers = set()
+    for site in sites:
+        values = [r.value for r in walk_scope(site.node) if isinstance(r, ast.Return) and r.value is not None]
+        if len(values) > 4:
+            return None
+        found = [rank_source(site.module, v, project, depth + 2) for v in values if not isinstance(v, ast.Constant)]
+        answers |= set(found) or {None}
+    return answers.pop() if len(answers) == 1 else None
 
 
 def _environment(module: SourceModule, function: ast.expr, key: ast.expr) -> Ranks | None:
@@ -134,35 +126,53 @@ def _environment(module: SourceModule, function: ast.expr, key: ast.expr) -> Ran
         return found
     if key.value == "RANK":
         return Ranks.ZERO
-    holder = last(dotted(getattr(function, "value", None)))
-    return Ranks.ZERO if key.value == "rank" and holder in _HOLDERS and shows_processes(module) else None
+    holder = end_of(getattr(function, "value", function))
+    return Ranks.ZERO if key.value == "rank" and holder in HOLDERS and shows_processes(module) else None
 
 
 def _item(module: SourceModule, node: ast.Subscript) -> Ranks | None:
     """`os.environ["RANK"]`, `opt["rank"]`."""
     if not isinstance(node.slice, ast.Constant):
         return None
-    holder = last(dotted(node.value))
+    holder = end_of(node.value)
     if holder == "environ" and node.slice.value == "RANK":
         return Ranks.ZERO
-    if holder not in _HOLDERS and holder != "environ":
+    if holder not in HOLDERS and holder != "environ":
         return None
     return _environment(module, node, node.slice)
 
 
 def _attribute(module: SourceModule, node: ast.Attribute, project: Project | None, depth: int) -> Ranks | None:
     name = node.attr.lstrip("_")
-    own = attribute_bindings(module, node)
     if found := _strong(name):
         return found
-    if name in _WEAK_NAMES:
+    own = attribute_bindings(module, node)
+    if name in WEAK_NAMES:
         holder = last(dotted(node.value)).lstrip("_")
-        if holder not in _HOLDERS and "dist" not in holder:
+        if holder not in HOLDERS and "dist" not in holder:
             return None
         if own:
             return _weak_binding(module, node, own, project, depth)
+        if holder == "self" and (found := _returned_by(properties(project, module, node), project, depth)):
+            return found
         return Ranks.ZERO if shows_processes(module) and not low_rank_place(module, node) else None
-    return _agreed(module, own, project, depth) if own else None
+    if own:
+        return _agreed(module, own, project, depth)
+    if found := _of_field(module, node, project, depth):
+        return found
+    return _returned_by(properties(project, module, node), project, depth)
+
+
+def _of_field(module: SourceModule, node: ast.Attribute, project: Project | None, depth: int) -> Ranks | None:
+    """`args.gpu = int(os.environ["LOCAL_RANK"])`, wherever that is done."""
+    values = [(m, b.value) for m, b in field_bindings(project, module, node) if not isinstance(b.value, ast.Constant)]
+    found = {rank_source(m, v, project, depth + 1) for m, v in values if v is not None and not _is_alias(v, node)}
+    found = {f for f in found if f is not None} if len(values) > 1 else found
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_alias(value: ast.expr, node: ast.Attribute) -> bool:
+    return end_of(value) == node.attr
 
 
 def _name(module: SourceModule, node: ast.Name, project: Project | None, depth: int) -> Ranks | None:
@@ -170,13 +180,17 @@ def _name(module: SourceModule, node: ast.Name, project: Project | None, depth: 
     if found := _strong(name):
         return found
     bound = bindings_of(module, node)
-    if name in _WEAK_NAMES:
+    if name in WEAK_NAMES:
         if bound:
             return _weak_binding(module, node, bound, project, depth)
         imported = imported_value(module, node, project)
         if imported is not None:
             return rank_source(imported[0], imported[1], project, depth + 2)
         return Ranks.ZERO if shows_processes(module) else None
+    if len(bound) == 1 and bound[0].parameter and spawned_parameter(project, module, node):
+        return Ranks.LOCAL_ZERO
+    if not bound and (imported := imported_value(module, node, project)) is not None:
+        return rank_source(imported[0], imported[1], project, depth + 2)
     return _agreed(module, bound, project, depth)
 
 
@@ -233,9 +247,13 @@ def imported_value(
     module: SourceModule, node: ast.Name, project: Project | None
 ) -> tuple[SourceModule, ast.expr] | None:
     """The one value a name has in the project file it is imported from."""
-    if project is None:
+    if project is None or node.id not in module.imports:
         return None
-    for found in module.imports.get(node.id, ()):
+    return project.memo(("imported value", module.path, node.id), lambda: _imported_value(module, node.id, project))
+
+
+def _imported_value(module: SourceModule, name: str, project: Project) -> tuple[SourceModule, ast.expr] | None:
+    for found in module.imports.get(name, ()):
         resolved = project.resolve(found.dotted, module.path)
         if resolved is None or len(resolved.rest) != 1 or (inner := project.module(resolved.path)) is None:
             continue

@@ -3,67 +3,19 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
-from codemods.analysis.call_graph import called_function, may_speak_of_ranks
-from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.rank_sources import DEPTH, Ranks, imported_value, low_rank_place, rank_source, shows_processes
+from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
+from codemods.analysis.ranks.rank_comparisons import comparison, is_text
+from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties
+from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
+from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
+from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk_scope
 
-ZERO_FLAGS = frozenset(
-    {"is_global_zero", "is_main_process", "is_world_process_zero", "is_rank_zero", "is_rank_0", "is_rank0", "master_process",
-     "main_process", "if_main_process", "is_master_process", "is_global_master", "is_zero_rank", "is_main_rank",
-     "is_logging_process", "is_global_main_process", "is_world_master", "is_global_rank_zero", "is_first_rank",
-     "is_distributed_master"}
-)  # fmt: skip
-# Words of other trades too (trees, databases, boards): they count only where processes are shown.
-_WEAK_FLAGS = frozenset({"is_master", "is_main", "is_root", "is_primary", "is_chief", "rank_zero", "master"})
-LOCAL_FLAGS = frozenset(
-    {"is_local_main_process", "is_local_process_zero", "is_local_master", "is_local_zero", "is_local_rank_zero",
-     "is_local_rank_0", "is_local_rank0"}
-)  # fmt: skip
-# Properties of transformers.TrainingArguments; TrainerControl.should_save is another thing.
-_ARGUMENT_FLAGS = frozenset({"should_save", "should_log"})
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The ranks for which a test can be true, those for which it can be false, and whether ranks alone decide it."""
-
-    true: Ranks
-    false: Ranks
-    alone: bool = True
-
-    @property
-    def turned(self) -> Split:
-        return Split(self.false, self.true, self.alone)
-
-
-_OPPOSITE = {
-    Ranks.ZERO: Ranks.OTHERS, Ranks.OTHERS: Ranks.ZERO,
-    Ranks.LOCAL_ZERO: Ranks.LOCAL_OTHERS, Ranks.LOCAL_OTHERS: Ranks.LOCAL_ZERO,
-}  # fmt: skip
-
-
-def negated(ranks: Ranks) -> Ranks:
-    """The other processes."""
-    return _OPPOSITE.get(ranks, Ranks.UNKNOWN)
-
-
-def both(one: Ranks, other: Ranks) -> Ranks:
-    """The processes that two conditions let through together."""
-    if one is Ranks.ALL or one is other:
-        return other
-    if other is Ranks.ALL:
-        return one
-    pair = {one, other}
-    if Ranks.ZERO in pair and not pair & {Ranks.OTHERS, Ranks.LOCAL_OTHERS}:
-        return Ranks.ZERO
-    if pair == {Ranks.OTHERS, Ranks.LOCAL_OTHERS}:
-        return Ranks.LOCAL_OTHERS
-    return Ranks.UNKNOWN
+# Calls that give a rank by themselves.
+_READS = frozenset({"int", "get_rank", "_get_rank", "Get_rank", "rank"}) | GLOBAL_NAMES | LOCAL_NAMES
 
 
 def split_of(module: SourceModule, test: ast.AST, project: Project | None = None, depth: int = 0) -> Split | None:
@@ -74,32 +26,76 @@ def split_of(module: SourceModule, test: ast.AST, project: Project | None = None
     if depth > DEPTH:
         return None
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        if (source := rank_source(module, test.operand, project, depth + 1)) is not None:
-            return Split(source, negated(source))
         inner = split_of(module, test.operand, project, depth + 1)
         return inner.turned if inner else None
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _comparison(module, test, project, depth)
+    if isinstance(test, ast.Compare):
+        return _compared(module, test, project, depth)
     if isinstance(test, ast.BoolOp):
         return _joined(module, test, project, depth)
     if isinstance(test, ast.IfExp):
         return _conditional(module, test, project, depth)
-    return _flag(module, test, project, depth)
+    if isinstance(test, ast.NamedExpr):
+        return split_of(module, test.value, project, depth + 1)
+    found = _flag(module, test, project, depth)
+    return found if found is not None else _bare(module, test, project, depth)
+
+
+def _bare(module: SourceModule, test: ast.AST, project: Project | None, depth: int) -> Split | None:
+    """`if rank:`. The text that the environment holds is true for rank 0 too: that asks whether it is set."""
+    if isinstance(test, ast.Call) and end_of(test.func) not in _READS:
+        return None
+    source = rank_source(module, test, project, depth + 1)
+    if source is None or is_text(module, test, project):
+        return None
+    return Split(negated(source), source)
+
+
+def _compared(module: SourceModule, test: ast.Compare, project: Project | None, depth: int) -> Split | None:
+    if len(test.ops) > 1:  # `-1 <= rank <= 0`: every pair must hold
+        ends = [test.left, *test.comparators]
+        pairs = list(zip(ends, test.ops, ends[1:], strict=False))
+        splits = [comparison(module, a, op, b, project, depth + 1) for a, op, b in pairs]
+        others = [p for p, s in zip(pairs, splits, strict=True) if s is None and not _asks_for_group(module, p[0], p[2])]
+        told = [s for s in splits if s is not None]
+        return _all_of(told, len(told) + len(others))
+    right = test.comparators[0]
+    if isinstance(right, ast.Constant) and isinstance(right.value, bool):  # `(rank == 0) is True`
+        found = split_of(module, test.left, project, depth + 1)
+        turned = right.value is isinstance(test.ops[0], (ast.NotEq, ast.IsNot))
+        return found.turned if found and turned else found
+    return comparison(module, test.left, test.ops[0], right, project, depth + 1)
+
+
+def _asks_for_group(module: SourceModule, left: ast.expr, right: ast.expr) -> bool:
+    """`-1 <= rank` holds on every rank of a run with several."""
+    literal = any(isinstance(end, (ast.Constant, ast.UnaryOp)) for end in (left, right))
+    return literal and any(rank_source(module, end) is not None for end in (left, right))
+
+
+def _all_of(splits: list[Split], parts: int) -> Split | None:
+    """What tests say together of which all must hold, `parts` of them, the splits being those that speak of ranks."""
+    if not splits:
+        return None
+    true = Ranks.ALL
+    for split in splits:
+        true = both(true, split.true)
+    alone = len(splits) == parts and all(s.alone for s in splits)
+    if len(splits) < parts:
+        return Split(true, Ranks.UNKNOWN, False)
+    same = {s.false for s in splits}
+    return Split(true, same.pop() if len(same) == 1 else negated(true) if alone else Ranks.UNKNOWN, alone)
 
 
 def _joined(module: SourceModule, test: ast.BoolOp, project: Project | None, depth: int) -> Split | None:
+    """Of an `or`, everything is seen turned round: `not (a or b)` is `not a and not b`."""
     is_and = isinstance(test.op, ast.And)
     parts = [(value, split_of(module, value, project, depth + 1)) for value in test.values]
     splits = [s if is_and else s.turned for _, s in parts if s is not None]
     if not splits:
         return None
     others = [value for value, s in parts if s is None and not means_process_group(module, value)]
-    true = Ranks.ALL
-    for split in splits:  # of an `or`, everything is seen turned round: `not (a or b)` is `not a and not b`
-        true = both(true, split.true)
-    false = Ranks.UNKNOWN if others or len({s.false for s in splits}) > 1 else splits[0].false
-    alone = not others and all(s.alone for s in splits)
-    return Split(true, false, alone) if is_and else Split(false, true, alone)
+    found = _all_of(splits, len(splits) + len(others))
+    return found if found is None or is_and else found.turned
 
 
 def means_process_group(module: SourceModule, node: ast.AST) -> bool:
@@ -110,12 +106,14 @@ def means_process_group(module: SourceModule, node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return means_process_group(module, node.operand)
     if isinstance(node, ast.Compare):
-        source = rank_source(module, node.left)
-        value = ast.unparse(node.comparators[0])
-        if source is not None and value in ("None", "-1"):
+        if end_of(node.comparators[0]) == "environ":  # "RANK" in os.environ
+            return isinstance(node.left, ast.Constant) and isinstance(node.ops[0], (ast.In, ast.NotIn))
+        if ast.unparse(node.comparators[0]) in ("None", "-1") and rank_source(module, node.left) is not None:
             return True
     if isinstance(node, ast.BoolOp):
         return all(means_process_group(module, v) for v in node.values)
+    if isinstance(node, ast.Call) and end_of(node.func) in ("get", "getenv"):  # os.environ.get("LOCAL_RANK"), a text
+        return rank_source(module, node) is not None
     return asks_for_group(node)
 
 
@@ -126,7 +124,7 @@ def asks_for_group(node: ast.AST) -> bool:
         return "world_size" in text or "num_processes" in text
     if isinstance(node, ast.BoolOp):
         return all(asks_for_group(v) for v in node.values)
-    name = last(dotted(node.func if isinstance(node, ast.Call) else node)).lower()
+    name = end_of(node.func if isinstance(node, ast.Call) else node).lower()
     words = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
     return any(word in name for word in words)
 
@@ -134,55 +132,14 @@ def asks_for_group(node: ast.AST) -> bool:
 def _conditional(module: SourceModule, test: ast.IfExp, project: Project | None, depth: int) -> Split | None:
     """`rank == 0 if is_initialized() else True`."""
     arms = [a for a in (test.body, test.orelse) if not isinstance(a, ast.Constant)]
-    found = [split_of(module, a, project, depth + 1) for a in arms]
-    if not found or None in found:
+    if not arms:  # `True if rank == 0 else False`
+        answers = [a.value for a in (test.body, test.orelse) if isinstance(a, ast.Constant)]
+        found = split_of(module, test.test, project, depth + 1) if len({bool(a) for a in answers}) > 1 else None
+        return found if found is None or answers[0] else found.turned
+    splits = [split_of(module, a, project, depth + 1) for a in arms]
+    if None in splits:
         return None
-    return found[0] if len(set(found)) == 1 else Split(Ranks.UNKNOWN, Ranks.UNKNOWN, False)
-
-
-_ZERO_VALUES = frozenset({"-1", "0", "None", "'0'", "'-1'"})
-
-
-def _comparison(module: SourceModule, test: ast.Compare, project: Project | None, depth: int) -> Split | None:
-    left, right, op = test.left, test.comparators[0], test.ops[0]
-    source = rank_source(module, left, project, depth + 1) or _by_idiom(left, right)
-    turned = source is None
-    if source is None:
-        source, right = rank_source(module, right, project, depth + 1), left
-    if source is None or (turned and isinstance(op, (ast.In, ast.NotIn))):
-        return None
-    here, unknown = Split(source, negated(source)), Split(Ranks.UNKNOWN, Ranks.UNKNOWN)
-    if isinstance(op, (ast.In, ast.NotIn)):
-        values = {ast.unparse(e) for e in getattr(right, "elts", [])}
-        if values and values <= {"-1", "None", "'-1'"}:
-            return None
-        if not values or not values <= _ZERO_VALUES:
-            return unknown
-        return here if isinstance(op, ast.In) else here.turned
-    value = ast.unparse(right).strip("'\"")
-    if value in ("-1", "None", ""):
-        return None  # "is this run distributed?": the same answer on every rank
-    if source is Ranks.UNKNOWN:
-        return unknown
-    below = (ast.Gt, ast.GtE) if turned else (ast.Lt, ast.LtE)
-    above = (ast.Lt, ast.LtE) if turned else (ast.Gt, ast.GtE)
-    if value == "0":
-        if isinstance(op, (ast.Eq, ast.Is, below[1])):
-            return here
-        if isinstance(op, (ast.NotEq, ast.IsNot, above[0])):
-            return here.turned
-        return None  # `rank >= 0`, `rank < 0`: is this run distributed?
-    if value == "1" and isinstance(op, below[0]):
-        return here
-    if value == "1" and isinstance(op, above[1]):
-        return here.turned
-    return unknown
-
-
-def _by_idiom(left: ast.expr, right: ast.expr) -> Ranks | None:
-    """`rank in (-1, 0)` is said of processes only, whatever else the file shows."""
-    values = {ast.unparse(e) for e in getattr(right, "elts", [])}
-    return Ranks.ZERO if last(dotted(left)).lstrip("_") == "rank" and values == {"-1", "0"} else None
+    return splits[0] if len(set(splits)) == 1 else Split(Ranks.UNKNOWN, Ranks.UNKNOWN, False)
 
 
 def _flag(module: SourceModule, node: ast.AST, project: Project | None, depth: int) -> Split | None:
@@ -196,6 +153,8 @@ def _flag(module: SourceModule, node: ast.AST, project: Project | None, depth: i
             return split_of(imported[0], imported[1], project, depth + 1)
     else:
         bound = attribute_bindings(module, node)
+        if not bound and (found := _member(module, node, project, depth)) is not None:
+            return found
     if (found := _bound_split(module, bound, project, depth)) is not None:
         return found
     if any(b.value is None and not b.parameter for b in bound):
@@ -203,14 +162,25 @@ def _flag(module: SourceModule, node: ast.AST, project: Project | None, depth: i
     return _flag_by_name(module, node)
 
 
+def _member(module: SourceModule, node: ast.Attribute, project: Project | None, depth: int) -> Split | None:
+    """A field that is given a test somewhere (`args.first = args.rank == 0`), or a property that returns one."""
+    fields = [(m, b.value) for m, b in field_bindings(project, module, node) if not isinstance(b.value, ast.Constant)]
+    if fields:
+        found = {split_of(m, v, project, depth + 1) for m, v in fields if v is not None and end_of(v) != node.attr}
+        return found.pop() if len(found) == 1 else None
+    sites = properties(project, module, node)
+    splits = {_returned_split(site, [], project, depth) for site in sites}
+    return splits.pop() if len(splits) == 1 else None
+
+
 def _flag_by_name(module: SourceModule, node: ast.Name | ast.Attribute) -> Split | None:
-    name = last(dotted(node)).lstrip("_")
-    if name in ZERO_FLAGS or (name in _WEAK_FLAGS and shows_processes(module) and not low_rank_place(module, node)):
+    name = end_of(node).lstrip("_")
+    if name in ZERO_FLAGS or (name in WEAK_FLAGS and shows_processes(module) and not low_rank_place(module, node)):
         return Split(Ranks.ZERO, Ranks.OTHERS)
     if name in LOCAL_FLAGS:
         return Split(Ranks.LOCAL_ZERO, Ranks.LOCAL_OTHERS)
-    if name in _ARGUMENT_FLAGS and isinstance(node, ast.Attribute):
-        holder = last(dotted(node.value))
+    if name in ARGUMENT_FLAGS and isinstance(node, ast.Attribute):
+        holder = end_of(node.value)
         if holder in ("args", "training_args", "train_args") and b"transformers" in module.data:
             return Split(Ranks.ZERO, Ranks.OTHERS)
     return None
@@ -230,41 +200,67 @@ def _bound_split(module: SourceModule, bound: list[Binding], project: Project | 
 
 
 def _called_flag(module: SourceModule, call: ast.Call, project: Project | None, depth: int) -> Split | None:
-    name = last(dotted(call.func)).lstrip("_")
+    name = end_of(call.func).lstrip("_")
     if name == "bool" and len(call.args) == 1:
         return split_of(module, call.args[0], project, depth + 1)
     if name == "getattr" and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
-        name = str(call.args[1].value)
-        known = name in ZERO_FLAGS
+        known = str(call.args[1].value) in ZERO_FLAGS
         return Split(Ranks.ZERO, Ranks.OTHERS) if known else None
     helper = _helper(module, call, project, depth)
     if helper is not None:
         return helper
     if not isinstance(call.func, (ast.Name, ast.Attribute)):
         return None
-    named = _flag_by_name(module, call.func) if name not in _ARGUMENT_FLAGS else None
+    named = _flag_by_name(module, call.func) if name not in ARGUMENT_FLAGS else None
     if named is None or not (call.args or call.keywords):
         return named
+    if name == "is_master_ordinal":
+        off = any(isinstance(a, ast.Constant) and a.value is False for a in [*call.args, *(k.value for k in call.keywords)])
+        return Split(Ranks.ZERO, Ranks.OTHERS) if off else named
     if len(call.args) == 1 and not call.keywords:  # is_master(args)
         return named if name in ZERO_FLAGS or shows_processes(module) else None
     return Split(Ranks.UNKNOWN, Ranks.UNKNOWN, False)
 
 
 def _helper(module: SourceModule, call: ast.Call, project: Project | None, depth: int) -> Split | None:
-    """A project function that returns a rank test: all its returns are that test, or True (one process)."""
-    if depth > 3 or not may_speak_of_ranks(project, module, call):
+    """A project function or method that returns a rank test."""
+    if depth > 5 or not may_speak_of_ranks(project, module, call):
         return None
-    site = called_function(project, module, call)
-    if site is None or len(site.node.body) > 8:
+    found = {_returned_split(site, [call], project, depth) for site in called_sites(project, module, call)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _returned_split(site: FunctionSite, calls: list[ast.Call], project: Project | None, depth: int) -> Split | None:
+    """The test that all returns of a short function are, but for True (one process)."""
+    if depth > 5 or len(site.node.body) > 8:
         return None
-    values = [_arm(r.value, site.node, call) for r in walk_scope(site.node) if isinstance(r, ast.Return)]
+    returns = [r.value for r in walk_scope(site.node) if isinstance(r, ast.Return)]
+    values = [_arm(v, site.node, calls[0]) if calls else v for v in returns]
     tests = [v for v in values if v is not None and not isinstance(v, ast.Constant)]
-    if not tests or len(tests) > 3 or any(isinstance(v, ast.Constant) and v.value is not True for v in values):
+    if not tests:
+        return _by_returns(site, project, depth)
+    if len(tests) > 3 or any(isinstance(v, ast.Constant) and v.value is not True for v in values):
         return None
     if any(rank_source(site.module, t, project, depth + 1) for t in tests):
         return None  # it returns the rank itself
     found = [split_of(site.module, t, project, depth + 2) for t in tests]
     return found[0] if None not in found and len(set(found)) == 1 else None
+
+
+def _by_returns(site: FunctionSite, project: Project | None, depth: int) -> Split | None:
+    """`if rank == 0: return True`, then `return False`: the answer is the test."""
+    body = [s for s in site.node.body if not isinstance(s, (ast.Expr, ast.Import, ast.ImportFrom))]
+    if not body or not isinstance(first := body[0], ast.If) or len(first.body) != 1:
+        return None
+    rest = first.orelse or body[1:]
+    if len(rest) != 1:
+        return None
+    one, other = first.body[0], rest[0]
+    answers = [s.value.value for s in (one, other) if isinstance(s, ast.Return) and isinstance(s.value, ast.Constant)]
+    if len(answers) != 2 or bool(answers[0]) is bool(answers[1]):
+        return None
+    found = split_of(site.module, first.test, project, depth + 2)
+    return found if found is None or answers[0] else found.turned
 
 
 def _arm(value: ast.expr | None, function: FunctionNode, call: ast.Call) -> ast.expr | None:
@@ -281,9 +277,3 @@ def _arm(value: ast.expr | None, function: FunctionNode, call: ast.Call) -> ast.
     if starred or value.test.id not in names or names.index(value.test.id) < len(call.args):
         return value
     return value.body if given.value else value.orelse
-
-
-def ranks_of_test(module: SourceModule, test: ast.AST, *, project: Project | None = None) -> Ranks | None:
-    """The ranks for which a test can be true; None where it has nothing to do with ranks."""
-    split = split_of(module, test, project)
-    return split.true if split else None

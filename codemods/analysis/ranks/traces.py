@@ -16,7 +16,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, WAITS, Collective, collective_at
 from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, Ranks, decorated_ranks, speaks_of_ranks
-from codemods.analysis.ranks.rank_tests import Split, split_of
+from codemods.analysis.ranks.rank_sets import Split
+from codemods.analysis.ranks.rank_tests import split_of
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.trace_items import (
     Choice,

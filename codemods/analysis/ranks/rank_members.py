@@ -1,0 +1,130 @@
+"""What stands behind `args.first`, `self.first`, `worker(first)`: the fields, properties and methods that may carry a rank."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+
+from codemods.analysis.bindings import Binding
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.names import dotted, last
+from codemods.data.rank_names import HOLDERS, MEMBER_WORD
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_PROPERTIES = frozenset({"property", "cached_property"})
+_MANY = 4  # a name that is defined more often than this says nothing of its own
+_SPAWNED = re.compile(rb"\bspawn\(\s*(?:fn\s*=\s*)?([\w.]+)")
+
+
+def end_of(node: ast.AST) -> str:
+    """The last name of an expression, be it on a name or on a call: `is_main_process` of `Accelerator().is_main_process`."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def field_bindings(project: Project | None, module: SourceModule, node: ast.Attribute) -> list[tuple[SourceModule, Binding]]:
+    """The values that `args.first`, a field of arguments or of a configuration, is given: in this file, else in others."""
+    holder = end_of(node.value)
+    if holder in ("", "self", "cls"):
+        return []
+    if own := _fields(module).get((holder, node.attr)):
+        return [(module, b) for b in own]
+    if project is None or holder not in HOLDERS or not MEMBER_WORD.search(node.attr):
+        return []
+    return project.memo(("rank field", holder, node.attr), lambda: _fields_elsewhere(project, holder, node.attr))
+
+
+def _fields_elsewhere(project: Project, holder: str, name: str) -> list[tuple[SourceModule, Binding]]:
+    found: list[tuple[SourceModule, Binding]] = []
+    for path in project.files_containing(f"{holder}.{name} = ".encode())[: _MANY + 1]:
+        if (other := project.module(path)) is not None:
+            found += [(other, b) for b in _fields(other).get((holder, name), ())]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _fields(module: SourceModule) -> dict[tuple[str, str], list[Binding]]:
+    out: dict[tuple[str, str], list[Binding]] = {}
+    for assign in module.nodes(ast.Assign):
+        for target in assign.targets:
+            pairs = [(target, assign.value)]
+            if isinstance(target, ast.Tuple):
+                values = assign.value.elts if isinstance(assign.value, ast.Tuple) else []
+                pairs = list(zip(target.elts, values, strict=False)) if len(values) == len(target.elts) else []
+            for part, value in pairs:
+                if isinstance(part, ast.Attribute):
+                    out.setdefault((end_of(part.value), part.attr), []).append(Binding(assign, value))
+    return out
+
+
+def properties(project: Project | None, module: SourceModule, node: ast.Attribute) -> tuple[FunctionSite, ...]:
+    """The definitions that the read of an attribute may run: of its own class, else every property of that name."""
+    owner = module.class_of(node) if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") else None
+    if owner is not None:
+        site = _own_method(project, module, owner, node.attr)
+        return (site,) if site and _is_property(site.node) else ()
+    if not MEMBER_WORD.search(node.attr):
+        return ()
+    return tuple(s for s in _defined(project, module, node.attr) if _is_property(s.node))
+
+
+def called_sites(project: Project | None, module: SourceModule, call: ast.Call) -> tuple[FunctionSite, ...]:
+    """The definitions that a call may run: the one that its name leads to, else every method of that name."""
+    if (site := called_function(project, module, call)) is not None:
+        return (site,)
+    if not isinstance(call.func, ast.Attribute) or not MEMBER_WORD.search(call.func.attr):
+        return ()
+    root = dotted(call.func).partition(".")[0]
+    if root in ("self", "cls", "super", "") or root in module.imports:
+        return ()
+    found = _defined(project, module, call.func.attr)
+    return tuple(s for s in found if not _is_property(s.node) and s.module.class_of(s.node) is not None)
+
+
+def _own_method(project: Project | None, module: SourceModule, owner: ast.ClassDef, name: str) -> FunctionSite | None:
+    if project is not None:
+        method = class_facts(project, module, owner).method(name)
+        return FunctionSite(method[0].module, method[1]) if method else None
+    own = [f for f in owner.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and f.name == name]
+    return FunctionSite(module, own[-1]) if own else None
+
+
+def _defined(project: Project | None, module: SourceModule, name: str) -> tuple[FunctionSite, ...]:
+    """Every definition of that name in the project; none where there are too many."""
+    if project is None:
+        return tuple(FunctionSite(module, f) for f in module.functions if f.name == name)
+    return project.memo(("rank definitions", name), lambda: _defined_in(project, name))
+
+
+def _defined_in(project: Project, name: str) -> tuple[FunctionSite, ...]:
+    paths = project.files_containing(f"def {name}(".encode())
+    if len(paths) > _MANY:
+        return ()
+    modules = [m for p in paths if (m := project.module(p)) is not None]
+    return tuple(FunctionSite(m, f) for m in modules for f in m.functions if f.name == name)
+
+
+def _is_property(function: FunctionNode) -> bool:
+    return any(last(dotted(d)) in _PROPERTIES for d in function.decorator_list)
+
+
+def spawned_parameter(project: Project | None, module: SourceModule, node: ast.Name) -> bool:
+    """True for the first argument of a function that `mp.spawn` starts: the number of the process on this machine."""
+    function = module.function_of(node)
+    if function is None or not function.args.args or function.args.args[0].arg != node.id:
+        return False
+    if function.name in _spawned(module.data):
+        return True
+    return project is not None and function.name in project.memo("spawned functions", lambda: _all_spawned(project))
+
+
+def _all_spawned(project: Project) -> frozenset[str]:
+    paths = project.files_containing(b"spawn(")
+    return frozenset(name for path in paths for name in _spawned(project.read(path) or b""))
+
+
+@lru_cache(maxsize=64)
+def _spawned(data: bytes) -> frozenset[str]:
+    return frozenset(m.rpartition(b".")[2].decode() for m in _SPAWNED.findall(data))
