@@ -92,10 +92,18 @@ class DummyExperimentAccess(DdpCodemod):
         if is_test_file(module.path):
             return
         done: set[int] = set()
-        for node in module.nodes(ast.Attribute):
-            if not _is_of_dummy(module, node) or ranks_reaching(project, module, node).some:
-                continue
+        told: set[int] = set()
+        taken = [n for n in module.nodes(ast.Attribute) if _is_of_dummy(module, n)]
+        reached = [n for n in taken if not ranks_reaching(project, module, n).some]
+        reads = {id(module.function_of(n)): n for n in reversed(reached) if n.attr in _PARTS and _is_part_read(module, n)}
+        for node in reached:
             statement = module.statement_of(node)
+            function = id(module.function_of(node))
+            if node.attr in _PARTS and function in reads:
+                if function not in told and not under_such_a_test(project, module, statement):
+                    yield self._told(module, reads[function])
+                told.add(function)
+                continue
             if id(statement) in done or under_such_a_test(project, module, statement):
                 continue
             if node.attr in _PARTS and _only_changes(module, node, statement):
@@ -177,6 +185,11 @@ def _only_changes(module: SourceModule, node: ast.Attribute, statement: ast.stmt
         target = statement.targets[0]
         return target is up and isinstance(target, (ast.Subscript, ast.Attribute)) and target.value is node
     return False
+
+
+def _is_part_read(module: SourceModule, node: ast.Attribute) -> bool:
+    """True for `….summary.get(…)`, `….config["a"]`: something is taken from it, which ends the other ranks as well."""
+    return not _only_changes(module, node, module.statement_of(node))
 
 
 def _neighbours(module: SourceModule, statement: ast.stmt) -> list[ast.stmt]:

@@ -221,6 +221,8 @@ def _local_rank_at(module: SourceModule, node: ast.expr) -> str | None:
     for name, value in bound_above(module, function, module.statement_of(node)):
         if name in _LOCAL and (not is_text(module, value)) and not _is_global(module, value):
             return name
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and "device_count" in module.text_of(value.right):
+            return name  # device = rank % torch.cuda.device_count()
     if b"mp.spawn" in module.data or b"multiprocessing.spawn" in module.data or b"torch.distributed" not in module.data:
         return None
     if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in module.imports.get("os", ())):

@@ -73,6 +73,18 @@ def test_values_are_told(part: str) -> None:
     check_told(DummyExperimentAccess, hook(f"self.path = os.path.join(self.logger.experiment.{part}, 'a')"), reason="broadcast")
 
 
+def test_what_is_taken_from_a_part_is_told_once() -> None:
+    lines = ("best = self.logger.experiment.summary.get('a')", "if best is None:", "    self.logger.experiment.summary['a'] = 1")
+    check_told(DummyExperimentAccess, hook(*lines), reason="broadcast")
+
+
+def test_a_helper_that_only_tests_call_on_every_rank() -> None:
+    lines = ("if trainer.is_global_zero:", "    self._note(trainer)")
+    source = hook(*lines, base="pl.Callback", arguments="self, trainer, pl_module")
+    source += "\n    def _note(self, trainer):\n        trainer.logger.experiment.config.update(a=1)\n"
+    check_nothing(DummyExperimentAccess, source, files={"tests/test_a.py": "def test_a(a, trainer):\n    a._note(trainer)\n"})
+
+
 def test_a_collective_among_the_arguments_is_told() -> None:
     line = "self.logger.experiment.config.update(acc=self.metric.compute())"
     check_told(DummyExperimentAccess, hook(line), reason="work the value out")

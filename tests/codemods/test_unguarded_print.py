@@ -232,7 +232,7 @@ def test_a_rank_of_minus_one_stays() -> None:
     check_transformed(UnguardedPrint, script(above, "print('a')", head="import os\n"), after)
 
 
-LAUNCHED = "import os\n\nworld_size = int(os.environ.get('WORLD_SIZE', 1))\n"
+LAUNCHED = "import os\n\nworld_size = int(os.environ.get('WORLD_SIZE', 1))\nmodel.train()\n"
 
 
 def test_the_environment_is_the_last_resort() -> None:
@@ -365,7 +365,7 @@ def test_a_class_of_nobody_stays() -> None:
     ],
 )
 def test_a_rank_that_is_still_text_is_never_zero(above: tuple[str, ...]) -> None:
-    head = "import os\nimport torch.distributed as dist\n"
+    head = "import os\nimport torch.distributed as dist\nmodel.train()\n"
     after = script(*above, 'if int(os.environ.get("RANK", 0)) == 0:', "    print(args)", head=head)
     check_transformed(UnguardedPrint, script(*above, "print(args)", head=head), after)
 
@@ -425,3 +425,30 @@ def test_a_logger_logs_and_a_print_prints() -> None:
     assert found.message.startswith("every rank logs in A.on_fit_start")
     (found,) = findings_of(UnguardedPrint, hook("print('start')"))
     assert found.message.startswith("every rank prints in A.on_train_start")
+
+
+def test_what_a_container_is_filled_with_stays_outside() -> None:
+    head = "import os\nimport torch.distributed as dist\n"
+    above = ("rank = dist.get_rank()", "options = {}", "if args.one:", "    options['map'] = 'auto'")
+    lines = (*above, "    print('one')", "load(**options)")
+    after = (*above, "    if rank == 0:", "        print('one')", "load(**options)")
+    check_transformed(UnguardedPrint, script(*lines, head=head), script(*after, head=head))
+
+
+@pytest.mark.parametrize("arguments", ["accelerator=None", "*, accelerator=None", "accelerator: Optional[Accelerator]"])
+def test_an_argument_that_may_be_none_is_no_test(arguments: str) -> None:
+    head = "from typing import Optional\nfrom accelerate import Accelerator\n"
+    check_nothing(UnguardedPrint, script("print('a')", head=head, arguments=arguments))
+
+
+def test_a_flag_that_both_branches_have_bound() -> None:
+    above = "import os\nmany = 'RANK' in os.environ\nif many:\n    main = int(os.environ['RANK']) == 0\nelse:\n    main = True\n"
+    below = "if main:\n    os.remove('x')\ntrain()\n"
+    check_transformed(UnguardedPrint, f"{above}print('a')\n{below}", f"{above}if main:\n    print('a')\n{below}")
+    one = above.replace("else:\n    main = True\n", "")
+    check_nothing(UnguardedPrint, f"{one}print('a')\n{below}")
+
+
+def test_a_tool_that_cuts_its_input_by_rank_prints_of_its_own_share() -> None:
+    head = "import os\n\nrank = int(os.environ['LOCAL_RANK'])\n"
+    check_nothing(UnguardedPrint, f"{head}\ndef main(rows):\n    saved = save(rows[rank::8])\n    print(saved)\n")

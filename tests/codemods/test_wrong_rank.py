@@ -36,6 +36,12 @@ def test_a_device_by_the_global_rank(given: str, wanted: str) -> None:
     check_transformed(WrongRank, script(*above, given), script(*above, wanted))
 
 
+def test_the_device_that_was_worked_out() -> None:
+    above = ("rank = dist.get_rank()", "device = rank % torch.cuda.device_count()", "model.to(device)")
+    wrap = "m = torch.nn.parallel.DistributedDataParallel(model, device_ids=[{}])"
+    check_transformed(WrongRank, script(*above, wrap.format("rank")), script(*above, wrap.format("device")))
+
+
 def test_the_local_rank_is_asked_for() -> None:
     above = "rank = int(os.environ['RANK'])"
     after = script(above, 'torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)))')

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.names import qualified
-from codemods.analysis.output.script_guards import Spelling, bound_above, is_text, run_before, script_guard
+from codemods.analysis.output.script_guards import Spelling, bound_above, is_text, run_before, script_guard, sure_arguments
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
@@ -79,21 +80,22 @@ def _is_bound_to(function: FunctionNode, test: str) -> bool:
 
 def _in_class(module: SourceModule, facts: ClassFacts, function: FunctionNode) -> Spelling | None:
     arguments = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    sure = {a.arg for a in sure_arguments(function)}
     if facts.unresolved:
         return None
     if facts.is_a(Role.LIGHTNING_CALLBACK):
         if function.name in LIGHTNING_HOOKS and len(arguments) > 1:
             return Spelling(f"{arguments[1]}.is_global_zero")
-        if "trainer" in arguments:
+        if "trainer" in sure:
             return Spelling("trainer.is_global_zero")
-        return Spelling("pl_module.global_rank == 0") if "pl_module" in arguments else None
+        return Spelling("pl_module.global_rank == 0") if "pl_module" in sure else None
     if facts.is_a(Role.LIGHTNING_MODULE):
         attached = function.name in OBSERVERS
         return Spelling("self.trainer.is_global_zero" if attached else "self.global_rank == 0")
     if facts.is_a(Role.HF_CALLBACK):
         if function.name in HF_CALLBACK_HOOKS and len(arguments) > 3:
             return Spelling(f"{arguments[2]}.is_world_process_zero")
-        return Spelling("state.is_world_process_zero") if "state" in arguments else None
+        return Spelling("state.is_world_process_zero") if "state" in sure else None
     if facts.is_a(Role.HF_TRAINER):
         return Spelling("self.is_world_process_zero()")
     if facts.is_a(Role.LIGHTNING_DATA_MODULE):  # its trainer is None outside a run; the rank itself is known from the import on
@@ -109,16 +111,37 @@ def _used_already(
     if not speaks_of_ranks(module, function):
         return None
     wanted = (Ranks.ZERO, Ranks.LOCAL_ZERO) if lines else (Ranks.ZERO,)
-    found = [t for t in _tests_of_zero(module).get(function, ()) if t[0] in wanted and t[1].lineno < statement.lineno]
-    before = {id(s) for s in run_before(module, statement)} if function is None else set()
+    found = [t for t in _tests_of_zero(module).get(function, ()) if t[0] in wanted]
+    before = {id(s) for s in run_before(module, statement)} if found else set()
     for _, node in sorted(found, key=lambda t: wanted.index(t[0])):
         test = node.test
-        if function is None and id(node) not in before:
+        names = [n for n in ast.walk(test) if isinstance(n, ast.Name)]
+        if not names or not _is_sure(module, test):
             continue
-        roots = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
-        if roots and all(_is_known(project, module, function, r, statement) for r in roots) and _is_sure(module, test):
+        if id(node) in before or all(_is_bound_before(module, n, statement) for n in names):
+            return Spelling(module.text_of(test))
+        above = node.lineno < statement.lineno and function is not None
+        if above and all(_is_known(project, module, function, n.id, statement) for n in names):
             return Spelling(module.text_of(test))
     return None
+
+
+def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:
+    """True for a flag that every path has bound above the place, in both branches of an `if` say, and nothing below it."""
+    if isinstance(module.parent(name), ast.Attribute):
+        return False
+    bound = [b for b in bindings_of(module, name) if not b.parameter]
+    if not bound or any(module.statement_of(b.node).lineno >= statement.lineno for b in bound):
+        return False
+    return any(_binds(s, name.id) for s in run_before(module, statement))
+
+
+def _binds(statement: ast.stmt, name: str) -> bool:
+    if isinstance(statement, ast.Assign):
+        return any(isinstance(t, ast.Name) and t.id == name for t in statement.targets)
+    if isinstance(statement, ast.If):
+        return any(_binds(s, name) for s in statement.body) and any(_binds(s, name) for s in statement.orelse)
+    return False
 
 
 @lru_cache(maxsize=64)

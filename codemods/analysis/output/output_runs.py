@@ -10,10 +10,12 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Effect, Effects, Kind, does_nothing, effects_of, names_rank, only_output_of
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.natures import Nature, nature
 from codemods.analysis.output.observers import covered
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.rank_guards import early_exit, ranks_at
 from codemods.analysis.ranks.reach import calls_of
+from codemods.data.host_only import MUTATORS
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -141,7 +143,12 @@ def _close(project: Project, module: SourceModule, held: list[ast.stmt], wanted:
     """The run, shortened from both ends or split until no name it binds is used outside."""
     if not held:
         return
-    for piece in _split(module, held):
+    pieces = _split(module, held)
+    kept = {id(s) for piece in pieces for s in piece}
+    for statement in held:
+        if id(statement) not in kept and isinstance(statement, (ast.If, ast.For, ast.With)):
+            yield from _below(project, module, statement, wanted)  # a name it binds is used outside: its parts may still go
+    for piece in pieces:
         effects = effects_of(project, module, piece)
         if any(not covered(project, module, e) for e in effects.output):
             inner = list(_below(project, module, piece[0], wanted)) if _is_lone_test(piece) else []
@@ -167,8 +174,11 @@ def _split(module: SourceModule, held: list[ast.stmt]) -> list[list[ast.stmt]]:
 
 
 def _leaks(module: SourceModule, statements: list[ast.stmt]) -> bool:
-    """True where a name bound inside is read after, or before in a loop that comes back."""
-    bound = {n.id for s in statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    """True where a name bound inside, or a container filled inside, is read outside."""
+    nodes = [n for s in statements for n in walk(s)]
+    bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    changed = {name for n in nodes if (name := _changed(n)) is not None and name.id not in module.imports}
+    bound |= {name.id for name in changed if nature(module, name) is not Nature.HOST}
     if not bound:
         return False
     inside = {id(n) for s in statements for n in walk(s)}
@@ -181,6 +191,18 @@ def _leaks(module: SourceModule, statements: list[ast.stmt]) -> bool:
             if scope is not home and home is not None and any(up is home for up in module.ancestors(node)):
                 return True
     return False
+
+
+def _changed(node: ast.AST) -> ast.Name | None:
+    """The name of what a node fills or changes: `options["a"] = 1`, `rows.append(x)`."""
+    target: ast.expr | None = None
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        target = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+        target = node.func.value
+    while isinstance(target, (ast.Subscript, ast.Attribute)):
+        target = target.value
+    return target if isinstance(target, ast.Name) else None
 
 
 def _bound_again(module: SourceModule, read: ast.Name, inside: set[int]) -> bool:

@@ -25,6 +25,7 @@ _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
 # A rank of -1 is how a run without a process group is written: `rank == 0` would silence it.
 _MINUS_ONE = re.compile(r"rank\W{1,4}(in|not in|==|!=|>|>=|=)?\W{0,4}-1")
 _TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer"})
+_TRAINS = re.compile(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _ACCELERATOR = "accelerate.Accelerator"
 
@@ -95,13 +96,30 @@ def _is_accelerator(module: SourceModule, value: ast.expr) -> bool:
 
 
 def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | None:
-    for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+    for argument in sure_arguments(function):
         written = ast.unparse(argument.annotation) if argument.annotation else ""
         if argument.arg == "accelerator" and (_imports_accelerate(module) or written.endswith("Accelerator")):
             return Spelling("accelerator.is_main_process")
         if argument.arg in _RANK_NAMES and "torch.distributed" in module.text and not _MINUS_ONE.search(module.text):
             return Spelling(f"{argument.arg} == 0")
     return None
+
+
+def sure_arguments(function: FunctionNode) -> list[ast.arg]:
+    """The arguments that are never None, as far as the signature shows it."""
+    spec = function.args
+    plain = [*spec.posonlyargs, *spec.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(spec.defaults))
+    defaults += spec.defaults
+    pairs = [*zip(plain, defaults, strict=True), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
+    return [a for a, default in pairs if not _may_be_none(a, default)]
+
+
+def _may_be_none(argument: ast.arg, default: ast.expr | None) -> bool:
+    if isinstance(default, ast.Constant) and default.value is None:
+        return True
+    written = ast.unparse(argument.annotation) if argument.annotation else ""
+    return "Optional" in written or "None" in written
 
 
 def _imports_accelerate(module: SourceModule) -> bool:
@@ -168,8 +186,11 @@ def _of_lightning(module: SourceModule) -> Spelling | None:
 def _of_environment(module: SourceModule) -> Spelling | None:
     """By `RANK`, which torchrun, accelerate and deepspeed set for each process, in a file that reads what they set.
 
-    Where the file sets the variables itself it starts the processes, and they are not there yet.
+    Where the file sets the variables itself it starts the processes, and they are not there yet. And only in a file that
+    trains: a tool that cuts its input by rank prints of its own share.
     """
+    if not _TRAINS.search(module.data):
+        return None
     system = module.imports.get("os", ())
     if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in system):
         return None

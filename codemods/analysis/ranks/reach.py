@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from codemods.analysis.class_index import class_facts
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, Ranks, ranks_at
@@ -64,6 +65,7 @@ def _from_callers(project: Project, module: SourceModule, function: FunctionNode
     if (called := called_by_framework(project, module, function)) is not None:
         return called
     sites = calls_of(project, module, function)
+    sites = tuple(s for s in sites if not is_test_file(s.module.path)) or sites  # a test of it runs on one process
     if not sites:
         return Ranks.ALL
     answers: set[Ranks] = set()
