@@ -23,7 +23,7 @@ TORCH = frozenset(
      "all_reduce_coalesced", "all_gather_coalesced"}
 )  # fmt: skip
 # Functions of other packages, by qualified name without its first parts.
-_PACKAGES = {
+PACKAGES = {
     "accelerate": frozenset({"gather", "gather_object", "broadcast", "broadcast_object_list", "reduce", "pad_across_processes",
                              "wait_for_everyone"}),
     "horovod": frozenset({"allreduce", "allgather", "broadcast", "broadcast_parameters", "broadcast_object",
@@ -32,11 +32,11 @@ _PACKAGES = {
     "deepspeed": TORCH,
     "torch_xla": frozenset({"rendezvous", "mesh_reduce", "all_reduce", "all_gather", "mark_step_sync"}),
 }  # fmt: skip
-_STRATEGY = frozenset({"barrier", "broadcast", "all_gather", "reduce", "all_reduce", "reduce_boolean_decision"})
-_FABRIC = frozenset({"barrier", "broadcast", "all_gather", "all_reduce", "save", "load"})
-_ACCELERATOR = frozenset({"gather", "reduce", "gather_for_metrics", "pad_across_processes", "wait_for_everyone", "save_state"})
-_LIGHTNING_TRAINER = frozenset({"fit", "validate", "test", "predict", "save_checkpoint"})
-_HF_TRAINER = frozenset({"train", "evaluate", "predict"})
+STRATEGY = frozenset({"barrier", "broadcast", "all_gather", "reduce", "all_reduce", "reduce_boolean_decision"})
+FABRIC = frozenset({"barrier", "broadcast", "all_gather", "all_reduce", "save", "load"})
+ACCELERATOR = frozenset({"gather", "reduce", "gather_for_metrics", "pad_across_processes", "wait_for_everyone", "save_state"})
+LIGHTNING_TRAINER = frozenset({"fit", "validate", "test", "predict", "save_checkpoint"})
+HF_TRAINER = frozenset({"train", "evaluate", "predict"})
 _MODULES = frozenset({"self", "pl_module", "lightning_module"})
 # Properties whose read is a collective, or runs pending ones (measured; Lightning issue #18148).
 PENDING = frozenset({"callback_metrics", "logged_metrics", "progress_bar_metrics"})
@@ -104,7 +104,7 @@ def _call(module: SourceModule, call: ast.Call, project: Project | None) -> Coll
     framework = ""
     if name.startswith("torch."):
         framework = "torch" if _is_torch(name, end) else ""
-    elif root in _PACKAGES and "." in name and end in _PACKAGES[root]:
+    elif root in PACKAGES and "." in name and end in PACKAGES[root]:
         framework = root
     if framework:
         text = name if framework == "torch" else module.text_of(call.func)
@@ -138,15 +138,15 @@ def _method(module: SourceModule, call: ast.Call, end: str, project: Project | N
     text = module.text_of(call.func)
     receiver = dotted(call.func.value)
     holder = last(receiver).lstrip("_")
-    if end in _ACCELERATOR and (holder == "accelerator" or end in ("wait_for_everyone", "gather_for_metrics")):
+    if end in ACCELERATOR and (holder == "accelerator" or end in ("wait_for_everyone", "gather_for_metrics")):
         return Collective(call, text, end, "accelerate")
-    if end in _STRATEGY and holder in ("strategy", "training_type_plugin"):
+    if end in STRATEGY and holder in ("strategy", "training_type_plugin"):
         if "trainer" in receiver or holder == "training_type_plugin" or in_lightning(module, call, project):
             return Collective(call, text, end, "lightning")
         return None
     if end == "barrier" and holder == "accelerator" and "trainer" in receiver:  # Lightning 1.2 to 1.6
         return Collective(call, text, end, "lightning")
-    if end in _FABRIC and holder == "fabric":
+    if end in FABRIC and holder == "fabric":
         known = end not in ("save", "load") or in_lightning(module, call, project)
         return Collective(call, text, end, "fabric") if known else None
     if holder == "trainer":
@@ -164,9 +164,9 @@ def _of_trainer(module: SourceModule, call: ast.Call, end: str, project: Project
     assert isinstance(call.func, ast.Attribute)
     text = module.text_of(call.func)
     made = trainer_of(module, call.func.value, project)
-    if end in _LIGHTNING_TRAINER and (made == "lightning" or (not made and in_lightning(module, call, project))):
+    if end in LIGHTNING_TRAINER and (made == "lightning" or (not made and in_lightning(module, call, project))):
         return Collective(call, text, end, "lightning", (2, 1, 0) if end == "save_checkpoint" else None)
-    if end in _HF_TRAINER and (made == "transformers" or (not made and _imports_trainer(module))):
+    if end in HF_TRAINER and (made == "transformers" or (not made and _imports_trainer(module))):
         return Collective(call, text, end, "transformers")
     return None
 
