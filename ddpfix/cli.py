@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ddpfix.discovery import Tree
     from ddpfix.results import Report
     from ddpfix.settings import Settings
+    from ddpfix.summary import ShownProof
 
 CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
@@ -85,6 +86,16 @@ def asked(
         inside = [p for p in given if discovery.find_root(p) == root]
         out += [(tree, chosen) for tree in discovery.discover(inside, chosen.exclude)]
     return out
+
+
+def read_proof(path: Path) -> ShownProof:
+    """What `ddpfix prove` wrote into a file."""
+    from ddpfix import summary
+
+    try:
+        return summary.read_proof(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Trouble(f"{path} cannot be used as a proof", str(error), "Make one with `ddpfix prove --output-format json`.") from error
 
 
 # Commands
@@ -189,6 +200,7 @@ def apply(
     format_command: Annotated[
         str, typer.Option("--format-command", help="Run this on the changed files before the commit.", show_default=False)
     ] = "",
+    proof: Annotated[Path | None, typer.Option("--proof", help="What `prove --output-format json` said, for the summary.")] = None,
     color: Annotated[str, typer.Option("--color", help="auto, always or never (with --dry-run).")] = "auto",
 ) -> None:
     """Fix, and commit the fixes on a branch of their own: a commit for each codemod, then the summary."""
@@ -211,6 +223,7 @@ def apply(
         include_dirty=include_dirty,
         run_hooks=run_hooks,
         format_command=format_command or settings.format_command,
+        proof=read_proof(proof) if proof else None,
     )
     applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())
     clear_progress()
@@ -235,8 +248,7 @@ def prove(
     extend_select: Extend = None,
     unsafe_fixes: Unsafe = False,
     exclude: Exclude = None,
-    output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
-    json_file: Annotated[Path | None, typer.Option("--json-file", help="Write the proof there, for `apply --proof`.")] = None,
+    output_format: Annotated[str, typer.Option("--output-format", help="text, or json for `apply --proof`.")] = "text",
 ) -> None:
     """Run a training command on two CPU processes before and after the fixes. Exit 0: right after; 1: wrong; 2: trouble."""
     from ddpfix import catalog
@@ -249,14 +261,14 @@ def prove(
     bounds = proofs.Bounds(nproc, steps, timeout, memory)
     codemods = catalog.selected(settings.selection)
     made = proofs.prove(tree, settings, codemods, command or [], cwd=Path.cwd(), bounds=bounds, links=link or ())
-    if json_file is not None:
-        json_file.write_text(report.to_json(made), encoding="utf-8")
+    table = report.text(made, width=shutil.get_terminal_size((120, 40)).columns)
     if output_format == "json":
         sys.stdout.write(report.to_json(made))
+        note(table.rstrip())
     else:
-        sys.stdout.write(report.text(made, width=shutil.get_terminal_size((120, 40)).columns))
-        if not made.right:
-            note(made.output.rstrip())
+        sys.stdout.write(table)
+    if not made.right:
+        note(made.output.rstrip())
     raise typer.Exit(TROUBLE if made.impossible else CLEAN if made.right else FINDINGS)
 
 

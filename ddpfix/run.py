@@ -24,6 +24,7 @@ from ddpfix.settings import Settings
 
 if TYPE_CHECKING:
     from ddpfix.git import Committed, Snapshot
+    from ddpfix.summary import ShownProof
 
 SUMMARY = "DDPFIX_SUMMARY.md"
 Read = Callable[[str], bytes | None]
@@ -45,6 +46,7 @@ class Options:
     run_hooks: bool = False
     filters: bool = True
     format_command: str = ""
+    proof: ShownProof | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
     if not fixed.after:
         return Applied(fixed, None, summary.closing_screen(fixed, _context(command)))
     git.check_branch(state, options.branch)
+    refuse_other_proof(options.proof, state.base, fixed)
     touched = sorted(fixed.after)
     if options.switch:
         refuse_uncommitted(state, touched)
@@ -112,8 +115,9 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
         home=(state.head_ref or "").removeprefix("refs/heads/") or None,
         launches=summary.launches(tree.files, engine.disk_reader(tree.root)),
         notes=_notes(state, touched),
-        not_run=summary.NOT_RUN if not (options.run_hooks or options.format_command) else summary.NOT_RUN[:2],
+        not_run=summary.NOT_RUN_BESIDES if options.proof else _not_run(options),
         ran=_ran(options),
+        proof=options.proof,
         switched=options.switch,
         summary_commit=options.summary,
     )
@@ -135,6 +139,20 @@ def refuse_bare(root: Path) -> None:
 
     if not (root / ".git").exists() and (root / "HEAD").is_file() and (root / "objects").is_dir():
         raise GitRefusal(f"{root.name} is a bare repository", "it has no files to work on", "use a clone of it")
+
+
+def refuse_other_proof(proof: ShownProof | None, base: str, fixed: Fixed) -> None:
+    """Raises GitRefusal for a proof that was made of another commit or of other fixes than these."""
+    from ddpfix.git import GitRefusal
+
+    if proof is None:
+        return
+    again = "run `ddpfix prove` again, with the same --select and --unsafe-fixes as here"
+    if proof.base != base:
+        ran_on = proof.base[:12] or "no commit"
+        raise GitRefusal("the proof is of another commit", f"it ran on {ran_on}, HEAD is {base[:12]}", again)
+    if proof.digest != summary.digest(fixed.after):
+        raise GitRefusal("the proof is of other fixes", "what it ran is not what would be committed", again)
 
 
 def refuse_uncommitted(state: Snapshot, touched: Sequence[str], *, tracked_only: bool = False) -> None:
@@ -274,6 +292,10 @@ def _context(command: str) -> summary.Context:
 
     versions = {"ddpfix": __version__, "libcst": version("libcst"), "Python": platform.python_version()}
     return summary.Context(command=command, versions=versions)
+
+
+def _not_run(options: Options) -> tuple[str, ...]:
+    return summary.NOT_RUN if not (options.run_hooks or options.format_command) else summary.NOT_RUN[:2]
 
 
 def _ran(options: Options) -> tuple[str, ...]:

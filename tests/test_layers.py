@@ -129,8 +129,8 @@ def test_analyses_know_no_codemod(name: str) -> None:
 
 # Who writes and who prints
 
-# the package that delivers, the cache in the user's own folder, and copies in a passing one
-WRITERS = {"ddpfix.git", "ddpfix.cache", "ddpfix.formatting"}
+# the package that delivers, the cache in the user's own folder, and copies and traces in passing ones
+WRITERS = {"ddpfix.git", "ddpfix.cache", "ddpfix.formatting", "ddpfix.prove.tracer._ddpfix_tracer.recorder"}
 WRITING = {"write_text", "write_bytes", "unlink", "rename", "replace", "rmdir", "mkdir", "makedirs", "remove", "rmtree", "touch",
            "chmod", "symlink", "link", "truncate", "copy", "copyfile", "move", "mkdtemp"}  # fmt: skip
 FILE_OWNERS = {"os", "shutil", "tempfile", "Path", "path", "target", "place", "fresh", "folder", "file"}

@@ -1,4 +1,4 @@
-"""Programs that cannot run on the CPU: told as such, never as a fault of theirs."""
+"""Programs that cannot run on the CPU, or not here: told as such, never as a fault of theirs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _ASKS = (
      "it needs a package for GPUs"),
     (re.compile(r"requires? (a |at least \w+ )?(CUDA|GPU|NPU|NCCL)\b", re.IGNORECASE), "it needs a GPU"),
 )  # fmt: skip
+_MISSING = re.compile(r"^(?:\[rank\d+\]:\s*)?ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
 _FRAME = re.compile(r'^\s*(?:\[rank\d+\]:\s*)?File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 
 
 def why_not(ended: Ended, cwd: Path) -> str:
-    """Why the program cannot run on the CPU, with the user's line; "" where nothing says so."""
+    """Where and why the program cannot run, as the end of a sentence, with the user's line; "" where nothing says so."""
     if ended.outcome != "error":
         return ""
     for rank in ended.ranks:
@@ -33,7 +34,9 @@ def why_not(ended: Ended, cwd: Path) -> str:
             if found := pattern.search(tail):
                 line = next((t.strip() for t in tail.splitlines() if found[0] in t), found[0])
                 at = crash_place(tail, cwd)
-                return f"{reason}{f', at {at}: {at.text}' if at else ''} ({line[:200]})"
+                return f"on the CPU: {reason}{f', at {at}: {at.text}' if at else ''} ({line[:200]})"
+        if found := _MISSING.search(tail):
+            return f"with this Python: {found[1]} is not installed for it"
     return ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from ddpfix.prove.ranks import Ended, run_ranks
 from ddpfix.prove.seen import Seen, look
 from ddpfix.run import Options, acceptance
 from ddpfix.settings import Settings
+from ddpfix.summary import digest
 
 GIB = 1024**3
 
@@ -41,7 +41,7 @@ class Bounds:
 class Proof:
     """What was seen. base: the commit, "" outside git or before the first one. digest: of the fixed files' bytes.
 
-    after: None where there is nothing to fix. impossible: why the program cannot run on the CPU, "" where it can.
+    after: None where there is nothing to fix. impossible: where and why the program cannot run, "" where it can.
     """
 
     command: tuple[str, ...]
@@ -122,14 +122,6 @@ def _fix(folder: Path, settings: Settings, codemods: Sequence[DdpCodemod]) -> tu
     fixed = engine.fix(tree, settings, codemods, acceptance(Options(unsafe=settings.unsafe_fixes)))
     git.write_files(folder, fixed.after)
     return tuple(sorted({f.code for f in fixed.fixed})), fixed.after
-
-
-def digest(files: Mapping[str, bytes]) -> str:
-    """A digest of files, by path."""
-    total = hashlib.sha256()
-    for path in sorted(files):
-        total.update(f"{path}\0{len(files[path])}\0".encode() + files[path])
-    return total.hexdigest()
 
 
 def _run(training: Training, cwd: Path, bounds: Bounds) -> Ended:

@@ -42,7 +42,7 @@ def text(proof: Proof, *, width: int = 120) -> str:
         out.append(f"{proof.training.launcher} is left out: each rank runs {shlex.join(proof.training.command)}")
     out += [f"note: {n}" for n in dict.fromkeys((*proof.before.notes, *(proof.after.notes if proof.after else ())))]
     if proof.impossible:
-        return "\n".join([*out, "", f"This program cannot run on the CPU: {proof.impossible}.", "Nothing was shown.", ""])
+        return "\n".join([*out, "", f"This program cannot run {proof.impossible}.", "Nothing was shown.", ""])
     heads = ("", "before", f"after {', '.join(proof.codes)}") if proof.after else ("", "as it is")
     table = [heads, *(row if proof.after else row[:2] for row in rows(proof))]
     out += ["", *_columns(table, width), "", verdict(proof), ""]
@@ -57,7 +57,7 @@ def _title(proof: Proof) -> str:
 def verdict(proof: Proof) -> str:
     """One sentence: what the proof comes to."""
     if proof.impossible:
-        return f"This program cannot run on the CPU: {proof.impossible}."
+        return f"This program cannot run {proof.impossible}."
     seen = proof.after or proof.before
     if proof.after is None:
         said = "ddpfix changes nothing here; " + ("nothing was seen to be wrong" if seen.right else "; ".join(seen.wrong))

@@ -7,15 +7,21 @@ from ddpfix.summary.commit_messages import SUMMARY_COMMIT, commit_message
 from ddpfix.summary.context import NOT_RUN, Context, Launch
 from ddpfix.summary.document import LIMIT, render
 from ddpfix.summary.launches import launches
+from ddpfix.summary.proof_section import NOT_RUN_BESIDES, ShownProof, digest
+from ddpfix.summary.proof_section import read as read_proof
 
 __all__ = [
     "LIMIT",
     "NOT_RUN",
+    "NOT_RUN_BESIDES",
     "SUMMARY_COMMIT",
     "Context",
     "Launch",
+    "ShownProof",
     "closing_screen",
     "commit_message",
+    "digest",
     "launches",
+    "read_proof",
     "render",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ddpfix.summary.proof_section import ShownProof
+
 NOT_RUN = (
     "The code was read, not executed: ddpfix imported, trained, evaluated and tested nothing of the project.",
     "No second process and no GPU took part.",
@@ -28,7 +30,7 @@ class Context:
     command: as it can be given again. versions: of ddpfix, Python and what else matters. base: the commit the work stands on.
     branch: where it was committed, None if nowhere. home: the branch it is to be merged into. commits: (id, subject), oldest
     first, as far as they are known. ran, not_run: sentences; where nothing ran, that is said of hooks and formatters too.
-    notes: what the state of the repository adds.
+    notes: what the state of the repository adds. proof: what `ddpfix prove` saw of these very fixes.
     """
 
     command: str
@@ -44,3 +46,4 @@ class Context:
     notes: tuple[str, ...] = ()
     switched: bool = False
     summary_commit: bool = True
+    proof: ShownProof | None = None

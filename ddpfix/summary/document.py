@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from codemods.findings import Applicability, Finding
 from ddpfix.results import Fixed
+from ddpfix.summary import proof_section
 from ddpfix.summary.codemod_section import Detail, assumptions, section
 from ddpfix.summary.commit_messages import subject
 from ddpfix.summary.context import Context
@@ -25,6 +26,7 @@ from ddpfix.summary.places import (
     where,
 )
 
+_NO_TRAINING = "No training was run: see [Not run](#not-run)."
 LIMIT = 30_000  # a forge takes 65,536 characters; what is longer is not read
 SHORTER = (
     Detail(),
@@ -79,6 +81,7 @@ def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: D
     for key, findings in groups.items():
         out += section(key, findings, changed, fixed, detail)
     out += assumptions(unsafe_fixed(fixed), detail)
+    out += proof_section.section(context.proof) if context.proof else []
     out += _left_alone(fixed, detail)
     if groups:
         out += how_to_test(tuple(groups), fixed, context)
@@ -115,7 +118,8 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     if context.branch:
         onto = f" on top of {code(context.base[:12])}" if context.base else ""
         out.append(f"They are committed on {code(context.branch)}{onto}, one commit for each codemod.")
-    out += [*_counts(fixed), "No training was run: see [Not run](#not-run).", ""]
+    ran = "They were run before and after: see [Proof](#proof)." if context.proof else _NO_TRAINING
+    out += [*_counts(fixed), ran, ""]
     if context.branch:
         out += ["Commits:", "", *_commits(context, groups), ""]
     return out

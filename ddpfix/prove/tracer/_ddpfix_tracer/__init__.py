@@ -19,7 +19,7 @@ def begin() -> None:
     rank = int(os.environ.pop("DDPFIX_TRACE_RANK", "0"))
     steps = int(os.environ.pop("DDPFIX_TRACE_STEPS", "0"))
     swap = os.environ.pop("DDPFIX_TRACE_SWAP", "") == "1"
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    processes = int(os.environ.get("WORLD_SIZE", "1") or 1)
     if folder:
         recorder.open_in(folder, rank)
         watched.begin(steps=steps, swap=swap, processes=processes)

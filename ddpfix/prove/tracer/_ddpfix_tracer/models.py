@@ -12,6 +12,7 @@ MODELS = 8  # of the models wrapped in one run, the last ones are looked at
 BACKWARDS = 100  # as many first backward passes are looked at for parameters without a gradient
 
 _models: list[Any] = []  # the models inside, never the wrapper: that one must be able to go before the process group does
+_order: dict[int, int] = {}
 _armed = False
 _unused: dict[int, tuple[set[str], set[str], int]] = {}  # of a model: never seen with a gradient, once without one, passes
 _written_at = -1
@@ -37,6 +38,7 @@ def _watched_init(init: Any) -> Any:
         watched(self, *args, **kwargs)
         inner = getattr(self, "module", None)
         if inner is not None and recorder.recording() and not any(m is inner for m in _models):
+            _order[id(inner)] = len(_order)
             _models.append(inner)
             del _models[:-MODELS]
 
@@ -84,9 +86,17 @@ def _look_for_unused(model: Any) -> None:
         if passes >= BACKWARDS:
             return
         without = {name for name, p in model.named_parameters() if p.requires_grad and p.grad is None}
-        _unused[id(model)] = (without if passes == 0 else never & without, once | without, passes + 1)
+        now = (without if passes == 0 else never & without, once | without, passes + 1)
+        _unused[id(model)] = now
+        if passes == 0 or now[:2] != (never, once):  # at once: a rank that hangs is killed
+            recorder.write("unused", model=_name(model), never=sorted(now[0]), sometimes=sorted(now[1] - now[0]), passes=now[2])
     except Exception as error:
         recorder.write("note", text="unused parameters are not seen: %s" % error)
+
+
+def _name(model: Any) -> str:
+    """The class and the place in the order of wrapping: the same on all ranks."""
+    return "%s #%d" % (type(model).__name__, _order[id(model)])
 
 
 def write_state(when: str) -> None:
@@ -96,14 +106,12 @@ def write_state(when: str) -> None:
     if not _models or not recorder.recording() or steps == _written_at:
         return
     _written_at = steps
-    for index, model in enumerate(_models):
+    for model in _models:
         try:
-            name = "%s #%d" % (type(model).__name__, index)
+            name = _name(model)
             weights = {n: digest(p) for n, p in model.named_parameters()}
             buffers = {n: digest(b) for n, b in model.named_buffers()}
             recorder.write("weights", model=name, when=when, steps=steps, weights=weights, buffers=buffers)
-            never, once, passes = _unused.get(id(model), (set(), set(), 0))
-            recorder.write("unused", model=name, never=sorted(never), sometimes=sorted(once - never), passes=passes)
         except Exception as error:
             recorder.write("note", text="weights are not compared: %s: %s" % (type(error).__name__, error))
 

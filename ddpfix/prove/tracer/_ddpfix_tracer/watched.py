@@ -98,6 +98,28 @@ def _stepped(*_: Any) -> None:
 
 def _lightning(module: Any) -> None:
     metrics.patch_lightning(module)
+    init = module.Trainer.__init__
+
+    @functools.wraps(init)
+    def on_cpu(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return init(self, *args, **_without_gpu(kwargs))
+
+    module.Trainer.__init__ = on_cpu
+
+
+def _without_gpu(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of Lightning's Trainer for as many CPU processes as there are, whatever was asked for."""
+    if not _swap:
+        return kwargs
+    asked = kwargs.get("accelerator", "auto")
+    if asked in ("gpu", "cuda", "mps", "tpu", "hpu"):
+        recorder.write("note", text="a GPU was asked for; run on the CPU")
+    elif asked not in ("auto", "cpu", None):
+        return kwargs
+    more = {"accelerator": "cpu", "devices": _processes, "num_nodes": 1}
+    if kwargs.get("devices", "auto") not in ("auto", -1, "-1", _processes) or kwargs.get("num_nodes", 1) != 1:
+        recorder.write("note", text="devices=%r was asked for; run with %d" % (kwargs.get("devices"), _processes))
+    return {**kwargs, **more}
 
 
 PATCHES: dict[str, Callable[[Any], None]] = {
