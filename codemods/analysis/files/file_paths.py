@@ -194,8 +194,10 @@ def outside(
             values = frozenset({f"<N:{holder}.{word}>"}) if holder else frozenset()
         elif kind == "P":
             values = _argument(word, function, here, caller, call)
-        else:
-            values = _argument(word, made[1], here, caller, made[0]) if kind == "I" and made else frozenset()
+        elif kind == "I":
+            values = _argument(word, made[1], here, caller, made[0]) if made else frozenset()
+        else:  # nobody outside can name it; the folder round it still counts
+            values = frozenset({f"<E:{word if kind == 'E' and '|' in word else f'{function.name}|{word}'}>"})
         results = frozenset(r + v for r in results for v in values)
         if not results or len(results) > 12:
             return frozenset()

@@ -1,0 +1,125 @@
+"""Collectives that a run with one process comes to as well, where there may be no process group."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.names import last, qualified
+from codemods.analysis.ranks.collectives import collective_at
+from codemods.analysis.ranks.rank_guards import guards_over
+from codemods.analysis.ranks.rank_tests import means_process_group
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+
+_WORKS_ALONE = frozenset({"get_dist_info"})  # mmcv's and mmengine's: (0, 1) without a group
+_ASKED = frozenset({"is_initialized", "is_available"})
+_SPEAKING = ("dist", "ddp", "world", "multi", "parallel", "num_proc", "n_gpu", "num_gpus")
+
+
+@dataclass(frozen=True, slots=True)
+class Unguarded:
+    """call: the collective, or the destruction of the group. why, line: what shows that there may be no group."""
+
+    call: ast.Call
+    why: str
+    line: int
+    sure: bool
+
+
+def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
+    scopes: dict[int, tuple[FunctionNode | None, list[ast.Call]]] = {}
+    for call in module.nodes(ast.Call):
+        if _needs_group(module, call, project):
+            function = module.function_of(call)
+            scopes.setdefault(id(function), (function, []))[1].append(call)
+    for function, calls in scopes.values():
+        start = _conditional_start(module, function)
+        alone = _asked_alone(project, module, function) if start is None else None
+        for call in calls:
+            if start is not None and call.lineno > start.lineno and not _is_guarded(project, module, call, _names(start.test)):
+                yield Unguarded(call, f"the group is started under `{module.text_of(start.test)}` only", start.lineno, True)
+            elif alone is not None and alone.lineno < call.lineno and not _is_guarded(project, module, call, set()):
+                yield Unguarded(call, f"{module.text_of(alone.func)}() is written to work without a group", alone.lineno, False)
+
+
+def _needs_group(module: SourceModule, call: ast.Call, project: Project) -> bool:
+    name = qualified(module, call.func)
+    if name.startswith("torch.distributed.") and last(name) == "destroy_process_group":
+        return not call.args and not call.keywords
+    found = collective_at(module, call, project)
+    return found is not None and found.framework == "torch" and found.name not in (
+        "init_process_group", "new_group", "DistributedDataParallel"
+    ) and not found.grouped  # fmt: skip
+
+
+def _conditional_start(module: SourceModule, function: FunctionNode | None) -> ast.If | None:
+    """The `if` under which alone the same function starts the group; None where it is started anyway, or elsewhere."""
+    found: list[ast.If] = []
+    for call in module.calls_named("init_process_group"):
+        if not starts_group(module, call) or module.function_of(call) is not function:
+            continue
+        tests = [up for up in module.ancestors(call) if isinstance(up, ast.If) and module.function_of(up) is function]
+        if not tests or any(_names(t.test) & (_ASKED | {"__name__"}) for t in tests):
+            return None
+        if not any(n is call for s in tests[-1].body for n in walk(s)):
+            return None
+        found.append(tests[-1])
+    return found[0] if len({id(f) for f in found}) == 1 else None
+
+
+def _names(test: ast.expr) -> set[str]:
+    return {n.attr if isinstance(n, ast.Attribute) else n.id for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute))}
+
+
+def _is_guarded(project: Project, module: SourceModule, call: ast.Call, names: set[str]) -> bool:
+    """True under a test for several processes or for the rank, behind an exit without them, and where the error is caught."""
+    function = module.function_of(call)
+    if any(g.ranks.some for g in guards_over(module, call, project=project)):
+        return True
+    below: ast.AST = call
+    for up in module.ancestors(call):
+        if up is function:
+            break
+        if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test and _speaks_of_group(module, up.test, names):
+            return True
+        if isinstance(up, ast.Try) and up.handlers and any(s is below for s in up.body):
+            return True
+        below = up
+    scope: ast.AST = function or module.tree
+    for exit_ in walk_scope(scope):
+        if isinstance(exit_, ast.If) and exit_.lineno < call.lineno and _speaks_of_group(module, exit_.test, names):
+            if isinstance(exit_.body[-1], (ast.Return, ast.Raise, ast.Continue)):
+                return True
+    return False
+
+
+def _speaks_of_group(module: SourceModule, test: ast.expr, names: set[str]) -> bool:
+    words = _names(test)
+    if words & names or words & _ASKED or means_process_group(module, test):
+        return True
+    return any(speaking in word.lower() for word in words for speaking in _SPEAKING)
+
+
+def _asked_alone(project: Project, module: SourceModule, function: FunctionNode | None) -> ast.Call | None:
+    """A call in the function that asks for the rank or the size, and gives an answer without a group."""
+    if function is None:
+        return None
+    for call in walk_scope(function):
+        if not isinstance(call, ast.Call):
+            continue
+        name = last(qualified(module, call.func))
+        if name in _WORKS_ALONE:
+            return call
+        if name in ("get_rank", "get_world_size", "get_dist_info", "get_dist_rank"):
+            site = called_function(project, module, call)
+            if site is not None and any(_asks_node(n) for n in walk(site.node)):
+                return call
+    return None
+
+
+def _asks_node(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "is_initialized"

@@ -1,0 +1,131 @@
+"""DDP307: every rank fills the same files."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.files.shared_caches import SharedCache, shared_caches
+from codemods.codemod import DdpCodemod
+from codemods.findings import Evidence, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+
+class CacheFilledByEveryRank(DdpCodemod):
+    """A data set whose constructor writes the files that it reads later, on every rank at once.
+
+    ## What it does
+    Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
+    read or list, with no test of the rank and no collective, in a project that runs on several processes. It tells the place.
+
+    ## Why it matters
+    Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
+    counts files that are still being made, so that the ranks disagree about the length.
+
+    ## Example
+    ```python
+    import lightning.pytorch as pl
+    import numpy as np
+    from torch.utils.data import Dataset
+
+
+    class Chunks(Dataset):
+        def __init__(self, samples, folder):
+            self.folder = folder
+            for i, sample in enumerate(samples):
+                np.save(f"{self.folder}/{i}.npy", sample)
+
+        def __getitem__(self, i):
+            return np.load(f"{self.folder}/{i}.npy")
+    ```
+
+    ## Use instead
+    ```python
+    import lightning.pytorch as pl
+    import numpy as np
+    from torch.utils.data import Dataset
+
+
+    def write_chunks(samples, folder):
+        for i, sample in enumerate(samples):
+            np.save(f"{folder}/{i}.npy", sample)
+
+
+    class Chunks(Dataset):
+        def __init__(self, folder):
+            self.folder = folder
+
+        def __getitem__(self, i):
+            return np.load(f"{self.folder}/{i}.npy")
+
+
+    class Data(pl.LightningDataModule):
+        def prepare_data(self):
+            write_chunks(self.samples, self.folder)
+    ```
+
+    ## Safety
+    There is no fix: data sets are built before the process group starts as well as after, and a barrier is nothing there before.
+    What the constructor keeps in memory beside the files is needed on every rank.
+
+    ## Refuses
+    - Says nothing in a repository's own tests.
+    - Says nothing where nothing shows several processes, in the file or in one that imports it.
+    - Says nothing where the constructor waits for the other ranks, takes a lock, or writes under a test of the rank.
+    - Says nothing of files whose names hold the rank, and of files that no method of the class reads.
+
+    ## References
+    Runs on two gloo processes: concurrent writers left readers corrupt files in 4 of 10 loads (torch 2.13).
+    """
+
+    code = "DDP307"
+    TRIGGERS = (
+        (b"Dataset",),
+        (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_"),
+        (b"def __getitem__", b"def __iter__", b"def __len__"),
+        (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir"),
+    )
+    SITE = re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset")
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for found in shared_caches(project, module):
+            shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
+            if shown is None:
+                return
+            places = [
+                Evidence("static", _text(step.module, step.call), step.module.path, _line(step.call))
+                for step in (found.write, found.read)
+            ]  # fmt: skip
+            yield self.finding(
+                module,
+                found.call,
+                _message(module, found),
+                evidence=[*places, shown],
+                reason="let one process write them before the data sets are built (`prepare_data`, a script of its own, or rank "
+                "0 with a barrier behind it once the process group exists)",
+            )
+
+
+def _message(module: SourceModule, found: SharedCache) -> str:
+    write = _place(module, found.write.module, found.write.call)
+    read = _place(module, found.read.module, found.read.call)
+    return f"every rank that builds this data set writes the same files ({write}) and reads them back ({read}): half written"
+
+
+def _place(here: SourceModule, module: SourceModule, call: ast.AST) -> str:
+    return f"line {_line(call)}" if module is here else f"{module.path}:{_line(call)}"
+
+
+def _line(call: ast.AST) -> int:
+    return call.lineno  # type: ignore[attr-defined,no-any-return]
+
+
+def _text(module: SourceModule, call: ast.AST) -> str:
+    text = " ".join(module.text_of(call.func if isinstance(call, ast.Call) else call).split())
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,117 @@
+"""DDP306: a collective where there may be no process group."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.entry_points import group_name
+from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
+from codemods.analysis.names import last, qualified
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_ONLY_WAIT = frozenset({"barrier", "destroy_process_group", "monitored_barrier"})
+
+
+class CollectiveWithoutGroup(DdpCodemod):
+    """A collective that a run with one process comes to, without a process group.
+
+    ## What it does
+    Finds calls of `torch.distributed` (barriers, reductions, `destroy_process_group`) that stand under no test for several
+    processes, in a function that starts the process group under a condition, or that asks for its rank by a helper which works
+    without one. Puts the call under `is_initialized()`.
+
+    ## Why it matters
+    On one GPU the program ends there: "Default process group has not been initialized", after the training is done.
+
+    ## Example
+    ```python
+    import torch.distributed as dist
+
+
+    def main(args):
+        if args.distributed:
+            dist.init_process_group("nccl")
+        train(args)
+        dist.destroy_process_group()
+    ```
+
+    ## Use instead
+    ```python
+    import torch.distributed as dist
+
+
+    def main(args):
+        if args.distributed:
+            dist.init_process_group("nccl")
+        train(args)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    ```
+
+    ## Safety
+    Safe for a barrier and for the destruction of the group where the same function starts the group under a condition: without a
+    group the call could only raise. Unsafe for other collectives, whose result may be used, and where a helper alone shows that
+    the function is to work without a group.
+
+    ## Refuses
+    - Says nothing in a repository's own tests.
+    - Says nothing under a test for several processes or for the rank, behind an exit without them, and where the error is caught.
+    - Says nothing where the group is started on every way, or where the function does not show that there may be none.
+    - Says nothing of collectives of a part of the ranks.
+    - Tells a call whose result is used on the spot, and a statement that shares its line.
+
+    ## References
+    torch 2.13: `ValueError: Default process group has not been initialized, please make sure to call init_process_group.`
+    """
+
+    code = "DDP306"
+    TRIGGERS = (
+        (b"barrier(", b"reduce(", b"broadcast(", b"all_gather", b"destroy_process_group("),
+        (b"torch.distributed", b"torch import distributed"),
+        (b"init_process_group", b"get_dist_info", b"get_rank", b"get_world_size", b"get_dist_rank"),
+    )
+    SITE = re.compile(
+        rb"init_process_group[ \t]*\(|get_dist_info[ \t]*\(|(?<![.\w])get_(?:rank|world_size|dist_rank)[ \t]*\(|"
+        rb"\w\.get_rank[ \t]*\("
+    )
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for found in unguarded(project, module):
+            statement = module.statement_of(found.call)
+            name = group_name(module, statement)
+            alone = isinstance(statement, ast.Expr) and statement.value is found.call and module.is_whole(statement)
+            end = last(qualified(module, found.call.func))
+            span = module.span(statement)
+            yield self.finding(
+                module,
+                found.call,
+                f"with one process there may be no process group here ({found.why}), and {end} ends the program: "
+                "Default process group has not been initialized",
+                level=_level(found, end) if alone and name else Applicability.DISPLAY,
+                edits=[WrapInGuard(module.path, span, f"{name}.is_initialized()", span)] if alone and name else [],
+                evidence=[Evidence("static", found.why, module.path, found.line)],
+                reason=_reason(found, end, alone=alone, name=name),
+            )
+
+
+def _level(found: Unguarded, end: str) -> Applicability:
+    return Applicability.SAFE if found.sure and end in _ONLY_WAIT else Applicability.UNSAFE
+
+
+def _reason(found: Unguarded, end: str, *, alone: bool, name: str) -> str:
+    if not alone:
+        return "its result is used on the spot, or it shares its line: what stands for it without a group has to be decided"
+    if not name:
+        return "no import reaches torch.distributed here"
+    if not found.sure:
+        return "assumes that the function runs without a group too, as the helper that it asks for its rank does"
+    return "" if end in _ONLY_WAIT else "assumes that its result needs no stand-in where there is one process"
