@@ -78,6 +78,9 @@ def _cell(text: str) -> str:
 
 def pages() -> dict[str, str]:
     """docs-relative path -> text, for every page that is made from the code."""
+    from ddpfix import rank_page
+
     out = {f"codemods/{c.rule_name()}.md": page(c) for c in all_codemods()}
     out["codemods.md"] = table(all_codemods())
+    out["ranks.md"] = rank_page.page()
     return out
