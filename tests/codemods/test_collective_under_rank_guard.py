@@ -144,6 +144,22 @@ def test_the_rank_is_taken_out_of_a_longer_test() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("test", "outer"),
+    [
+        ("dist.is_initialized() and dist.get_rank() == 0", "dist.is_initialized()"),
+        ("dist.get_rank() == 0 and args.save and epoch % args.every == 0", "args.save and epoch % args.every == 0"),
+    ],
+)
+def test_operands_that_are_the_same_on_every_rank_stay_outside(test: str, outer: str) -> None:
+    check_transformed(
+        RULE,
+        f"{DIST}def f(args, epoch):\n    if {test}:\n        # one\n        a()\n        b()\n        dist.barrier()\n",
+        f"{DIST}def f(args, epoch):\n    if {outer}:\n        # one\n        if dist.get_rank() == 0:\n"
+        "            a()\n            b()\n        dist.barrier()\n",
+    )
+
+
 def test_save_state_is_meant_for_all_processes() -> None:
     source = (
         "import accelerate\ndef f(accelerator, p):\n    if accelerator.is_main_process:\n"
@@ -377,7 +393,6 @@ def test_a_read_behind_the_evaluation_before_a_barrier() -> None:
         ("try:\n    a()\nexcept OSError:\n    if rank == 0:\n        dist.barrier()\n", "exception handler"),
         ("if rank == 0:\n    a(); dist.barrier()\n", "shares its line"),
         ("if rank == 0:\n    import b\n    dist.all_reduce(b)\n", "`b`, which is made inside"),
-        ("if dist.is_initialized() and rank == 0:\n    a()\n    dist.barrier()\n", "more than the rank"),
         ("if rank == 0:\n    t = make()\n    dist.all_reduce(t)\n", "`t`, which is made inside"),
         ("if rank == 0:\n    self.t = make()\n    dist.all_reduce(self.t)\n", "`self.t`, which is set inside"),
         ("if rank == 0:\n    if x:\n        return\n    a()\n    dist.barrier()\n", "can be left before"),

@@ -25,6 +25,7 @@ from codemods.findings import (
     RemoveStatement,
     ReplaceExpression,
     Unwrap,
+    WrapInGuard,
     lowest,
 )
 from codemods.project import Project
@@ -189,6 +190,8 @@ def _split_body(place: Place) -> Repair:
         edits = _without_guard(place, guard)
     elif place.site.guard.alone and not isinstance(guard.test, ast.BoolOp):
         edits = _moved_out(place.module, guard, parts)
+    else:
+        edits = _guard_inside(place, guard, parts)
     if not edits:
         more = "the test has more than the rank in it: the collective belongs under the rest of it"
         return Repair(reason=f"{more}, but only once that comes out the same on every rank")
@@ -201,11 +204,30 @@ def _without_guard(place: Place, guard: ast.If) -> list[Edit]:
     test = guard.test
     if not isinstance(test, ast.BoolOp):
         return [Unwrap(module.path, module.span(guard))] if place.site.guard.alone else []
-    kept = [v for v in test.values if split_of(module, v, place.project) is None]
-    if isinstance(test.op, ast.Or) or len(kept) != len(test.values) - 1 or not all(is_same(v) for v in kept):
+    _, text = _taken_apart(place, test)
+    return [ReplaceExpression(module.path, module.span(test), text)] if text else []
+
+
+def _guard_inside(place: Place, guard: ast.If, parts: Parts) -> list[Edit]:
+    """`if rank == 0 and args.save: work, barrier` -> `if args.save: (if rank == 0: work), barrier`."""
+    rank, text = _taken_apart(place, guard.test)
+    if rank is None:
         return []
-    text = " and ".join(_operand(module, v) for v in kept)
-    return [ReplaceExpression(module.path, module.span(test), text)]
+    module, path = place.module, place.module.path
+    first, last_one = module.span(parts.rest[0]), module.span(parts.rest[-1])
+    inner = WrapInGuard(path, first, module.text_of(rank), last_one)
+    return [ReplaceExpression(path, module.span(guard.test), text), inner]
+
+
+def _taken_apart(place: Place, test: ast.expr) -> tuple[ast.expr | None, str]:
+    """The rank operand of an `and`, and the text of the others; (None, "") unless these are the same on every rank."""
+    if not isinstance(test, ast.BoolOp) or isinstance(test.op, ast.Or):
+        return None, ""
+    ranks = [v for v in test.values if split_of(place.module, v, place.project) is not None]
+    kept = [v for v in test.values if v not in ranks]
+    if len(ranks) != 1 or isinstance(ranks[0], ast.BoolOp) or not all(is_same(v) for v in kept):
+        return None, ""
+    return ranks[0], " and ".join(_operand(place.module, v) for v in kept)
 
 
 def _operand(module: SourceModule, value: ast.expr) -> str:
