@@ -84,8 +84,8 @@ class UnguardedFileIo(DdpCodemod):
 
     ## Safety
     Safe in observing hooks, and in scripts where what is written comes from the arguments, the configuration or the result of
-    a Trainer. Elsewhere unsafe: the finding names the values that are assumed to be the same on every rank. Unsafe too where
-    the same source reads a file of that suffix on every rank, which may be this one.
+    a Trainer, or is what an accelerator has gathered. Elsewhere unsafe: the finding names the values that are assumed to be
+    the same on every rank. Unsafe too where the same source reads a file of that suffix on every rank, which may be this one.
 
     ## Refuses
     - Paths that name the rank or the process: each rank's own file.
