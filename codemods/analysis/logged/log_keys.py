@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
-from codemods.analysis.ranks.uniform import kept_equal, short
+from codemods.analysis.ranks.exit_places import short
+from codemods.analysis.ranks.uniform import kept_equal
 from codemods.source import child_nodes
 
 _TEXT_METHODS = frozenset({"format", "lower", "upper", "title", "capitalize", "strip", "replace", "join"})

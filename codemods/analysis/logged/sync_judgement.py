@@ -28,8 +28,9 @@ from codemods.analysis.logged.means import is_plain_mean
 from codemods.analysis.logged.pending_metrics import EVALUATION_ENDS, epoch_end_collective, guarded_read
 from codemods.analysis.logged.value_kinds import Kind, Value
 from codemods.analysis.names import dotted
+from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import ranks_at
-from codemods.analysis.ranks.uniform import Condition, Place, conditions, short
+from codemods.analysis.ranks.uniform import Condition, Place, conditions
 from codemods.findings import Applicability, Evidence, lowest
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY

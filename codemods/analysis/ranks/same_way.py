@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _HOLDERS = frozenset({"args", "cfg", "config", "opt", "opts", "hparams", "training_args", "conf", "flags", "FLAGS"})
@@ -45,7 +46,7 @@ def parting_ways(module: SourceModule, node: ast.stmt, function: FunctionNode | 
         if up is function:
             break
         if isinstance(up, (ast.If, ast.While)) and not is_same(up.test):
-            yield up.lineno, f"`{_short(module, up.test)}` comes out the same on every rank"
+            yield up.lineno, f"`{short(module, up.test)}` comes out the same on every rank"
         elif isinstance(up, ast.ExceptHandler):
             yield up.lineno, "every rank gets the exception"
     if function is None:
@@ -53,32 +54,13 @@ def parting_ways(module: SourceModule, node: ast.stmt, function: FunctionNode | 
     for leaving in walk_scope(function):
         if not isinstance(leaving, (ast.Return, ast.Continue, ast.Break)) or leaving.lineno >= node.lineno:
             continue
-        if isinstance(leaving, (ast.Continue, ast.Break)) and not _same_loop(module, leaving, node):
+        if isinstance(leaving, (ast.Continue, ast.Break)) and not same_loop(module, leaving, node):
             continue
         tests = [up for up in module.ancestors(leaving) if isinstance(up, ast.If) and _holds(module, function, up)]
-        if not all(is_same(t.test) for t in tests) and not _apart(module, leaving, node):
+        if not all(is_same(t.test) for t in tests) and not other_branch(module, leaving, node):
             word = type(leaving).__name__.lower()
-            yield leaving.lineno, f"the {word} under `{_short(module, tests[0].test)}` is taken by all or none"
-
-
-def _short(module: SourceModule, node: ast.AST) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 50 else text[:47] + "..."
-
-
-def _same_loop(module: SourceModule, leaving: ast.AST, node: ast.AST) -> bool:
-    loop = next((up for up in module.ancestors(leaving) if isinstance(up, (ast.For, ast.While, ast.AsyncFor))), None)
-    return loop is not None and _holds(module, loop, node)
+            yield leaving.lineno, f"the {word} under `{short(module, tests[0].test)}` is taken by all or none"
 
 
 def _holds(module: SourceModule, outer: ast.AST, node: ast.AST) -> bool:
     return any(up is outer for up in module.ancestors(node))
-
-
-def _apart(module: SourceModule, leaving: ast.AST, node: ast.AST) -> bool:
-    """True where the two stand in different branches of one `if`."""
-    for up in module.ancestors(leaving):
-        if isinstance(up, ast.If) and _holds(module, up, node):
-            inside = [any(s is n or _holds(module, s, n) for s in up.body) for n in (leaving, node)]
-            return inside[0] is not inside[1]
-    return False

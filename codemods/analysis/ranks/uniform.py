@@ -10,6 +10,7 @@ from enum import IntEnum
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
@@ -136,9 +137,9 @@ def exits_above(place: Place, node: ast.AST) -> list[Condition]:
     for leaving in walk_scope(place.function):
         if not isinstance(leaving, (ast.Return, ast.Continue, ast.Break)) or leaving.lineno >= line:
             continue
-        if isinstance(leaving, (ast.Continue, ast.Break)) and not _same_loop(module, leaving, node):
+        if isinstance(leaving, (ast.Continue, ast.Break)) and not same_loop(module, leaving, node):
             continue
-        if _other_branch(module, leaving, node):
+        if other_branch(module, leaving, node):
             continue
         tests, sure = _tests_over(place, leaving)
         same = min((sameness(place, t.test) for t in tests), default=Sameness.NO) if sure else Sameness.NO
@@ -161,29 +162,6 @@ def _tests_over(place: Place, leaving: ast.AST) -> tuple[list[ast.If], bool]:
         if loop or isinstance(up, (ast.Try, ast.ExceptHandler, ast.Match, ast.While)):
             sure = False
     return tests, sure
-
-
-def _same_loop(module: SourceModule, leaving: ast.AST, node: ast.AST) -> bool:
-    loop = next((up for up in module.ancestors(leaving) if isinstance(up, (ast.For, ast.While, ast.AsyncFor))), None)
-    return loop is not None and any(up is loop for up in module.ancestors(node))
-
-
-def _other_branch(module: SourceModule, leaving: ast.AST, node: ast.AST) -> bool:
-    """True where some `if` (or `match`) holds `leaving` in one branch and `node` in another."""
-    chain = {id(n): n for n in [node, *module.ancestors(node)]}
-    below = leaving
-    for up in module.ancestors(leaving):
-        if id(up) in chain:
-            if isinstance(up, ast.If):
-                return any(s is below for s in up.orelse) != any(id(s) in chain for s in up.orelse)
-            return isinstance(up, ast.Match) and isinstance(below, ast.match_case) and id(below) not in chain
-        below = up
-    return False
-
-
-def short(module: SourceModule, node: ast.AST) -> str:
-    text = " ".join(module.text_of(node).split())
-    return text if len(text) <= 50 else text[:47] + "..."
 
 
 # Sameness of expressions
