@@ -98,5 +98,10 @@ def test_a_helper_that_needs_the_group() -> None:
     check_nothing(RULE, f"{DIST}from tools import get_rank\n\ndef f():\n    rank = get_rank()\n    dist.barrier()\n", files=files)
 
 
+def test_a_test_by_a_key_of_the_configuration() -> None:
+    body = "def validate(opt):\n    rank, size = get_dist_info()\n    if opt['dist']:\n        dist.barrier()\n"
+    check_nothing(RULE, f"from mmcv.runner import get_dist_info\n{DIST}{body}")
+
+
 def test_the_tests_of_a_repository_are_left_alone() -> None:
     check_nothing(RULE, f"{DIST}def main(args):\n{START}    dist.barrier()\n", path="tests/test_main.py")

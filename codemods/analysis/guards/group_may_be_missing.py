@@ -72,7 +72,16 @@ def _conditional_start(module: SourceModule, function: FunctionNode | None) -> a
 
 
 def _names(test: ast.expr) -> set[str]:
-    return {n.attr if isinstance(n, ast.Attribute) else n.id for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute))}
+    """Names, attributes and keys in a test: `dist` of `opt["dist"]` too."""
+    found: set[str] = set()
+    for node in walk(test):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+    return found
 
 
 def _is_guarded(project: Project, module: SourceModule, call: ast.Call, names: set[str]) -> bool:
