@@ -13,6 +13,8 @@ TESTS = (
     "while accelerator.is_main_process and on:", "if state.is_world_process_zero:", "if master_process:", "if is_master(args):",
     "save = self.is_main_process\n", "if args.should_save:", "if accelerator.process_index == 0:", "if is_rank_zero():",
     "if rank0():\n", "x = 1 if is_main_process else 2", 'if int(os.environ["SLURM_PROCID"]) == 0:', "if self.rank is 0:",
+    "match rank:\n    case 0:", "if (r := dist.get_rank()) == 0:", "if -1 <= rank <= 0:", "if rank == FIRST:", "if rank:",
+    "if is_lead_process():", "if xm.is_master_ordinal():", "if xm.get_ordinal() == 0:", "if is_main_worker:",
 )  # fmt: skip
 NOT_TESTS = (
     "if self.q_lora_rank is None:", "if rank is not None:", "if bigram not in self.bpe_ranks:",

@@ -1,6 +1,6 @@
 """Bytes without which a file holds no test of the rank: what is asked before it is parsed.
 
-They follow `analysis/rank_sources.py` and `analysis/rank_tests.py` (rank 0, its flags, the names that stand for it) and
+They follow `data/rank_names.py` and `analysis/ranks/` (rank 0, its flags, the names that stand for it) and
 `analysis/rank_guards.py` (decorators). A helper from another file is known by its name alone: one that speaks of neither ranks
 nor a main process is not followed.
 """
@@ -24,7 +24,8 @@ PROCESSES: tuple[bytes, ...] = (
 
 # `… == 0`, `< 1`, `in (-1, 0)` behind a rank, whatever brackets and defaults stand between.
 _COMPARED = (
-    rb"\b[\w\"'\])(,. -]{0,30}?(?:(?:[=!]=|\bis(?:[ \t]+not)?\b|[<>]=?)[ \t]*[\"']?[01]\b|\bin[ \t]*[\[({][^\n]{0,30}?\b0\b)"
+    rb"\b[\w\"'\])(,. -]{0,30}?(?:(?:[=!]=|\bis(?:[ \t]+not)?\b|[<>]=?)[ \t]*"
+    rb"(?:[\"']?[01]\b|[A-Z][A-Z_]+\b)|\bin[ \t]*[\[({][^\n]{0,30}?\b0\b)"
 )
 # The end of a test, or of an operand.
 _TESTED = rb"[ \t]*(?::[ \t]*[\r\n#]|(?:and|or|else)\b)"
@@ -34,7 +35,9 @@ _VARIABLE = rb"RANK" + _READ + rb"|PROCID" + _READ + rb"|LOCALID" + _READ
 _INDEX = rb"process_index(?:" + _COMPARED + rb"|(?=" + _TESTED + rb"))"
 _FLAG = (
     rb"main_process\b|logging_process\b|master_process\b|zero(?<=[kls]_zero)\b(?!\.|\(self|[ \t]+(?:import|as)\b)|"
-    rb"master(?<=_master)\b|master(?=" + _TESTED + rb")|is_(?:main|primary|root|chief)\b|should_(?<=args\.should_)(?:save|log)\b"
+    rb"master(?<=_master)\b|master(?=" + _TESTED + rb")|"
+    rb"is_(?:main|primary|root|chief|leader|first_worker|(?:first|lead|root|primary|chief)_process|"
+    rb"(?:main|master)_(?:worker|rank|proc|ordinal))\b|ordinal\(\)[ \t]*[=!]=|should_(?<=args\.should_)(?:save|log)\b"
 )
 # Another name for the rank, and what is bound to `not rank`.
 _NAMED = rb"= (?<!rank = )(?<!RANK = )(?<!index = )[\w.(]*(?:[gG]et_rank\(|hvd\.rank\(|(?:local|global)_rank\b)|= not [\w.(]*rank"
