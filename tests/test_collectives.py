@@ -47,6 +47,8 @@ def reached(source: str, **files: str) -> Reached | None:
         ("import accelerate", "accelerator.gather(x)"),
         ("import accelerate", "self.accelerator.gather_for_metrics(x)"),
         ("import accelerate", "accelerator.save_state(p)"),
+        ("import accelerate", "accelerator.check_trigger()"),
+        ("import lightning.pytorch as pl", "trainer.fit_loop.setup_data()"),
         ("import lightning.pytorch as pl", "trainer.strategy.barrier()"),
         ("import lightning.pytorch as pl", "trainer.save_checkpoint(p)"),
         ("import pytorch_lightning as pl", "self.trainer.training_type_plugin.barrier()"),
@@ -150,6 +152,30 @@ def test_a_metric_object() -> None:
             self.head.compute()
     """
     assert found_in(source) == ["self.acc.compute", "self.log(self.acc)"]
+
+
+def test_the_wrappers_forward_where_gradients_are_on() -> None:
+    source = "import lightning.pytorch as pl\nclass C(pl.Callback):\n    def {}(self, trainer, m):\n        trainer.model(1)\n"
+    assert found_in(source.format("on_train_batch_end")) == ["trainer.model"]
+    assert found_in(source.format("on_validation_end")) == []
+
+
+def test_a_metric_that_is_reduced_in_every_call() -> None:
+    source = """
+    import lightning.pytorch as pl
+    from torchmetrics import MeanMetric
+
+    class M(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.each = MeanMetric(dist_sync_on_step=True)
+            self.once = MeanMetric()
+
+        def training_step(self, batch):
+            self.once(batch)
+            self.each(batch)
+    """
+    assert found_in(source) == ["self.each"]
 
 
 def test_a_group_of_some_ranks() -> None:

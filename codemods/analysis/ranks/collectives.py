@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from codemods.analysis.bindings import bindings_of
+from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified
@@ -34,8 +34,11 @@ PACKAGES = {
 }  # fmt: skip
 STRATEGY = frozenset({"barrier", "broadcast", "all_gather", "reduce", "all_reduce", "reduce_boolean_decision"})
 FABRIC = frozenset({"barrier", "broadcast", "all_gather", "all_reduce", "save", "load"})
-ACCELERATOR = frozenset({"gather", "reduce", "gather_for_metrics", "pad_across_processes", "wait_for_everyone", "save_state"})
-LIGHTNING_TRAINER = frozenset({"fit", "validate", "test", "predict", "save_checkpoint"})
+ACCELERATOR = frozenset(
+    {"gather", "reduce", "gather_for_metrics", "pad_across_processes", "wait_for_everyone", "save_state", "check_trigger"}
+)
+# `trainer.model(x)` is the forward of the DDP wrapper: one where gradients are on (measured).
+LIGHTNING_TRAINER = frozenset({"fit", "validate", "test", "predict", "save_checkpoint", "model"})
 HF_TRAINER = frozenset({"train", "evaluate", "predict"})
 _MODULES = frozenset({"self", "pl_module", "lightning_module"})
 # Properties whose read is a collective, or runs pending ones (measured; Lightning issue #18148).
@@ -151,8 +154,12 @@ def _method(module: SourceModule, call: ast.Call, end: str, project: Project | N
         return Collective(call, text, end, "fabric") if known else None
     if holder == "trainer":
         return _of_trainer(module, call, end, project)
+    if end == "setup_data" and holder == "fit_loop":  # it counts the batches over all ranks (measured)
+        return Collective(call, text, end, "lightning")
     if end == "save_checkpoint" and holder in ("model_engine", "engine", "ds_engine", "deepspeed_engine"):
         return Collective(call, text, end, "deepspeed") if b"deepspeed" in module.data else None
+    if synced_on_step(module, call, project):
+        return Collective(call, text, "forward", "torchmetrics")
     if receiver in _MODULES and in_lightning(module, call, project):
         return _of_module(module, call, end, project)
     if end in ("compute", "sync") and _is_metric(module, call.func.value, project):
@@ -164,6 +171,9 @@ def _of_trainer(module: SourceModule, call: ast.Call, end: str, project: Project
     assert isinstance(call.func, ast.Attribute)
     text = module.text_of(call.func)
     made = trainer_of(module, call.func.value, project)
+    function = module.function_of(call)
+    if end == "model" and (function is None or not function.name.startswith(("on_train", "training_"))):
+        return None
     if end in LIGHTNING_TRAINER and (made == "lightning" or (not made and in_lightning(module, call, project))):
         return Collective(call, text, end, "lightning", (2, 1, 0) if end == "save_checkpoint" else None)
     if end in HF_TRAINER and (made == "transformers" or (not made and _imports_trainer(module))):
@@ -187,6 +197,16 @@ def _of_module(module: SourceModule, call: ast.Call, end: str, project: Project 
     if end == "log" and value is not None and _is_metric(module, value, project):
         return Collective(call, f"{text}({module.text_of(value)})", end, "lightning")
     return None
+
+
+def synced_on_step(module: SourceModule, call: ast.Call, project: Project | None) -> bool:
+    """True for `self.metric(x)` of a metric made with `dist_sync_on_step=True`: it is reduced in every call (measured)."""
+    if b"dist_sync_on_step" not in module.data or not isinstance(call.func, ast.Attribute):
+        return False
+    if not _is_metric(module, call.func, project):
+        return False
+    made = [b.value for b in attribute_bindings(module, call.func)]
+    return any(isinstance(v, ast.Call) and keyword_is(v, "dist_sync_on_step", True) for v in made)
 
 
 def keyword_is(call: ast.Call, name: str, value: object) -> bool:
