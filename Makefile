@@ -5,7 +5,7 @@ DEMO ?= .venv-demo
 BIN = $(VENV)/bin
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types tests install install-torch docs bench clean
+.PHONY: demo test lint types tests proofs proofs-all install install-torch docs bench clean
 
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
@@ -42,6 +42,14 @@ types: install
 
 tests: install
 	$(BIN)/python -m pytest -rs
+
+proofs: install install-torch
+	$(BIN)/python -m pytest tests/proofs tests/prove -rs
+
+# every rank started afresh, and again with the oldest and the newest frameworks that install: slow, not for every change
+proofs-all: proofs
+	DDPFIX_PROOFS_COLD=1 $(BIN)/python -m pytest tests/proofs -rs
+	tests/proofs/older.sh $(PYTHON)
 
 docs: install
 	$(BIN)/python docs/make.py

@@ -95,7 +95,8 @@ def read_proof(path: Path) -> ShownProof:
     try:
         return summary.read_proof(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise Trouble(f"{path} cannot be used as a proof", str(error), "Make one with `ddpfix prove --output-format json`.") from error
+        make_one = "Make one with `ddpfix prove --output-format json`."
+        raise Trouble(f"{path} cannot be used as a proof", str(error), make_one) from error
 
 
 # Commands
@@ -200,7 +201,7 @@ def apply(
     format_command: Annotated[
         str, typer.Option("--format-command", help="Run this on the changed files before the commit.", show_default=False)
     ] = "",
-    proof: Annotated[Path | None, typer.Option("--proof", help="What `prove --output-format json` said, for the summary.")] = None,
+    proof: Annotated[Path | None, typer.Option("--proof", help="The JSON of `ddpfix prove`, for the summary.")] = None,
     color: Annotated[str, typer.Option("--color", help="auto, always or never (with --dry-run).")] = "auto",
 ) -> None:
     """Fix, and commit the fixes on a branch of their own: a commit for each codemod, then the summary."""

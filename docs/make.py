@@ -5,15 +5,23 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ddpfix.explain import pages
+from ddpfix import explain
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))  # the page of the proofs is made from what their suite asserts
+
+from tests.proofs.page import page as proofs_page  # noqa: E402
+
+
+def pages() -> dict[str, str]:
+    """Every page, by its path below docs/."""
+    return {**explain.pages(), "proofs.md": proofs_page()}
 
 
 def stale() -> list[str]:
     """The pages whose file differs from what the code says, and files of codemods that are gone."""
     wanted = pages()
-    there = {f"codemods/{p.name}" for p in (HERE / "codemods").glob("*.md")} | {"codemods.md"}
+    there = {f"codemods/{p.name}" for p in (HERE / "codemods").glob("*.md")} | {"codemods.md", "proofs.md"}
     differing = [p for p, text in wanted.items() if not (HERE / p).is_file() or (HERE / p).read_text(encoding="utf-8") != text]
     return sorted({*differing, *(there - set(wanted))})
 

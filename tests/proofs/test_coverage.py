@@ -1,0 +1,43 @@
+"""No codemod that changes code is without a proof; no folder says what cannot be read. Needs no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.codemod import DdpCodemod
+from ddpfix.catalog import all_codemods
+from tests.proofs import expectation, harness
+
+PROVEN = {proof.code for proof in map(expectation.load, harness.folders()) if proof.after}
+FIXING = [c for c in all_codemods() if not c.sections()["Safety"].startswith("There is no fix")]
+
+
+@pytest.mark.parametrize("codemod", FIXING, ids=lambda c: c.code)
+def test_a_codemod_that_fixes_has_a_proof(codemod: DdpCodemod) -> None:
+    assert codemod.code in PROVEN, f"write fixtures/proofs/{codemod.code.lower()}-…/ with an expect.toml"
+
+
+@pytest.mark.parametrize("folder", harness.folders(), ids=lambda p: p.name)
+def test_a_folder_is_named_after_its_code(folder: Path) -> None:
+    proof = expectation.load(folder)
+    assert folder.name.startswith("trap-" if proof.refused else f"{proof.code.lower()}-")
+    assert proof.why
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('code = "DDP101"\nwhy = "x"\n', "it needs either [after] or [refused]"),
+        ('code = "DDP101"\nwhy = "x"\n[before]\noutcom = "hang"\n[after]\n', "outcom is not known"),
+        ('code = "DDP101"\nwhy = "x"\nlevle = "safe"\n[after]\n', "levle is not known"),
+        ('code = "DDP101"\nwhy = "x"\n[before]\noutcome = "maybe"\n[after]\n', "one of completes, hang, error"),
+        ('why = "x"\n[refused]\ncode = "DDP203"\n', "needs `code` and `reason`"),
+    ],
+)
+def test_an_expectation_that_means_nothing_is_an_error(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "expect.toml").write_text(text)
+    with pytest.raises(expectation.BadExpectation, match=why.replace("[", r"\[")):
+        expectation.load(tmp_path)
