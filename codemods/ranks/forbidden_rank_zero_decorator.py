@@ -105,10 +105,10 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     ```
 
     ## Safety
-    Safe on an observing hook that changes what a step reads, where it does nothing else but output. Safe on the training
-    step, the optimizer and learning-rate hooks, `forward`, the data loaders and a `setup` without
+    Safe on the training step, the optimizer and learning-rate hooks, `forward`, the data loaders and a `setup` without
     downloads: one process runs the same code, and several are broken as it stands. Unsafe on `prepare_data`, the other steps,
-    the hooks of checkpoints, a `setup` that downloads, and where output could not be put under a guard.
+    the hooks of checkpoints, a `setup` that downloads, and where output could not be put under a guard. Unsafe on an observing
+    hook that changes what a step reads, where it does nothing else but output.
 
     ## Refuses
     - Hooks that only observe: there the decorator is right. Told where such a hook changes what a step reads and does more
@@ -192,9 +192,9 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
         if left or effects.besides(Kind.STATE, Kind.UNKNOWN):
             return _Place(function, decorator, Applicability.DISPLAY, told, [], message)
         unknown = effects.of(Kind.UNKNOWN)
-        level = Applicability.UNSAFE if unknown else Applicability.SAFE
-        reason = f"assumes that every rank may run the hook, which {phrases(unknown)}" if unknown else ""
-        return _Place(function, decorator, level, reason, guards, message)
+        besides = f", and that every rank may run what it {phrases(unknown)}" if unknown else ""
+        reason = f"assumes that the change is meant for every rank{besides}"
+        return _Place(function, decorator, Applicability.UNSAFE, reason, guards, message)
 
 
 def _decorator(module: SourceModule, function: FunctionNode) -> ast.expr | None:
