@@ -30,7 +30,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
     any number of calls and files. Lays the way of rank 0 through a function beside that of the other ranks, through loops,
     `try`, `match`, contexts and conditional expressions, and tells the collective that has no partner, with both ways. Takes the
     guard off where nothing else stands under it, moves collectives at the head or the end of the guarded block out of it, and
-    moves reads of Trainer properties above it.
+    moves reads of Trainer properties above it. A model that rank 0 runs alone without gradients is run without its DDP wrapper.
 
     ## Why it matters
     A collective waits until every rank has made the same call. Rank 0 alone waits for ever, until the time-out of the process
@@ -93,7 +93,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Tells a collective in a loop over, or under a test of, what only rank 0 set; it is silent where that is broadcast first.
     - Tells a collective for each item of a rank's own share, one in a block that the ranks enter one after the other, and two
       that are taken for each other.
-    - Tells a model that rank 0 runs through the DDP wrapper before it unwraps it.
+    - Tells a model that rank 0 runs through the DDP wrapper before it unwraps it, and one that is wrapped on a condition, whose
+      gradients may be wanted, or that a function uses in other ways than running it.
     - Offers `rank_zero_only=True` only as unsafe for an epoch-level log on one rank where Lightning 1.7 is not shown; older ones
       reduce it all the same.
 
@@ -134,7 +135,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
         for found in uneven_collectives(project, module):
             line, text = found.why
             shown = [Evidence("static", text, module.path, line)]
-            level = Applicability.UNSAFE if found.edits else Applicability.DISPLAY
+            made = Applicability.UNSAFE if found.reason else Applicability.SAFE
+            level = made if found.edits else Applicability.DISPLAY
             told.add(id(found.node))
             yield self.finding(
                 module, found.node, found.message, level=level, edits=found.edits, evidence=shown, reason=found.reason

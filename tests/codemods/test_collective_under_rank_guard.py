@@ -633,6 +633,67 @@ def test_a_model_that_is_unwrapped_in_time() -> None:
     check_nothing(RULE, f"{DIST}{WRAPPED.format('hasattr(model, 1)')}")
 
 
+DDP = "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
+
+
+def test_rank_zero_evaluates_without_the_wrapper() -> None:
+    source = f"""{DDP}
+def main(loader):
+    model = DDP(Net())
+    train(model)
+    if dist.get_rank() == 0:
+        with torch.no_grad():
+            for x in loader:
+                print(WRAPPED(x))
+"""
+    fixed = check_transformed(RULE, source.replace("WRAPPED", "model"), source.replace("WRAPPED", "model.module"))
+    assert "each forward is a broadcast" in fixed[0].message
+
+
+EVALUATE = """
+@torch.no_grad()
+def evaluate(net, loader):
+    net.eval()
+    return [net(x) for x in loader]
+"""
+
+
+def test_a_function_that_evaluates_on_rank_zero() -> None:
+    source = f"""{DDP}{EVALUATE}
+def main(loader):
+    model = DDP(Net())
+    if dist.get_rank() == 0:
+        evaluate(WRAPPED, loader)
+"""
+    check_transformed(RULE, source.replace("WRAPPED", "model"), source.replace("WRAPPED", "model.module"))
+
+
+@pytest.mark.parametrize(
+    ("wrap", "evaluate", "reason"),
+    [
+        ("if dist.is_initialized():\n        model = DDP(model)", EVALUATE, "no wrapper to take apart"),
+        ("model = DDP(model)", EVALUATE.replace("@torch.no_grad()\n", ""), "gradients may be wanted"),
+        ("model = DDP(model)", EVALUATE.replace("net.eval()", "net = net.module"), "used in other ways"),
+    ],
+)
+def test_a_wrapper_on_rank_zero_that_is_told(wrap: str, evaluate: str, reason: str) -> None:
+    source = f"""{DDP}{evaluate}
+def main(loader):
+    model = Net()
+    {wrap}
+    if dist.get_rank() == 0:
+        evaluate(model, loader)
+"""
+    check_told(RULE, source, reason=reason)
+
+
+def test_every_rank_may_run_the_wrapper() -> None:
+    source = f"{DDP}{EVALUATE}\ndef main(loader):\n    model = DDP(Net())\n    evaluate(model, loader)\n"
+    check_nothing(RULE, source)
+    head = f"{DDP}{EVALUATE}\ndef main(loader):\n    model = DDP(Net())\n    if dist.get_rank() == 0:\n"
+    check_nothing(RULE, f"{head}        evaluate(model.module, loader)\n        torch.save(model.state_dict(), 'p')\n")
+
+
 LOGGED = "def on_validation_epoch_end(self):\n    if self.trainer.is_global_zero:\n        self.log('a', 1{})"
 
 

@@ -1,6 +1,6 @@
 """Collectives that every rank comes to, but not as often: loops over what one rank filled, the wrapper run by one rank, logs.
 
-None of them has a repair that is right without a decision; where the calls are logs, one is offered.
+Most have no repair that is right without a decision; where the calls are logs, one is offered.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import Collective, collective_at, defines, in_lightning, keyword_is
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at, speaks_of_ranks
 from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.analysis.ranks.rank_zero_forward import forwards_on_one_rank
 from codemods.findings import DropKeyword, Edit, SetKeyword
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -29,8 +30,8 @@ _EPOCH_HOOKS = EVALUATION_HOOKS | TRAINING_EPOCH_HOOKS
 
 @dataclass(frozen=True, slots=True)
 class Uneven:
-    """message: what happens. why: (line, text) of what shows it. edits: a repair that rests on the assumption in `reason`;
-    without one, `reason` says why there is none."""
+    """message: what happens. why: (line, text) of what shows it. edits: a repair; it is safe where `reason` is empty, else
+    `reason` is what it assumes. Without a repair, `reason` says why there is none."""
 
     node: ast.AST
     message: str
@@ -43,6 +44,8 @@ def uneven_collectives(project: Project, module: SourceModule) -> Iterator[Uneve
     yield from _decided_by_one_rank(project, module)
     yield from _rounds_by_rank(project, module)
     yield from _wrapper_on_one_rank(project, module)
+    for node, message, reason, why, edits in forwards_on_one_rank(project, module):
+        yield Uneven(node, message, reason, why, edits)
     yield from _logs_on_one_rank(project, module)
 
 
