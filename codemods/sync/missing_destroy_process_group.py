@@ -15,7 +15,7 @@ from codemods.imports import in_scope
 from codemods.project import Project
 from codemods.source import SourceModule, walk_scope
 
-_OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "horovod", "composer", "ignite"})
+_OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "composer", "ignite"})
 _MANY = 12
 _DESTROYS = b"destroy_process_group"
 
@@ -71,7 +71,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     - Says nothing in a repository's own tests.
     - Says nothing where somebody in the repository destroys a group.
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
-    - Says nothing in files that use Lightning, Accelerate, DeepSpeed, Ray or Horovod, which own the group.
+    - Says nothing in files that use Lightning, Accelerate, DeepSpeed or Ray, which own the group.
     - Tells an entry whose end is not reached, or computes what it returns: the place has to be chosen.
     - Tells a script that does not import torch.
 

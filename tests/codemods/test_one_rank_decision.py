@@ -114,7 +114,8 @@ def test_an_object_that_rank_0_alone_tells_the_loss() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["if math.isnan(loss.item()):\n    continue\nloss.backward()", "if torch.isnan(loss):\n    return\nloss.backward()",
+    ["if math.isnan(loss.item()):\n    continue\nloss.backward()", "if torch.isnan(loss):\n    return 0.0\nloss.backward()",
+     "if torch.isnan(loss):\n    return\nloss.backward()",
      "if torch.isnan(loss):\n    continue\nelse:\n    print(1)\nloss.backward()"],
 )  # fmt: skip
 def test_a_test_that_cannot_be_taken_as_it_is(body: str) -> None:

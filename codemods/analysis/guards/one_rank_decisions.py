@@ -174,7 +174,7 @@ def _end(call: ast.Call) -> str:
 def _exits(project: Project, module: SourceModule) -> Iterator[Decision]:
     """`break`, `continue` and `return` in a loop that goes on with a backward pass or a collective."""
     leaving: list[ast.Break | ast.Continue | ast.Return] = [*module.nodes(ast.Break), *module.nodes(ast.Continue)]
-    leaving += [r for r in module.nodes(ast.Return) if r.value is None]
+    leaving += module.nodes(ast.Return)
     for node in sorted(leaving, key=lambda n: n.lineno):
         loop = _loop(module, node)
         tests = list(_tests_over(module, node))
@@ -189,6 +189,8 @@ def _exits(project: Project, module: SourceModule) -> Iterator[Decision]:
         elif _asks_number(tests[0].test) and _is_local_number(project, module, tests[0], loop):
             if _backward_below(module, loop, node):
                 yield Decision(Form.LEAVES, node, tests[0], tests[0].test, None, "the loss of the rank's own batch")
+        elif isinstance(node, ast.Return) and node.value is not None:
+            continue  # what a function gives back is no decision to stop, unless a broken loss makes it
         elif asked := _asked_on_one_rank(project, module, loop, tests[0]):
             if _goes_together(project, module, loop, node):
                 yield Decision(Form.LEAVES, node, tests[0], tests[0].test, None, asked)
