@@ -20,20 +20,12 @@ from pathlib import Path
 
 from codemods import findings
 from codemods.codemod import DdpCodemod
-from ddpfix import __version__, results
+from ddpfix import __version__, answers, results
 from ddpfix.discovery import Tree
 from ddpfix.results import Failure, Report
 from ddpfix.settings import Settings
 
-RACY = 2_000_000_000  # nanoseconds; the coarsest clock of a common file system
 _VALUES = (findings, results)  # the modules whose own classes a report is made of
-
-
-def folder() -> Path:
-    """Where caches live: DDPFIX_CACHE_DIR, else the user's cache folder."""
-    if own := os.environ.get("DDPFIX_CACHE_DIR"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ddpfix"
 
 
 def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None) -> str:
@@ -43,34 +35,16 @@ def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None) -
     """
     asked = "\0".join((*tree.chosen, "", *(f.path for f in tree.skipped)))
     chosen = hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()
-    parts = [__version__, sys.version, settings.digest(), chosen, str(tree.root)]
-    parts += _installed() if codemods is None else [c.code for c in codemods]
-    parts.append(_code_of(codemods or ()))
+    parts = [__version__, sys.version, settings.digest(), chosen, str(tree.root), answers.code_state()]
+    if codemods is not None:
+        parts += [f"{c.code} {_time_of(c)}" for c in codemods]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _installed() -> list[str]:
-    """The folders packages are found in, with their times: installing a plug-in changes one of them."""
-    return [f"{place}:{os.stat(place).st_mtime_ns}" for place in sys.path if os.path.isdir(place) and "-packages" in place]
-
-
-def _code_of(chosen: Sequence[DdpCodemod]) -> str:
-    """The newest change of this installation's own files and of plug-ins, so that old code's findings are never given."""
-    import codemods
-    import ddpfix
-
-    newest = 0
-    for package in (codemods, ddpfix):
-        for place in package.__path__:
-            for base, _, names in os.walk(place):
-                for name in names:
-                    if name.endswith(".py"):
-                        newest = max(newest, os.stat(os.path.join(base, name)).st_mtime_ns)
-    for codemod in chosen:
-        own = getattr(sys.modules.get(type(codemod).__module__), "__file__", None)
-        if own and os.path.exists(own):
-            newest = max(newest, os.stat(own).st_mtime_ns)
-    return str(newest)
+def _time_of(codemod: DdpCodemod) -> int:
+    """When the file of a codemod changed, so that the findings of a plug-in's old code are never given."""
+    own = getattr(sys.modules.get(type(codemod).__module__), "__file__", None)
+    return os.stat(own).st_mtime_ns if own and os.path.exists(own) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +94,9 @@ def _member(enumeration: object, name: object) -> findings.Applicability:
 def load(tree: Tree, name: str, state: State) -> Report | None:
     """The stored report, if every file is as it was."""
     try:
-        data = (folder() / f"{name}.report").read_bytes()
+        data = (Path(answers.folder()) / f"{name}.report").read_bytes()
         digest, written, rows = _Restricted(io.BytesIO(data)).load()
-        if digest != state.digest or state.newest > written - RACY:
+        if digest != state.digest or state.newest > written - answers.RACY:
             return None
         found, scanned, parsed, failed, elapsed = rows
         kinds = {*(type(f) for f in found), *(type(f) for f in failed), type(scanned), type(parsed), type(elapsed)}
@@ -134,13 +108,18 @@ def load(tree: Tree, name: str, state: State) -> Report | None:
     return report
 
 
+def knows(tree: Tree, settings: Settings) -> bool:
+    """True if the stored report of what the settings select is one of the files as they are now."""
+    return load(tree, key(tree, settings, None), state_of(tree)) is not None
+
+
 def store(name: str, state: State, report: Report) -> None:
     """Keep a report; a cache that cannot be written is no reason to fail."""
     written = time.time_ns()
-    if state.newest > written - RACY:
+    if state.newest > written - answers.RACY:
         return
     with contextlib.suppress(OSError):
-        place = folder()
+        place = Path(answers.folder())
         place.mkdir(parents=True, exist_ok=True)
         fresh = place / f"{name}.{os.getpid()}.tmp"
         rows = (report.findings, report.scanned, report.parsed, report.failed, report.elapsed)

@@ -116,7 +116,7 @@ def check(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Work everything out again.")] = False,
 ) -> None:
     """Say what is wrong. Never writes. Exit 0: nothing to fix; 1: findings; 2: trouble."""
-    from ddpfix import engine
+    from ddpfix import answers, cache, engine
     from ddpfix.outputs import json, text
     from ddpfix.outputs.paths import shown_from
     from ddpfix.settings import FAIL_ON
@@ -127,23 +127,24 @@ def check(
         raise Trouble(f"--fail-on takes {', '.join(FAIL_ON)}, not {fail_on!r}")
     reports = []
     level = fail_on
-    for tree, settings in asked(paths, select, ignore, extend_select, unsafe_fixes, exclude):
+    projects = asked(paths, select, ignore, extend_select, unsafe_fixes, exclude)
+    for tree, settings in projects:
         report = engine.check(tree, settings, use_cache=not no_cache, progress=progress())
         reports.append((report, shown_from(tree.root, Path.cwd())))
         level = fail_on or settings.fail_on
     clear_progress()
     if output_format == "json":
-        edits = edits_of(reports) if with_edits else None
-        sys.stdout.write(json.render(reports, Path.cwd(), edits=edits))
+        answer, notes = json.render(reports, Path.cwd(), edits=edits_of(reports) if with_edits else None), ""
     else:
-        sys.stdout.write(text.render(reports))
-        for report, shown in reports:
-            for failure in report.failed:
-                note(f"{shown(failure.path)}: not read: {failure.error}")
-        note(text.totals([r for r, _ in reports]))
+        answer, notes = text.render(reports), text.notes(reports)
     order = {"display": 0, "unsafe": 1, "safe": 2}
     ranks = [f.applicability.rank for report, _ in reports for f in report.findings]
-    raise typer.Exit(FINDINGS if any(rank >= order[level] for rank in ranks) else CLEAN)
+    status = FINDINGS if any(rank >= order[level] for rank in ranks) else CLEAN
+    sys.stdout.write(answer)
+    sys.stderr.write(notes)
+    if not no_cache and all(cache.knows(tree, settings) for tree, settings in projects):
+        answers.remember(sys.argv[1:], map(str, paths or [Path()]), [tree for tree, _ in projects], (answer, notes, status))
+    raise typer.Exit(status)
 
 
 @app.command()

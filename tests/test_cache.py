@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codemods.findings import Applicability
-from ddpfix import cache, engine
+from ddpfix import answers, cache, engine
 from ddpfix.catalog import all_codemods
 from ddpfix.discovery import Tree, discover
 from ddpfix.results import Report
@@ -54,7 +54,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def _later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files made by a test are as old as those of a user."""
     now = time.time_ns
-    monkeypatch.setattr(time, "time_ns", lambda: now() + 10 * cache.RACY)
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 10 * answers.RACY)
 
 
 def tree(repo: Path) -> Tree:
@@ -119,7 +119,7 @@ def test_the_cache_can_be_left_out(repo: Path, runs: list[int], tmp_path: Path) 
 
 
 def test_a_file_as_young_as_the_report_is_not_trusted(repo: Path, runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "time_ns", lambda: (repo / "b.py").stat().st_mtime_ns + cache.RACY // 2)
+    monkeypatch.setattr(time, "time_ns", lambda: (repo / "b.py").stat().st_mtime_ns + answers.RACY // 2)
     check(repo)
     check(repo)
     assert len(runs) == 2
@@ -196,10 +196,10 @@ def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(repo: Path, monkeyp
 def test_where_the_cache_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("DDPFIX_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.folder() == tmp_path / "ddpfix"
+    assert Path(answers.folder()) == tmp_path / "ddpfix"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache.folder() == tmp_path / ".cache" / "ddpfix"
+    assert Path(answers.folder()) == tmp_path / ".cache" / "ddpfix"
 
 
 def test_a_known_answer_imports_no_codemod(tmp_path: Path, repo: Path) -> None:

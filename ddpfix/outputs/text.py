@@ -25,6 +25,12 @@ def render(reports: list[tuple[Report, Shown]]) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
+def notes(reports: list[tuple[Report, Shown]]) -> str:
+    """What is no result: the files that were not read, and the closing line."""
+    rows = [f"{shown(f.path)}: not read: {f.error}" for report, shown in reports for f in report.failed]
+    return "".join(f"{row}\n" for row in (*rows, totals([report for report, _ in reports])))
+
+
 def totals(reports: list[Report]) -> str:
     """The closing line: what was seen, what can be fixed, what could not be read."""
     levels = {"safe": 0, "unsafe": 0, "display": 0}
