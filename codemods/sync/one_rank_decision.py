@@ -26,7 +26,8 @@ class OneRankDecision(DdpCodemod):
     Finds `trainer.should_stop = True` under a rank test, or decided by the rank's own clock, disk or batch, and reduces it over
     the ranks behind it. In a training loop of raw torch, finds an exit for a loss that is not a number, and lets all ranks take
     it when one does. Tells `control.should_training_stop` under a rank test, a `training_step` that returns None, and a loop that
-    is left by rank 0, or by the answer of an object that rank 0 alone tells anything.
+    is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`, which an
+    exception on one rank leads to.
 
     ## Why it matters
     The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out.
@@ -72,6 +73,7 @@ class OneRankDecision(DdpCodemod):
     - Tells `control.should_training_stop`: what the callback is given is the same on every rank, so the rank test can go.
     - Tells a `training_step` that returns None: Lightning 2.3 refuses it with several processes, older ones hang.
     - Tells a loop that rank 0 leaves: its decision has to be broadcast.
+    - Tells a collective in a `finally`: its place is behind the `try`.
     - Tells a test whose value is no tensor of a known name, a `return`, and a test with an `else`.
 
     ## References
@@ -81,11 +83,12 @@ class OneRankDecision(DdpCodemod):
 
     code = "DDP305"
     TRIGGERS = (
-        (b"should_stop", b"should_training_stop", b"isnan", b"isfinite", b"isinf", b"break", b"return None"),
+        (b"should_stop", b"should_training_stop", b"isnan", b"isfinite", b"isinf", b"break", b"return None", b"finally"),
         (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed"),
     )
     SITE = re.compile(
         rb"should_stop[ \t]*=|should_training_stop[ \t]*=|is(?:nan|inf|finite)[ \t]*\(|[eE]arly_?[sS]top|patience|"
+        rb"finally:[ \t]*\r?\n(?:[^\n]*\n){0,25}?[^\n]*(?:barrier|wait_for_everyone|all_reduce|broadcast)\w*\(|"
         rb"rank[^\n]{0,40}:[ \t]*\r?\n(?:[^\n]*\n){0,3}[ \t]*break\b"
     )
     READS_TESTS = False
@@ -110,6 +113,11 @@ class OneRankDecision(DdpCodemod):
 
 
 def _message(module: SourceModule, found: Decision) -> str:
+    if found.form is Form.FINALLY:
+        return (
+            f"{found.own} stands in a `finally`: a rank that raised comes to it while the others are still in the body, and both "
+            "wait: the error is not seen before the time-out"
+        )
     who = "rank 0 alone comes here" if found.guard is not None else f"each rank decides by {found.own}"
     if found.form is Form.SHOULD_STOP:
         return f"{who}, and the Trainer does not pass should_stop on: a rank that stops leaves the others in the next backward"
@@ -126,6 +134,8 @@ def _repair(project: Project, module: SourceModule, found: Decision) -> tuple[li
         return _reduced_flag(project, module, found)
     if found.form is Form.CONTROL:
         return [], "take the rank test off this line: state, args and metrics are the same on every rank"
+    if found.form is Form.FINALLY:
+        return [], "put it behind the `try`, where only ranks come that ended well: a `finally` must wait for nobody"
     if found.form is Form.NO_LOSS:
         return [], (
             "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "

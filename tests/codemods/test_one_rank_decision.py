@@ -122,7 +122,20 @@ def test_a_test_that_cannot_be_taken_as_it_is(body: str) -> None:
     check_told(RULE, loop(body), reason="all_reduce")
 
 
+def test_a_barrier_in_a_finally() -> None:
+    body = f"{DIST}def main(args):\n    try:\n        train(args)\n    finally:\n        close()\n        dist.barrier()\n"
+    found = check_told(RULE, f"{body}        dist.destroy_process_group()\n", reason="behind the `try`")
+    assert found.span.line == 9
+
+
 # Nothing to say
+
+
+@pytest.mark.parametrize(
+    "end", ["finally:\n        dist.destroy_process_group()\n", "finally:\n        close()\n    dist.barrier()\n"]
+)
+def test_a_finally_that_waits_for_nobody(end: str) -> None:
+    check_nothing(RULE, f"{DIST}def main(args):\n    try:\n        train(args)\n    {end}")
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ class Form(Enum):
     CONTROL = "control"  # that of the HF Trainer
     NO_LOSS = "no loss"  # a training_step that returns None
     LEAVES = "leaves"  # break, continue, return in a training loop
+    FINALLY = "finally"  # a collective that an exception of one rank leads to
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ def decisions(project: Project, module: SourceModule) -> Iterator[Decision]:
     yield from _flags(project, module)
     yield from _missing_losses(project, module)
     yield from _exits(project, module)
+    yield from _last_words(project, module)
 
 
 # Flags of the frameworks
@@ -265,3 +267,17 @@ def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, te
             if not between:
                 return f"`{root}`, which rank 0 alone sets in line {touched[-1].lineno}"
     return ""
+
+
+# Exceptions
+
+
+def _last_words(project: Project, module: SourceModule) -> Iterator[Decision]:
+    """The first collective in each `finally`: a rank that raised comes to it, the others are still in the body."""
+    for attempt in module.nodes(ast.Try):
+        for statement in attempt.finalbody:
+            calls = [n for n in walk(statement) if isinstance(n, ast.Call)]
+            found = next((c for c in calls if (f := collective_at(module, c, project)) and not f.grouped), None)
+            if found is not None:
+                yield Decision(Form.FINALLY, module.statement_of(found), attempt, None, None, module.text_of(found.func))
+                break
