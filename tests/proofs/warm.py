@@ -8,17 +8,18 @@ real tracer; only the modules that it imports are there already. `DDPFIX_PROOFS_
 
 from __future__ import annotations
 
-import gc
 import json
-import os
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ddpfix.prove.ranks import TRACER, Launch, Process, spawned
+
+FORKING = Path(__file__).with_name("forking.py")
 
 
 class Warm:
@@ -29,7 +30,7 @@ class Warm:
         self._socket = mine
         self._lock = threading.Lock()
         self._ended: dict[int, int] = {}
-        command = [sys.executable, __file__, str(theirs.fileno()), *modules]
+        command = [sys.executable, str(FORKING), str(TRACER), str(theirs.fileno()), *modules]
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=env, stdin=subprocess.DEVNULL)
         theirs.close()
 
@@ -74,87 +75,3 @@ class Forked:
 
     def poll(self) -> int | None:
         return self.warm.status(self.pid)
-
-
-# In the forking process
-
-
-def serve(link: socket.socket, modules: Sequence[str]) -> None:
-    """Import, then fork a rank for each request until the other end closes."""
-    sys.path.insert(0, str(TRACER))
-    import _ddpfix_tracer
-
-    _ddpfix_tracer.start()
-    sys.path.remove(str(TRACER))
-    for name in modules:
-        __import__(name)
-    gc.freeze()  # no collection in a rank goes through what was imported here, which would also unshare its memory
-    while True:
-        data, fds, _, _ = socket.recv_fds(link, 1 << 20, 2)
-        if not data:
-            return
-        words = json.loads(data)
-        if "ask" in words:
-            link.send(json.dumps({"asked": 1, "ended": _reaped()}).encode())
-            continue
-        pid = os.fork()
-        if pid == 0:
-            link.close()
-            become(words, fds)
-            return
-        for fd in fds:
-            os.close(fd)
-        link.send(json.dumps({"started": pid, "ended": _reaped()}).encode())
-
-
-def _reaped() -> dict[int, int]:
-    out: dict[int, int] = {}
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return out
-        if pid == 0:
-            return out
-        out[pid] = os.waitstatus_to_exitcode(status)
-
-
-def become(words: dict[str, Any], fds: Sequence[int]) -> None:
-    """Turn this fork into `python script arguments`: session, streams, folder, environment, path, `__main__`."""
-    import random
-    import types
-
-    import _ddpfix_tracer
-
-    os.setsid()
-    os.dup2(fds[0], 1)
-    os.dup2(fds[1], 2)
-    for fd in fds:
-        os.close(fd)
-    os.chdir(words["cwd"])
-    os.environ.clear()
-    os.environ.update(words["env"])
-    path = os.environ.pop("DDPFIX_TRACE_PYTHONPATH")
-    os.environ["PYTHONPATH"] = path
-    _ddpfix_tracer.begin()
-    random.seed()
-    script, *arguments = words["command"]
-    sys.argv = [script, *arguments]
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=os.path.abspath(script), __builtins__=__builtins__)
-    sys.modules["__main__"] = main
-    with open(script, "rb") as file:
-        code = compile(file.read(), script, "exec")
-    try:
-        exec(code, main.__dict__)
-    except SystemExit:
-        raise
-    except BaseException as error:
-        frames = error.__traceback__
-        sys.excepthook(type(error), error, frames.tb_next if frames else None)
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
