@@ -9,6 +9,7 @@ from posixpath import dirname, join, normpath
 from typing import TypeVar
 
 from codemods.corpus import Corpus
+from codemods.evidence import Observed
 from codemods.source import SourceModule, Unreadable
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ class Project:
     """A set of files below one root.
 
     files: paths relative to the root, posix, of every kind (configuration too). read: gives a file's bytes, or None.
+    observed: what was seen of its runs, for the codemods that weigh it beside the source.
     What an analysis wants to remember goes through `memo`; a Project never changes, so it never goes stale.
     """
 
@@ -42,8 +44,10 @@ class Project:
         modules: Mapping[str, SourceModule] | None = None,
         corpora: dict[tuple[str, ...], Corpus] | None = None,
         changed: Mapping[str, bytes] | None = None,
+        observed: Iterable[Observed] = (),
     ) -> None:
         self.files = frozenset(files)
+        self.observed = tuple(observed)
         self._corpora = {} if corpora is None else corpora  # shared by a project and its overlays
         self._changed = dict(changed or {})
         self._read = self._original = read
@@ -51,16 +55,18 @@ class Project:
         self._memo: dict[Hashable, object] = {}
 
     @classmethod
-    def of(cls, sources: Mapping[str, bytes]) -> Project:
+    def of(cls, sources: Mapping[str, bytes], observed: Iterable[Observed] = ()) -> Project:
         """A project held in memory: path -> bytes."""
-        return cls(sources, sources.get)
+        return cls(sources, sources.get, observed=observed)
 
     def with_overlay(self, new: Mapping[str, bytes]) -> Project:
         """The same project with other bytes in some files; what is parsed of the others is kept, every memo is dropped."""
         kept = {p: m for p, m in self._modules.items() if p not in new and isinstance(m, SourceModule)}
         changed = {**self._changed, **new}
         before = self._original
-        project = Project(self.files | set(new), before, modules=kept, corpora=self._corpora, changed=changed)
+        project = Project(
+            self.files | set(new), before, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed
+        )
         project._read = lambda path: changed[path] if path in changed else before(path)
         return project
 

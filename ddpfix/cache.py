@@ -35,7 +35,7 @@ def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None) -
     """
     asked = "\0".join((*tree.chosen, "", *(f.path for f in tree.skipped)))
     chosen = hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()
-    parts = [__version__, sys.version, settings.digest(), chosen, str(tree.root), answers.code_state()]
+    parts = [__version__, sys.version, settings.digest(), chosen, str(tree.root), answers.code_state(), repr(tree.observed)]
     if codemods is not None:
         parts += [f"{c.code} {_time_of(c)}" for c in codemods]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]

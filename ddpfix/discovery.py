@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codemods.evidence import Observed
 from ddpfix import ignore_rules
 from ddpfix.results import Failure
 
@@ -32,7 +33,7 @@ class NoSuchPath(Exception):
 class Tree:
     """One project: its root, every file in it (relative, posix), and those Python files the user asked about.
 
-    skipped: what was asked for and is left alone, with the reason.
+    skipped: what was asked for and is left alone, with the reason. observed: what was seen of the project's runs.
     """
 
     root: Path
@@ -40,6 +41,7 @@ class Tree:
     chosen: tuple[str, ...]
     skipped: tuple[Failure, ...] = ()
     is_git: bool = False
+    observed: tuple[Observed, ...] = ()
 
 
 def discover(paths: Sequence[Path], exclude: Sequence[str] = ()) -> list[Tree]:

@@ -93,7 +93,7 @@ def check(
 def _check(
     tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], started: float, progress: Progress | None
 ) -> Report:
-    project = Project(tree.files, disk_reader(tree.root))
+    project = Project(tree.files, disk_reader(tree.root), observed=tree.observed)
     work, unread = gated(project, tree.chosen, codemods)
     findings: list[Finding] = []
     failed = [*tree.skipped, *not_read(tree.root, unread)]
@@ -171,7 +171,7 @@ def fix(
     """Fix a project in memory. `read` gives the bytes to work on where they are not those of the work tree."""
     started = time.perf_counter()
     with collector_off():
-        project = Project(tree.files, read or disk_reader(tree.root))
+        project = Project(tree.files, read or disk_reader(tree.root), observed=tree.observed)
         first, unread = gated(project, tree.chosen, codemods)
         candidates = tuple(first)
 

@@ -20,7 +20,7 @@ MODULES = {
 WRITES_SOURCE = {"codemods.rewriter", "codemods.layout", "codemods.blocks", "codemods.commands"}
 CODEMODS_ORDER = [
     {"codemods.findings"},
-    {"codemods.source"},
+    {"codemods.source", "codemods.evidence"},
     {"codemods.project", "codemods.corpus"},
     {"codemods.data"},
     {"codemods.analysis"},
