@@ -417,7 +417,7 @@ def test_a_guard_on_one_line_with_something_else() -> None:
     "between",
     ["loss.backward()", "model = DDP(model)", "model = accelerator.prepare(model)", "wait_until(p)",
      "with FileLock(p):\n        pass", "while not os.path.exists(p):\n        time.sleep(1)",
-     "os.makedirs(p, exist_ok=True)", "train_one_epoch(model)"],
+     "while not found:\n        found = p.exists()", "os.makedirs(p, exist_ok=True)", "train_one_epoch(model)"],
 )  # fmt: skip
 def test_what_stands_between_waits_or_settles_it(between: str) -> None:
     head = f"{ACC}import time\nfrom filelock import FileLock\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"

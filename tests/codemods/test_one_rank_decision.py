@@ -132,8 +132,10 @@ def test_a_barrier_in_a_finally() -> None:
 
 
 @pytest.mark.parametrize(
-    "end", ["finally:\n        dist.destroy_process_group()\n", "finally:\n        close()\n    dist.barrier()\n"]
-)
+    "end",
+    ["finally:\n        dist.destroy_process_group()\n", "finally:\n        close()\n    dist.barrier()\n",
+     "    yield\n    finally:\n        dist.barrier()\n", "finally:\n        if args.rank == 0:\n            dist.barrier()\n"],
+)  # fmt: skip
 def test_a_finally_that_waits_for_nobody(end: str) -> None:
     check_nothing(RULE, f"{DIST}def main(args):\n    try:\n        train(args)\n    {end}")
 

@@ -28,6 +28,7 @@ _WAITING = re.compile(
     r"barrier|synchron|wait|gather|reduce|broadcast|backward|prepare$|prepare_model|launch|spawn|rendezvous|[lL]ock|^sleep$|^fit$|^train$"
     r"|^training_step$|^setup$|init_process_group|init_distributed|^initialize$|^Accelerator$|^train_"
 )
+_LOOKS = frozenset({"sleep", "exists", "isfile", "is_file"})
 _NOT_WAITING = frozenset({"reduce_lr", "train_test_split", "broadcast_to", "broadcast_tensors", "block", "unlock", "train_size"})
 
 
@@ -58,7 +59,8 @@ def _sleeps(node: ast.AST) -> bool:
     """True for a loop that looks again and again whether something is there."""
     if not isinstance(node, ast.While):
         return False
-    return any(isinstance(n, ast.Call) and last(dotted(n.func)) == "sleep" for n in walk(node))
+    calls = (n for n in walk(node) if isinstance(n, ast.Call))
+    return any((n.func.attr if isinstance(n.func, ast.Attribute) else dotted(n.func)) in _LOOKS for n in calls)
 
 
 def _in_order(nodes: list[ast.AST]) -> Iterator[ast.AST]:

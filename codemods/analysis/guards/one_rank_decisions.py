@@ -272,12 +272,23 @@ def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, te
 # Exceptions
 
 
+def _waits_for_all(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a wait or a collective of torch that every rank comes to; the two halves of a context manager are a protocol."""
+    found = collective_at(module, call, project)
+    if found is None or found.grouped or not (found.waits_only or found.framework == "torch"):
+        return False
+    function = module.function_of(call)
+    if function is not None and any(isinstance(n, ast.Yield) for n in walk(function)):
+        return False
+    return ranks_in_function(project, module, call) is Ranks.ALL
+
+
 def _last_words(project: Project, module: SourceModule) -> Iterator[Decision]:
     """The first collective in each `finally`: a rank that raised comes to it, the others are still in the body."""
     for attempt in module.nodes(ast.Try):
         for statement in attempt.finalbody:
             calls = [n for n in walk(statement) if isinstance(n, ast.Call)]
-            found = next((c for c in calls if (f := collective_at(module, c, project)) and not f.grouped), None)
+            found = next((c for c in calls if _waits_for_all(project, module, c)), None)
             if found is not None:
                 yield Decision(Form.FINALLY, module.statement_of(found), attempt, None, None, module.text_of(found.func))
                 break
