@@ -19,6 +19,7 @@ from codemods.source import SourceModule, walk
 
 _CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
 _OWN_PATH = re.compile(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
+_CLOCK = re.compile(r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
 _LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"
 _FRESH = re.compile(r"increment|unique|next_|new_run|(^|_)version", re.I)
 _EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})
@@ -67,6 +68,8 @@ class MakedirsRace(DdpCodemod):
     `os.makedirs` only as an unsafe fix. A call without such a test in a helper that other files call is unsafe too.
 
     ## Refuses
+    - A folder named after the time, told: each process reads its own clock, and those of Lightning's `ddp` start one after
+      the other.
     - Where `exist_ok` is given, `False` too: that is a decision.
     - Where FileExistsError is caught: handled already, or told if the handler raises or goes on to another name.
     - Where the name is searched for (`while os.path.exists(run): n += 1`), told: sharing a folder would be worse.
@@ -85,7 +88,8 @@ class MakedirsRace(DdpCodemod):
 
     code = "DDP204"
     TRIGGERS = ((b"makedirs(", b"mkdir("),)
-    SITE = re.compile(  # a call that gives no exist_ok in its first line
+    SITE = re.compile(  # a call that gives no exist_ok in its first line, or a clock
+        rb"strftime\(|\bnow\(|int\(time\.time|"
         rb"(?:makedirs|mkdir)(?:[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}exist_ok)|[ \t]+as\b)"
     )
     READS_TESTS = False
@@ -93,13 +97,35 @@ class MakedirsRace(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
+        stamped: set[str] = set()
         aliases = [n for n, found in module.imports.items() if found[0].dotted in ("os.makedirs", "os.mkdir")]
         for call in module.calls_named(*{"makedirs", "mkdir", *aliases}):
             spelling = creates_folder(module, call)
+            if spelling and (told := self._stamped(module, project, call, spelling)) is not None:
+                if told.message not in stamped:
+                    yield told
+                stamped.add(told.message)
+                continue
             if not spelling or _gives_exist_ok(call, spelling) or any(k.arg is None for k in call.keywords):
                 continue
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found
+
+    def _stamped(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
+        """A folder named after the time: each process reads its own clock."""
+        path = folder_of(call, spelling)
+        if path is None or (shown := ranks_in_file(project, module)) is None or ranks_reaching(project, module, call).some:
+            return None
+        made = origin_text(module, path)
+        if not _CLOCK.search(made) or _OWN_PATH.search(made) or _handler(module, project, call) is not None:
+            return None
+        function = module.function_of(call)
+        if "broadcast" in (module.text_of(function) if function else module.text):
+            return None
+        what = module.text_of(path)
+        message = f"every rank names {what} after its own clock: the ranks start apart, and make a folder each"
+        reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
+        return self.finding(module, call, message, evidence=[shown], reason=reason)
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         evidence = ranks_in_file(project, module)

@@ -33,6 +33,7 @@ _READS = frozenset(
     {"open", "load", "exists", "isfile", "is_file", "isdir", "is_dir", "listdir", "glob", "read_csv", "read_text", "imread",
      "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
 )  # fmt: skip
+_OF_A_NODE = re.compile(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
 _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})
@@ -85,7 +86,8 @@ class UnguardedFileIo(DdpCodemod):
     ## Safety
     Safe in observing hooks, and in scripts where what is written comes from the arguments, the configuration or the result of
     a Trainer, or is what an accelerator has gathered. Elsewhere unsafe: the finding names the values that are assumed to be
-    the same on every rank. Unsafe too where the same source reads a file of that suffix on every rank, which may be this one.
+    the same on every rank. Unsafe too where the same source reads a file of that suffix on every rank, which may be this
+    one, and in a cache or a temporary folder, which each node may have for itself.
 
     ## Refuses
     - Paths that name the rank or the process: each rank's own file.
@@ -163,6 +165,8 @@ class UnguardedFileIo(DdpCodemod):
             level, assumes = _level(module, function, run, in_class=in_class)
             if level is Applicability.SAFE:
                 level, assumes = _unless_read(module, project, function, paths)
+            if level is Applicability.SAFE and any(_OF_A_NODE.search(origin_text(module, p)) for p in paths):
+                level, assumes = Applicability.UNSAFE, "assumes that the nodes share the disk on which it lies"
             if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and _is_of_a_share(module, function, run):
                 reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
                 yield self.finding(module, run.first, message, evidence=evidence, reason=reason)

@@ -32,6 +32,8 @@ _TROUBLE = re.compile(
     r"\b(this|each|per)[ -](process|node|gpu|device)\b|⚠|❌|debug",
     re.IGNORECASE,
 )  # fmt: skip
+# A setting, the same everywhere, that is named after the device.
+_SETTING = re.compile(r"batch[ _]size[ _-]per[ _-]\w+|per[ _-]\w+[ _-](?:train |eval )?batch", re.IGNORECASE)
 _DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node"})
 _OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.node")
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
@@ -236,7 +238,7 @@ def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
             return False
         if isinstance(node, ast.Call) and qualified(module, node.func).startswith(_OF_THE_PROCESS):
             return False
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _TROUBLE.search(node.value):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _TROUBLE.search(_SETTING.sub("", node.value)):
             return False
         if isinstance(node, ast.Name) and any(_is_of_the_process(module, v) for v in values_of(module, node)):
             return False

@@ -339,3 +339,28 @@ def test_two_in_one_hook_keep_their_comments() -> None:
     before = hook("os.makedirs(self.a)  # figures", "os.makedirs(self.b)", "print('ready')")
     after = before.replace("(self.a)", "(self.a, exist_ok=True)").replace("(self.b)", "(self.b, exist_ok=True)")
     check_transformed(MakedirsRace, before, after)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("out = os.path.join('runs', datetime.now().strftime('%H%M'))", "os.makedirs(out, exist_ok=True)"),
+        ("out = f'runs/{time.strftime(\"%H%M\")}'", "os.makedirs(out)"),
+        ("os.makedirs(f'runs/{int(time.time())}', exist_ok=True)",),
+    ],
+)
+def test_a_folder_named_after_the_time_is_told(lines: tuple[str, ...]) -> None:
+    check_told(MakedirsRace, script(*lines), reason="broadcast")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("out = [time.strftime('%H%M')]", "dist.broadcast_object_list(out)", "os.makedirs(out[0], exist_ok=True)"),
+        ("if dist.get_rank() == 0:", "    os.makedirs(time.strftime('%H%M'), exist_ok=True)"),
+        ("out = f'{time.time()}-{rank}'", "os.makedirs(out, exist_ok=True)"),
+        ("start = time.time()", "os.makedirs(args.out, exist_ok=True)"),
+    ],
+)
+def test_folders_that_the_ranks_agree_on(lines: tuple[str, ...]) -> None:
+    check_nothing(MakedirsRace, script(*lines))

@@ -207,3 +207,10 @@ def test_hooks_that_only_write_and_guarded_ones_stay() -> None:
 def test_no_sure_test_and_tests_of_the_repository_stay() -> None:
     check_nothing(UnguardedFileIo, script(*DUMP))
     check_nothing(UnguardedFileIo, hook(*DUMP), path="tests/test_a.py")
+
+
+def test_a_cache_may_lie_on_a_disk_of_the_node() -> None:
+    lines = (TRAINER, "shutil.rmtree(args.cache_dir)")
+    after = (TRAINER, "if trainer.is_global_zero:", "    shutil.rmtree(args.cache_dir)")
+    before, wanted = (script(*code).replace("import json", "import shutil, json") for code in (lines, after))
+    check_transformed(UnguardedFileIo, before, wanted, unsafe=True)

@@ -452,3 +452,10 @@ def test_a_flag_that_both_branches_have_bound() -> None:
 def test_a_tool_that_cuts_its_input_by_rank_prints_of_its_own_share() -> None:
     head = "import os\n\nrank = int(os.environ['LOCAL_RANK'])\n"
     check_nothing(UnguardedPrint, f"{head}\ndef main(rows):\n    saved = save(rows[rank::8])\n    print(saved)\n")
+
+
+def test_a_batch_size_per_device_is_a_setting() -> None:
+    above = "rank = dist.get_rank()"
+    line = "print(f'batch size per device: {args.batch_size}')"
+    check_transformed(UnguardedPrint, script(above, line), script(above, "if rank == 0:", f"    {line}"))
+    check_nothing(UnguardedPrint, script(above, "print(f'memory on this device: {args.memory}')"))
