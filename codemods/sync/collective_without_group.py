@@ -27,7 +27,8 @@ class CollectiveWithoutGroup(DdpCodemod):
     without one. Puts the call under `is_initialized()`.
 
     ## Why it matters
-    On one GPU the program ends there: "Default process group has not been initialized", after the training is done.
+    On one GPU the program ends there: "Default process group has not been initialized", or "Process group cannot be None" when
+    the training is done.
 
     ## Example
     ```python
@@ -67,7 +68,8 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Tells a call whose result is used on the spot, and a statement that shares its line.
 
     ## References
-    torch 2.13: `ValueError: Default process group has not been initialized, please make sure to call init_process_group.`
+    torch 2.13: `ValueError: Default process group has not been initialized, please make sure to call init_process_group.`, and of
+    `destroy_process_group`: `AssertionError: Process group cannot be None`.
     """
 
     code = "DDP306"
@@ -95,12 +97,18 @@ class CollectiveWithoutGroup(DdpCodemod):
                 module,
                 found.call,
                 f"with one process there may be no process group here ({found.why}), and {end} ends the program: "
-                "Default process group has not been initialized",
+                + _error(end),
                 level=_level(found, end) if alone and name else Applicability.DISPLAY,
                 edits=[WrapInGuard(module.path, span, f"{name}.is_initialized()", span)] if alone and name else [],
                 evidence=[Evidence("static", found.why, module.path, found.line)],
                 reason=_reason(found, end, alone=alone, name=name),
             )
+
+
+def _error(end: str) -> str:
+    if end == "destroy_process_group":
+        return "Process group cannot be None"
+    return "Default process group has not been initialized"
 
 
 def _level(found: Unguarded, end: str) -> Applicability:
