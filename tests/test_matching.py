@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 
 import pytest
 
@@ -31,6 +32,7 @@ def left_over(body: str, *, head: str = HEAD, more: str = "") -> list[tuple[str,
     ("body", "who", "way"),
     [
         ("if rank == 0:\n    dist.barrier()", "rank 0", "barrier"),
+        ("if x:\n    pass\nelif rank == 0:\n    dist.barrier()", "rank 0", "barrier"),
         ("if rank == 0:\n    pass\nelse:\n    dist.barrier()", "the other ranks", "barrier"),
         ("if rank != 0:\n    return\nwork()\ndist.barrier()", "rank 0", "barrier"),
         ("for b in loader:\n    if rank != 0:\n        continue\n    print(b)\n    dist.all_reduce(x)", "rank 0", "all_reduce"),
@@ -69,6 +71,7 @@ def test_two_collectives_that_are_taken_for_each_other() -> None:
         "if rank != 0:\n    dist.barrier()\n    return\nwrite()\ndist.barrier()",
         "if rank == 0:\n    save(x)\n    dist.barrier()\nelse:\n    dist.barrier()\n    load(x)",
         "if rank == 0:\n    save(x)\ndist.barrier()",
+        "if x:\n    pass\nelif rank == 0:\n    save(x)\ndist.barrier()",
         "if dist.is_initialized():\n    dist.barrier()",
         "if not dist.is_initialized():\n    return\nif rank == 0:\n    print(1)\ndist.barrier()",
         "if not x:\n    return\ndist.barrier()",
@@ -145,3 +148,61 @@ def test_metrics_that_are_reduced_before_they_are_read() -> None:
         found[hook] = mismatches(project, module, module.functions[0])
     assert [m.side for m in found["on_train_epoch_end"]] == [Side.ZERO]
     assert found["on_validation_epoch_end"] == ()
+
+
+# Depth
+
+
+def test_a_long_sum_is_read() -> None:
+    long = "x = " + " + ".join(["one(x)"] * 900)
+    assert left_over(f"if rank == 0:\n    dist.barrier()\n{long}") == [("rank 0", "barrier", "")]
+
+
+def test_nothing_is_said_of_what_is_nested_too_deeply() -> None:
+    chain = "if x == 0:\n    pass\n" + "elif x == 1:\n    one(x)\n" * 600
+    assert left_over(f"if rank == 0:\n    dist.barrier()\n{chain}") == []
+
+
+# Cost
+
+
+def a_thousand_files() -> dict[str, bytes]:
+    """A tree of calls through 1,000 files, with cycles back to its root; the last file waits for the other ranks."""
+    body = "".join(f"def helper_{n}(x):\n    for i in range(x):\n        x += i * {n}\n    return x\n\n\n" for n in range(8))
+    files = {}
+    for i in range(1, 1000):
+        calls = [c for c in (2 * i, 2 * i + 1) if c < 1000] or [1]
+        lines = "".join(f"from pkg.m{c} import go{c}\n" for c in calls)
+        inner = "".join(f"    go{c}(helper_{c % 8}(x))\n" for c in calls)
+        waits = "    dist.barrier()\n" if i == 999 else ""
+        files[f"pkg/m{i}.py"] = f"import torch.distributed as dist\n{lines}\n\n{body}def go{i}(x):\n{inner}{waits}".encode()
+    main = "def main():\n    if dist.get_rank() == 0:\n        go1(3)\n"
+    return {**files, "main.py": f"import torch.distributed as dist\nfrom pkg.m1 import go1\n\n\n{main}".encode()}
+
+
+def test_a_thousand_files_cost_less_than_two_seconds_and_are_read_once() -> None:
+    project = Project.of(a_thousand_files())
+    main = project.module("main.py")
+    assert main is not None
+    started = time.process_time()
+    (found,) = mismatches(project, main, main.functions[0])
+    spent = time.process_time() - started
+    assert [s.path for s in found.meeting.steps][-1] == "pkg/m999.py"
+    assert spent < 2
+    started = time.process_time()
+    assert [len(mismatches(project, m, f)) for m in [project.module("pkg/m7.py")] if m for f in m.functions] == [0] * 9
+    assert time.process_time() - started < spent / 20
+
+
+def test_a_file_that_speaks_of_no_ranks_costs_nothing() -> None:
+    files = a_thousand_files()
+    read: list[str] = []
+
+    def reader(path: str) -> bytes | None:
+        read.append(path)
+        return files.get(path)
+
+    project = Project(files, reader)
+    module = project.module("pkg/m1.py")
+    assert module is not None and [mismatches(project, module, f) for f in module.functions] == [()] * 9
+    assert set(read) == {"pkg/m1.py"}

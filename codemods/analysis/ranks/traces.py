@@ -37,6 +37,7 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, child_nodes
 
 DEPTH = 12
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _ENDS_PROCESS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 LONGEST = 150  # items of a function that its callers still see one by one
 
@@ -48,9 +49,12 @@ _PASSES = {
 
 def trace_of(project: Project, module: SourceModule, function: FunctionNode | None, side: Side) -> Trace:
     """What one side meets in a function (None: in the statements of the module itself), whoever calls it."""
-    if function is None:
-        return _Reader(project, module, side, None, ()).block(module.tree.body)
-    return _whole(project, FunctionSite(module, function), side, ())
+    try:
+        if function is None:
+            return _Reader(project, module, side, None, ()).block(module.tree.body)
+        return _whole(project, FunctionSite(module, function), side, ())
+    except RecursionError:  # hundreds of `elif`: nothing is known of it
+        return Trace((Unknown(((module.path, 0, 0),), "a function that is nested too deeply"),))
 
 
 def parts_ranks(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.AST) -> bool:
@@ -63,7 +67,10 @@ def parts_ranks(project: Project, module: SourceModule, function: FunctionNode |
         return False
     for side in Side:
         reader = _Reader(project, module, side, function, ())
-        made = reader.statement(node) if isinstance(node, ast.stmt) else Trace(tuple(reader.expression(node)))
+        try:
+            made = reader.statement(node) if isinstance(node, ast.stmt) else Trace(tuple(reader.expression(node)))
+        except RecursionError:
+            return True
         if next(meetings(made.items), None) or _leaves(made):
             return True
     return False
@@ -257,27 +264,38 @@ class _Reader:
 
     def expression(self, node: ast.AST) -> Iterator[Item]:
         """What evaluating an expression meets, in the order of its text; lambdas and inner functions only wait."""
+        stack: list[tuple[ast.AST, bool]] = [(node, False)]  # no recursion: expressions can be very deep
+        while stack:
+            top, entered = stack.pop()
+            if entered:
+                yield from self.itself(top)
+            elif isinstance(top, (ast.IfExp, ast.BoolOp, *_COMPREHENSIONS)):
+                yield from self.deciding(top)
+            elif not isinstance(top, (ast.Lambda, ast.stmt)):
+                if isinstance(top, (ast.Call, ast.Attribute, ast.Yield, ast.YieldFrom)):
+                    stack.append((top, True))
+                stack += [(child, False) for child in reversed(child_nodes(top))]
+
+    def itself(self, node: ast.AST) -> Iterator[Item]:
+        """What a call, a read or a `yield` meets when its parts are there."""
+        if isinstance(node, ast.Call):
+            yield from self.call(node)
+        elif isinstance(node, ast.Attribute) and node.attr in PROPERTIES:
+            read = collective_at(self.module, node, self.project)
+            yield from self.met(read) if read is not None else ()
+        elif isinstance(node, (ast.Yield, ast.YieldFrom)):
+            yield Unknown(self.key(node), "yield")
+
+    def deciding(self, node: ast.expr) -> Iterator[Item]:
         if isinstance(node, ast.IfExp):
             yield from self.expression(node.test)
             yield from self.picked(node, node.test, node.body, node.orelse)
         elif isinstance(node, ast.BoolOp):
             yield from self.operands(node)
-        elif isinstance(node, (ast.Lambda, ast.stmt)):
-            return
-        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+        else:
             inner = tuple(i for child in child_nodes(node) for i in self.expression(child))
             if inner:
                 yield Choice(self.key(node), (Trace(inner),), True)
-        else:
-            for child in child_nodes(node):
-                yield from self.expression(child)
-            if isinstance(node, ast.Call):
-                yield from self.call(node)
-            elif isinstance(node, ast.Attribute) and node.attr in PROPERTIES:
-                read = collective_at(self.module, node, self.project)
-                yield from self.met(read) if read is not None else ()
-            elif isinstance(node, (ast.Yield, ast.YieldFrom)):
-                yield Unknown(self.key(node), "yield")
 
     def picked(self, node: ast.AST, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Iterator[Item]:
         true, false, hidden = self.arms_taken(test)
