@@ -284,6 +284,22 @@ def test_the_local_rank_will_do_for_lines() -> None:
     check_transformed(UnguardedPrint, script(*lines), after)
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "parser.add_argument('--local_rank', type=int, default=-1)\n",
+        "parser.add_argument(\n    '--local_rank', default=-1)\n",
+        "local_rank = -1\n",
+        "many = args.local_rank != -1\n",
+        "local = int(os.environ.get('LOCAL_RANK', -1))\n",
+        "from transformers import Trainer\n",
+    ],
+)
+def test_a_test_that_one_process_does_not_pass_is_not_used_again(head: str) -> None:
+    lines = ("if args.local_rank == 0:", "    note()", "train()", "print(args)")
+    check_nothing(UnguardedPrint, script(*lines, head="import torch.distributed as dist\n" + head))
+
+
 LOGGED = """    import logging
     import torch.distributed as dist
 

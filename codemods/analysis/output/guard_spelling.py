@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
 from codemods.analysis.bindings import bindings_of
@@ -18,6 +19,10 @@ from codemods.source import FunctionNode, SourceModule
 
 __all__ = ["Spelling", "guard_for", "has_guard"]
 
+_MINUS_ONE = re.compile(
+    r"rank[\"'),\s\w=:.]{0,80}?default\s*=\s*-1\b|rank[\"']?\]?\s*(?::\s*\w+\s*)?=\s*-1\b|rank[\"',\s]{1,4}-1\b|"
+    r"rank[\"')\]]*\s*(?:[!=]=|>=?|in|not in)\s*[\[(]?\s*-1\b", re.IGNORECASE
+)  # fmt: skip
 _FRAMEWORK = (
     Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER, Role.METRIC,
     Role.NN_MODULE, Role.DATASET, Role.HF_ARGUMENTS,
@@ -116,7 +121,7 @@ def _used_already(
     for _, node in sorted(found, key=lambda t: wanted.index(t[0])):
         test = node.test
         names = [n for n in ast.walk(test) if isinstance(n, ast.Name)]
-        if not names or not _is_sure(module, test):
+        if not names or not _is_sure(module, test) or _silences_one_process(module, test):
             continue
         if id(node) in before or all(_is_bound_before(module, n, statement) for n in names):
             return Spelling(module.text_of(test))
@@ -124,6 +129,17 @@ def _used_already(
         if above and all(_is_known(project, module, function, n.id, statement) for n in names):
             return Spelling(module.text_of(test))
     return None
+
+
+def _silences_one_process(module: SourceModule, test: ast.expr) -> bool:
+    """True for `rank == 0` where the file, or transformers below 5, writes -1 for a run without a process group.
+
+    What stands under such a test already is not printed by one process; what every process prints must stay.
+    """
+    text = module.text_of(test)
+    if "-1" in text or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return False
+    return _MINUS_ONE.search(module.text) is not None or ("local_rank" in text and "transformers" in module.text)
 
 
 def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:
