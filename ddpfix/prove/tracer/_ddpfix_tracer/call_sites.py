@@ -9,7 +9,7 @@ from typing import Any
 from _ddpfix_tracer import recorder
 
 _kinds: dict[str, str] = {}
-_HERE = os.path.dirname(os.path.abspath(__file__))
+OURS = [os.path.dirname(os.path.abspath(__file__))]  # folders whose frames are passed over, as those of libraries are
 
 
 def is_users(name: str) -> bool:
@@ -27,7 +27,7 @@ def _look(name: str) -> str:
     if name.startswith("<"):
         return ""
     full = os.path.abspath(name)
-    if "site-packages" in full or "dist-packages" in full or full.startswith((_HERE, *(p + os.sep for p in recorder.library()))):
+    if "site-packages" in full or "dist-packages" in full or full.startswith((*OURS, *(p + os.sep for p in recorder.library()))):
         return ""
     here = os.getcwd() + os.sep
     return full[len(here) :] if full.startswith(here) else full
@@ -43,7 +43,7 @@ def user_frame() -> tuple[list[Any] | None, str]:
         if shown:
             return [shown, frame.f_lineno, code.co_name], via
         module = frame.f_globals.get("__name__", "")
-        if not module.startswith(("_ddpfix_tracer", "torch.", "importlib", "contextlib", "functools")):
+        if not module.startswith(("_ddpfix_", "torch.", "importlib", "contextlib", "functools")):
             via = via or "%s.%s" % (module, code.co_name)
         frame = frame.f_back
     return None, via

@@ -20,14 +20,20 @@ _written_at = -1
 
 def patch(module: Any) -> None:
     """Watch torch.nn.parallel.distributed.DistributedDataParallel, and every backward pass."""
+    hook(module, init=_watched_init, forward=_watched_forward, backward=_watched_backward)
+    wrapper = module.DistributedDataParallel
+    if hasattr(wrapper, "_sync_buffers"):
+        wrapper._sync_buffers = collectives.watched(wrapper._sync_buffers, "ddp_buffers")
+
+
+def hook(module: Any, *, init: Any, forward: Any, backward: Any) -> None:
+    """Put what `init`, `forward` and `backward` make of them in the place of the wrapper's own two and of torch's backward."""
     import torch
 
     wrapper = module.DistributedDataParallel
-    wrapper.__init__ = _watched_init(wrapper.__init__)
-    wrapper.forward = _watched_forward(wrapper.forward)
-    if hasattr(wrapper, "_sync_buffers"):
-        wrapper._sync_buffers = collectives.watched(wrapper._sync_buffers, "ddp_buffers")
-    torch.autograd.backward = _watched_backward(torch.autograd.backward)
+    wrapper.__init__ = init(wrapper.__init__)
+    wrapper.forward = forward(wrapper.forward)
+    torch.autograd.backward = backward(torch.autograd.backward)  # Tensor.backward looks it up there
 
 
 def _watched_init(init: Any) -> Any:

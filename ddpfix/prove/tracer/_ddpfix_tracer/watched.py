@@ -15,9 +15,16 @@ _processes = 1
 
 def begin(*, steps: int, swap: bool, processes: int) -> None:
     """steps: stop after as many optimizer steps, 0 never. swap: gloo where NCCL is asked for, the CPU for a GPU."""
-    global _steps, _swap, _processes
-    _steps, _swap, _processes = steps, swap, processes
+    global _steps
+    _steps = steps
+    run_on(swap=swap, processes=processes)
     atexit.register(_end)
+
+
+def run_on(*, swap: bool, processes: int) -> None:
+    """What `with_gloo` and `without_gpu` go by."""
+    global _swap, _processes
+    _swap, _processes = swap, processes
 
 
 def _end() -> None:
@@ -28,7 +35,7 @@ def _end() -> None:
 def _distributed(module: Any) -> None:
     init = module.init_process_group
     collectives.patch(module)
-    opened = collectives.watched(init, "init_process_group", _with_gloo)
+    opened = collectives.watched(init, "init_process_group", with_gloo)
 
     @functools.wraps(init)
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
@@ -61,7 +68,7 @@ def _distributed(module: Any) -> None:
         work.wait = collectives.waiting(work.wait)
 
 
-def _with_gloo(args: Any, kwargs: Any) -> Any:
+def with_gloo(args: Any, kwargs: Any) -> Any:
     """The arguments of init_process_group with gloo for NCCL, and without a device that is not there."""
     if not _swap:
         return args, kwargs
@@ -102,12 +109,12 @@ def _lightning(module: Any) -> None:
 
     @functools.wraps(init)
     def on_cpu(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return init(self, *args, **_without_gpu(kwargs))
+        return init(self, *args, **without_gpu(kwargs))
 
     module.Trainer.__init__ = on_cpu
 
 
-def _without_gpu(kwargs: dict[str, Any]) -> dict[str, Any]:
+def without_gpu(kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of Lightning's Trainer for as many CPU processes as there are, whatever was asked for."""
     if not _swap:
         return kwargs
