@@ -147,6 +147,20 @@ def on_train_epoch_end(self, trainer, pl_module):
     assert "rank 0 may leave in line 8" in fixed[0].message
 
 
+def test_classes_of_a_file_are_looked_at_one_by_one() -> None:
+    head = "import lightning.pytorch as pl\n"
+    hook = "(pl.Callback):\n    def on_fit_end(self, trainer, m):\n"
+    one = f"class A{hook}        if not trainer.is_global_zero:\n            return\n"
+    two = f"class B{hook}        if trainer.is_global_zero:\n            if m.x:\n"
+    source = (
+        f"{head}{one}        draw()\n        trainer.strategy.barrier()\n"
+        f"{two}                return\n            draw()\n        trainer.strategy.barrier()\n"
+    )
+    assert [(f.span.line, f.applicability) for f in findings_of(RULE, source)] == [
+        (7, Applicability.SAFE), (14, Applicability.SAFE),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

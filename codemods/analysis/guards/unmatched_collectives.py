@@ -45,12 +45,15 @@ def unmatched_collectives(project: Project, module: SourceModule) -> tuple[Unmat
 
 def _unmatched(project: Project, module: SourceModule) -> tuple[Unmatched, ...]:
     all_here = [(f, m) for f in (*module.functions, None) for m in mismatches(project, module, f)]
-    halves = {(m.side, m.meeting.name) for _, m in all_here if m.other is None}
+    halves = {
+        (m.side, m.meeting.name, module.class_of(m.meeting.node)) for _, m in all_here if m.other is None and not m.leaves
+    }
     out = []
     for function, mismatch in all_here:
         if mismatch.meeting.collective.writes_its_part:
             continue
-        if mismatch.other is None and (mismatch.side.turned, mismatch.meeting.name) in halves:
+        half = (mismatch.side.turned, mismatch.meeting.name, module.class_of(mismatch.meeting.node))
+        if mismatch.other is None and not mismatch.leaves and half in halves:
             continue  # a way in and a way out: each has the other's half
         found = _parting(project, module, function, mismatch)
         if found is not None and not settled_by_callers(project, module, function, mismatch.side, mismatch.meeting.name):
