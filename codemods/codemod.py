@@ -44,7 +44,8 @@ class DdpCodemod(ABC):
 
     code: `DDP101`. TRIGGERS: byte words, an AND of ORs; a file that does not hold one word of each group is never parsed
     for this codemod. SITE: where the words are common, a pattern that the bytes must match as well. READS_TESTS: False where
-    a repository's own tests, which run on one process, are left out. The docstring holds a summary line and the sections of
+    a repository's own tests, which run on one process, are left out. TEXT: words of which a YAML file must hold one to be
+    looked at; none where the codemod reads Python only. The docstring holds a summary line and the sections of
     SECTIONS, each under `## `.
     """
 
@@ -52,6 +53,7 @@ class DdpCodemod(ABC):
     TRIGGERS: ClassVar[tuple[tuple[bytes, ...], ...]]
     SITE: ClassVar[re.Pattern[bytes] | None] = None
     READS_TESTS: ClassVar[bool] = True
+    TEXT: ClassVar[tuple[bytes, ...]] = ()
     opt_in: ClassVar[bool] = False
 
     @classmethod

@@ -11,6 +11,7 @@ from typing import TypeVar
 from codemods.corpus import Corpus
 from codemods.evidence import Observed
 from codemods.source import SourceModule, Unreadable
+from codemods.text_file import TEXT_KINDS, TextFile
 
 T = TypeVar("T")
 # A header as far as its colon; a longer one than this is no list of bases.
@@ -88,7 +89,8 @@ class Project:
         if path not in self._modules:
             data = self._read(path) if path in self.files else None
             try:
-                self._modules[path] = SourceModule(path, data) if data is not None else None
+                kind = TextFile if path.endswith(TEXT_KINDS) else SourceModule
+                self._modules[path] = kind(path, data) if data is not None else None
             except Unreadable as error:
                 self._modules[path] = error
         found = self._modules[path]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from codemods import blocks, layout
+from codemods import blocks, layout, text_edits
 from codemods.blocks import Item, Suite
 from codemods.deep_stack import with_deep_stack
 from codemods.findings import (
@@ -35,6 +35,7 @@ from codemods.findings import (
 )
 from codemods.runs import RewriteError, Run, Steps, find_runs, indent_of, is_blank, newline_of, with_blank_lines
 from codemods.source import SourceModule
+from codemods.text_file import TextFile
 
 __all__ = ["RewriteError", "replacements", "rewrite", "rewrite_bytes", "with_deep_stack"]
 
@@ -47,7 +48,8 @@ def rewrite(module: SourceModule, edits: Sequence[Edit]) -> str:
     for top, bottom, new in reversed(replacements(module, edits)):
         lines[top - 1 : bottom] = [new]
     text = "".join(lines)
-    _must_compile(module, text)
+    if not isinstance(module, TextFile):  # text_edits holds its own result against what was there
+        _must_compile(module, text)
     return text
 
 
@@ -62,6 +64,8 @@ def rewrite_bytes(module: SourceModule, edits: Sequence[Edit]) -> bytes:
 
 def replacements(module: SourceModule, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
     """(first line, last line, new text) of each run that the edits change, in order. Raises RewriteError."""
+    if isinstance(module, TextFile):
+        return text_edits.replacements(module, edits)
     made: list[tuple[Run, str]] = []
     steps = Steps(module)
     for run in find_runs(module, list(dict.fromkeys(edits))):

@@ -177,6 +177,16 @@ def parse_text(path: str, text: str) -> ast.Module:
         raise Unreadable(path, "an expression is nested too deeply for Python's own parser") from None
 
 
+def suppression_in(comment: str, line: int, column: int) -> Suppression | None:
+    """The suppression that a comment, which begins at that place, holds."""
+    match = _SUPPRESSION.search(comment)
+    if match is None:
+        return None
+    kind, codes, reason = match.groups()
+    names = tuple(c.strip() for c in (codes or "").split(",") if c.strip())
+    return Suppression(line, names, reason.strip(), kind == "ignore-file", Span(line, column, line, column + len(comment)))
+
+
 class SourceModule:
     """A parsed Python file.
 
@@ -187,12 +197,15 @@ class SourceModule:
     def __init__(self, path: str, data: bytes) -> None:
         self.path, self.data = path, data
         self.text, self.encoding, self.mark = decode(path, data)
-        self.tree = parse_text(path, self.text)
+        self.tree = self._parse()
         self._ascii = self.text.isascii()
         self._index()
 
     def __repr__(self) -> str:
-        return f"SourceModule({self.path!r})"
+        return f"{type(self).__name__}({self.path!r})"
+
+    def _parse(self) -> ast.Module:
+        return parse_text(self.path, self.text)
 
     def _index(self) -> None:
         self._methods: dict[ast.ClassDef, dict[str, FunctionNode]] = {}
@@ -405,11 +418,8 @@ class SourceModule:
         found = []
         try:
             for token in tokenize.generate_tokens(io.StringIO(self.text, newline=None).readline):
-                if token.type == tokenize.COMMENT and (match := _SUPPRESSION.search(token.string)):
-                    kind, codes, reason = match.groups()
-                    names = tuple(c.strip() for c in (codes or "").split(",") if c.strip())
-                    span = Span(*token.start, *token.end)
-                    found.append(Suppression(token.start[0], names, reason.strip(), kind == "ignore-file", span))
+                if token.type == tokenize.COMMENT and (made := suppression_in(token.string, *token.start)):
+                    found.append(made)
         except (tokenize.TokenError, SyntaxError):  # the tree was read, so only an odd ending is left
             pass
         return tuple(found)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codemods.evidence import Observed
+from codemods.text_file import TEXT_KINDS
 from ddpfix import ignore_rules
 from ddpfix.results import Failure
 
@@ -31,7 +32,7 @@ class NoSuchPath(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One project: its root, every file in it (relative, posix), and those Python files the user asked about.
+    """One project: its root, every file in it (relative, posix), and those Python and YAML files the user asked about.
 
     skipped: what was asked for and is left alone, with the reason. observed: what was seen of the project's runs.
     """
@@ -88,7 +89,7 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str]) -> Tree:
     chosen = []
     for name in sorted(known):
         below = [p for p in prefixes if not p or name == p or name.startswith(p + "/")]
-        if name.endswith(".py") and below:
+        if name.endswith((".py", *TEXT_KINDS)) and below:
             if name in below or not (_is_vendored(name, below) or any(_excluded(p, name) for p in patterns)):
                 chosen.append(name)
     skipped = tuple(Failure(p, SUBMODULE) for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))

@@ -17,6 +17,7 @@ from codemods.findings import Finding
 from codemods.fix_source import Accept, find_in, fix_project
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import TEXT_KINDS
 from ddpfix import cache, catalog
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
@@ -107,7 +108,7 @@ def _check(
             continue
         parsed += 1
         findings += [f for f in find_in(module, project, work[path]) if not _ignored_here(f, settings)]
-    scanned = len(tree.chosen) - len(unread)
+    scanned = _python_files(tree) - len(unread)
     return Report(tree.root, tuple(findings), scanned, parsed, tuple(failed), time.perf_counter() - started)
 
 
@@ -119,15 +120,20 @@ def gated(
     work: dict[str, Sequence[DdpCodemod]] = {}
     unread: list[str] = []
     for path in paths:
+        text = path.endswith(TEXT_KINDS)
         data = project.read(path)
         if data is None:
-            unread.append(path)
+            unread += [] if text else [path]
             continue
         # which codemods have nothing to say matters to a suppression comment, too
-        hits = codemods if b"ddpfix:" in data else gate.open_for(data, path)
+        hits = codemods if b"ddpfix:" in data and not text else gate.open_for(data, path)
         if hits:
             work[path] = hits
     return work, unread
+
+
+def _python_files(tree: Tree) -> int:
+    return sum(not path.endswith(TEXT_KINDS) for path in tree.chosen)
 
 
 def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
@@ -184,7 +190,7 @@ def fix(
         broken = [Failure(p, project.why_unreadable(p)) for p in candidates if project.module(p) is None]
     failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
     left = tuple(f for f in result.left if not _ignored_here(f, settings))
-    scanned, parsed = len(tree.chosen) - len(unread), len(candidates) - len(broken)
+    scanned, parsed = _python_files(tree) - len(unread), len(candidates) - len(broken)
     report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started)
     return Fixed(report, before, result.changed, result.fixed, left, result.withdrawn)
 
@@ -193,17 +199,17 @@ def line_edits(report: Report) -> dict[str, list[dict[str, object]]]:
     """Finding id -> the line replacements of its fix, each worked out alone. Imports LibCST."""
     from codemods.rewriter import RewriteError, replacements, with_deep_stack
 
-    read = disk_reader(report.root)
-    modules: dict[str, SourceModule] = {}
+    project = Project((e.path for f in report.findings for e in f.edits), disk_reader(report.root))
     out: dict[str, list[dict[str, object]]] = {}
     for finding in report.findings:
         rows: list[dict[str, object]] = []
         for path in dict.fromkeys(e.path for e in finding.edits):
-            if path not in modules:
-                modules[path] = SourceModule(path, read(path) or b"")
             edits = [e for e in finding.edits if e.path == path]
+            module = project.module(path)
+            if module is None:
+                continue
             try:
-                found = with_deep_stack(lambda m=modules[path], e=edits: replacements(m, e))  # type: ignore[misc]
+                found = with_deep_stack(lambda m=module, e=edits: replacements(m, e))  # type: ignore[misc]
             except RewriteError:
                 continue
             rows += [{"path": path, "start_line": top, "end_line": end, "replacement": new} for top, end, new in found]

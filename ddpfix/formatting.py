@@ -25,11 +25,14 @@ class FormatFailed(Exception):
 
 
 def formatted(root: Path, command: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """`files` as the formatter leaves them. The command is split like a shell's line and given the paths; no shell runs.
+    """`files` as the formatter leaves them. The command is split like a shell's line and given the Python files; no shell runs.
 
     Raises FormatFailed where it cannot be started, fails, or leaves a file that is no Python any more.
     """
     words = shlex.split(command)
+    python = sorted(path for path in files if path.endswith(".py"))
+    if not python:
+        return dict(files)
     with tempfile.TemporaryDirectory(prefix="ddpfix-format-") as folder:
         base = Path(folder)
         for name in SETTINGS_FILES:
@@ -40,7 +43,7 @@ def formatted(root: Path, command: str, files: Mapping[str, bytes]) -> dict[str,
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
         try:
-            done = subprocess.run([*words, *sorted(files)], cwd=base, capture_output=True, text=True, check=False)
+            done = subprocess.run([*words, *python], cwd=base, capture_output=True, text=True, check=False)
         except OSError as error:
             raise FormatFailed(command, error.strerror or str(error)) from None
         if done.returncode:

@@ -8,6 +8,7 @@ from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 from codemods.analysis.distribution import is_test_file
 from codemods.codemod import DdpCodemod
+from codemods.text_file import TEXT_KINDS
 
 
 class Gate:
@@ -24,10 +25,13 @@ class Gate:
         firsts = dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0])
         self._anchors = _AnyOf(firsts)
         self._groups = [_AnyOf(group) for group in groups]
+        self._text = [(c, _AnyOf(c.TEXT)) for c in codemods if c.TEXT]
         self._needs = [(c, tuple(groups.index(g) for g in c.TRIGGERS)) for c in codemods]
 
     def open_for(self, data: bytes, path: str = "") -> tuple[DdpCodemod, ...]:
         """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
+        if path.endswith(TEXT_KINDS):
+            return tuple(c for c, words in self._text if words.occurs_in(data))
         if not self._anchors.occurs_in(data):
             return ()
         groups = self._groups

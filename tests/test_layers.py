@@ -21,6 +21,7 @@ WRITES_SOURCE = {"codemods.rewriter", "codemods.layout", "codemods.blocks", "cod
 CODEMODS_ORDER = [
     {"codemods.findings"},
     {"codemods.source", "codemods.evidence"},
+    {"codemods.text_file"},
     {"codemods.project", "codemods.corpus"},
     {"codemods.data"},
     {"codemods.analysis"},
@@ -84,6 +85,12 @@ def test_libcst_is_imported_where_source_is_written_only(name: str) -> None:
     if name not in WRITES_SOURCE:
         assert not [m for m in imported(MODULES[name]) if m.partition(".")[0] == "libcst"]
         assert not {m for m in imported(MODULES[name], late=False) if m in WRITES_SOURCE}, "import it where it is used"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_yaml_is_imported_where_a_yaml_file_is_read_only(name: str) -> None:
+    late = {"codemods.text_file", "codemods.text_edits"}
+    assert "yaml" not in imported(MODULES[name], late=name not in late), "PyYAML costs 20 ms: only where a file passed the gate"
 
 
 @pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("codemods.") and n != "codemods.codemod"])
