@@ -19,6 +19,16 @@ def is_use(data: bytes | bytearray, at: int, end: int) -> bool:
     return not data.endswith((b"def ", b"class "), max(at - 6, 0), at)
 
 
+def uses(data: bytes, name: bytes) -> bool:
+    """True if `name` stands somewhere in `data` as such a word."""
+    at = data.find(name)
+    while at >= 0:
+        if is_use(data, at, at + len(name)):
+            return True
+        at = data.find(name, at + len(name))
+    return False
+
+
 class Corpus:
     """Files joined, each behind a byte that no source holds. Never changes."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from posixpath import dirname, join, normpath
 from typing import TypeVar
 
-from codemods.corpus import Corpus
+from codemods.corpus import Corpus, uses
 from codemods.evidence import Observed
 from codemods.source import SourceModule, Unreadable
 from codemods.text_file import TEXT_KINDS, TextFile
@@ -114,17 +115,24 @@ class Project:
 
         return self.memo(("files containing", word, kinds), build)
 
-    def files_using(self, name: str) -> tuple[str, ...]:
-        """The Python files that hold `name` as a whole word, other than where a `def` or `class` gives it; sorted."""
+    def files_using(self, name: str, *, most: int, among: Collection[str] | None = None) -> tuple[str, ...] | None:
+        """The Python files that hold `name` as a whole word, other than where a `def` or a `class` gives it; sorted.
 
-        def build() -> tuple[str, ...]:
-            word = name.encode()
+        most: None is the answer where there are more files, and the search ends as soon as that is seen. among: where to look,
+        if that is known.
+        """
+        word = name.encode()
+        if among is not None:
+            found = {p for p in among if p.endswith(".py") and uses(self.read(p) or b"", word)}
+            return tuple(sorted(found)) if len(found) <= most else None
+
+        def build() -> tuple[str, ...] | None:
             old = (p for p in self._corpus((".py",)).using(word) if p not in self._changed)
-            changed = {p: data for p, data in self._changed.items() if p.endswith(".py") and word in data}
-            new = (p for p, data in changed.items() if any(Corpus((p,), lambda _, d=data: d).using(word)))  # type: ignore[misc]
-            return tuple(sorted({*old, *new}))
+            new = (p for p, data in self._changed.items() if p.endswith(".py") and uses(data, word))
+            found = tuple(islice(chain(new, old), most + 1))
+            return tuple(sorted(found)) if len(found) <= most else None
 
-        return self.memo(("files using", name), build)
+        return self.memo(("files using", name, most), build)
 
     def class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """Last name of a base -> (path, name) of the classes whose header names it, found in the bytes, nothing parsed."""

@@ -135,9 +135,9 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
                 continue
-            if is_guarded_at_its_calls(project, module, function):
-                continue
             done = list(self._runs(module, project, function, in_class=in_class))
+            if done and is_guarded_at_its_calls(project, module, function):
+                continue
             yield from done
             if in_class and function.name in _HOOKS and not done:
                 yield from self._between(module, project, function)

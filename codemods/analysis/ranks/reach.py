@@ -107,20 +107,23 @@ def calls_of(project: Project, module: SourceModule, function: FunctionNode) -> 
 def _calls_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
     owner = module.parent(function)
     found: list[CallSite] = []
-    users = set(project.files_using(function.name))
+    if len(module.reads_of(function.name)) > len(module.calls_named(function.name)):
+        return ()  # it is handed on
+    among: set[str] | None = None
     if not isinstance(owner, ast.ClassDef):  # whoever calls a function of another file names that file, or takes all of a package
         stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-        users &= {*project.files_containing(stem.encode()), *project.files_containing(b"import *")}
-    users.add(module.path)
-    if len(users) > MANY_FILES:
+        among = {*project.files_containing(stem.encode()), *project.files_containing(b"import *")}
+    users = project.files_using(function.name, most=MANY_FILES, among=among)
+    if users is None:
         return ()
+    users = (*users, module.path) if module.path not in users else users
     for path in sorted(users):
         other = module if path == module.path else project.module(path)
         if other is None:
             continue
         calls = other.calls_named(function.name)
         if len(other.reads_of(function.name)) > len(calls):
-            return ()  # it is handed on somewhere
+            return ()
         for call in calls:
             if isinstance(owner, ast.ClassDef) and (_is_bare(call) or _of_another_class(project, other, call, owner)):
                 continue
