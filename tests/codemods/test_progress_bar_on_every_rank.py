@@ -35,6 +35,13 @@ def test_bars_that_are_gone_through(before: str, after: str) -> None:
     check_transformed(ProgressBarOnEveryRank, script(before), script(after))
 
 
+def test_a_rank_among_others_in_one_line() -> None:
+    head = "import os\nimport torch.distributed as dist\nfrom tqdm import tqdm\n"
+    both = "rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])"
+    body = f"\ndef train(loader):\n    {both}\n    for x in tqdm(loader{{}}): pass\n"
+    check_transformed(ProgressBarOnEveryRank, head + body.format(""), head + body.format(", disable=rank != 0"))
+
+
 def test_a_bar_under_a_name() -> None:
     lines = ("bar = tqdm(loader)", "for x in bar:", "    bar.set_postfix(loss=1)", "bar.close()")
     after = ("bar = tqdm(loader, disable=rank != 0)", *lines[1:])

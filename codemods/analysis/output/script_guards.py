@@ -247,9 +247,12 @@ def bound_above(
         if not isinstance(line, ast.Assign) or len(line.targets) != 1 or module.function_of(line) is not function:
             continue
         target = line.targets[0]
-        for name in target.elts if isinstance(target, ast.Tuple) else [target]:
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        same = isinstance(line.value, ast.Tuple) and isinstance(target, ast.Tuple) and len(line.value.elts) == len(names)
+        given = line.value.elts if same and isinstance(line.value, ast.Tuple) else [line.value] * len(names)
+        for name, value in zip(names, given, strict=True):
             if isinstance(name, ast.Name) and len(values_of(module, name)) == 1:
-                out.append((name.id, line.value))
+                out.append((name.id, value))
     return sorted(out, key=lambda found: found[1].lineno)
 
 
