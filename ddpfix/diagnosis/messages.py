@@ -1,0 +1,107 @@
+"""The messages that a log is read against: what each means, what probably brought it about, what repairs it.
+
+The rows lie in `table/*.toml`. Each holds literal words, looked for in one pass over all bytes, and at most one pattern, which
+is held against the line where a word was found and whose named groups are what the message says (a rank, a parameter).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+class Role(Enum):
+    """What a message is to a run: its own failure, waiting in vain, following from another rank, a detail, a notice."""
+
+    ERROR = "error"
+    HANG = "hang"
+    ECHO = "echo"
+    DETAIL = "detail"
+    WARNING = "warning"
+
+
+class Ranks(Enum):
+    """Where a message names a cause: anywhere, in a log of several ranks, or where rank 0 does not say the same."""
+
+    ANY = "any"
+    SEVERAL = "several"
+    OTHERS = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One row. find: words of which one stands in the line. codes: codemods that repair the cause. sample: how it reads.
+
+    source: the packages and versions that say it. how: `run` seen in a run, `source` a text of the package, `logs` known from
+    public logs only.
+    """
+
+    id: str
+    find: tuple[str, ...]
+    pattern: re.Pattern[str] | None
+    role: Role
+    ranks: Ranks
+    means: str
+    cause: str
+    repair: str
+    codes: tuple[str, ...]
+    source: str
+    how: str
+    sample: str
+
+    def said(self, line: str) -> dict[str, str] | None:
+        """What the pattern finds in a line that holds one of the words; None where it does not match."""
+        if self.pattern is None:
+            return {}
+        found = self.pattern.search(line)
+        return None if found is None else {k: v for k, v in found.groupdict().items() if v is not None}
+
+
+@cache
+def all_messages() -> tuple[Message, ...]:
+    """Every row, in the order of the files' names and of the rows in them."""
+    tables = sorted((t for t in files(__package__).joinpath("table").iterdir() if t.name.endswith(".toml")), key=lambda t: t.name)
+    return tuple(_message(row) for t in tables for row in tomllib.loads(t.read_text(encoding="utf-8"))["message"])
+
+
+def by_id(name: str) -> Message:
+    """The row with this id. Raises KeyError."""
+    return {m.id: m for m in all_messages()}[name]
+
+
+def _message(row: dict[str, Any]) -> Message:
+    find = row["find"]
+    return Message(
+        id=row["id"],
+        find=(find,) if isinstance(find, str) else tuple(find),
+        pattern=re.compile(row["pattern"]) if "pattern" in row else None,
+        role=Role(row["role"]),
+        ranks=Ranks(row.get("ranks", "any")),
+        means=row["means"],
+        cause=row["cause"],
+        repair=row["repair"],
+        codes=tuple(row.get("codes", ())),
+        source=row["source"],
+        how=row["how"],
+        sample=row["sample"],
+    )
+
+
+# The page
+
+_HOW = {"run": "seen in a run", "source": "in the package", "logs": "from logs"}
+
+
+def table() -> str:
+    """All rows as a Markdown table, for the page on `ddpfix diagnose`."""
+    rows = ["| id | in the log | what it means | probable cause | repaired by | says it |", "| --- " * 6 + "|"]
+    for m in sorted(all_messages(), key=lambda m: m.id):
+        repair = m.repair + (f" ({', '.join(m.codes)})" if m.codes else "")
+        cells = (m.id, f"`` {m.find[0]} ``", m.means, m.cause, repair, f"{m.source}; {_HOW[m.how]}")
+        rows.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    return "\n".join(rows) + "\n"
