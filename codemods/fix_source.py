@@ -92,7 +92,7 @@ def find_in(
     """Findings of one file in source order, suppressed ones left out, with their ids."""
     chosen = list(codemods)
     found = [finding for codemod in chosen for finding in codemod.find(module, project)]
-    if "ddpfix:" in module.text:
+    if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
         found += unused

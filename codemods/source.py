@@ -196,6 +196,7 @@ class SourceModule:
 
     def __init__(self, path: str, data: bytes) -> None:
         self.path, self.data = path, data
+        self._held: dict[bytes, bool] = {}
         self.text, self.encoding, self.mark = decode(path, data)
         self.tree = self._parse()
         self._ascii = self.text.isascii()
@@ -225,6 +226,13 @@ class SourceModule:
                 parents[child] = node
             children.reverse()
             stack += children
+
+    def holds(self, word: bytes) -> bool:
+        """True if the bytes hold `word`; asked of every node of a file, so it is remembered."""
+        known = self._held.get(word)
+        if known is None:
+            known = self._held[word] = word in self.data
+        return known
 
     def nodes(self, cls: type[N]) -> list[N]:
         """All nodes of exactly this class, in source order."""

@@ -96,7 +96,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or b"split_between_processes" in module.data:
+        if is_test_file(module.path) or module.holds(b"split_between_processes"):
             return
         for call in module.calls_named("tqdm", "trange"):
             if _draws(module, call) and self._is_reached(module, project, call) and not _is_read(module, call):

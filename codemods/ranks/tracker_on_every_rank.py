@@ -229,7 +229,7 @@ def _start(project: Project, module: SourceModule, call: ast.Call) -> _Start:
     reached = ranks_in_file(project, module) is not None and not ranks_reaching(project, module, call).some
     if home is not None and _is_class_method(module, home):
         reached = reached and not is_left_to_rank_zero(project, module, home)
-    asked = _asks_for_run(module, module.statement_of(call)) or ("WANDB_MODE" in module.text and names_rank(module.text))
+    asked = _asks_for_run(module, module.statement_of(call)) or (module.holds(b"WANDB_MODE") and names_rank(module.text))
     return _Start(module, call, reached and not decided and not asked, on_purpose)
 
 

@@ -121,7 +121,7 @@ class UnguardedFileIo(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or b"split_between_processes" in module.data:
+        if is_test_file(module.path) or module.holds(b"split_between_processes"):
             return
         for function in module.functions:
             if decorated_ranks(module, function).some:

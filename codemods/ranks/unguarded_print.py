@@ -113,7 +113,7 @@ class UnguardedPrint(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or b"split_between_processes" in module.data:
+        if is_test_file(module.path) or module.holds(b"split_between_processes"):
             return
         for function in module.functions:
             yield from self._function(module, project, function)
@@ -275,7 +275,7 @@ def _assumes(module: SourceModule, function: FunctionNode | ast.Module, run: Run
 
 def _guards_lines(module: SourceModule, function: FunctionNode) -> bool:
     """True where the function logs a line on rank 0 alone, and the file sets its logger up the same way for every rank."""
-    if "setLevel" in module.text or "basicConfig" not in module.text:
+    if module.holds(b"setLevel") or not module.holds(b"basicConfig"):
         return False
     for call in module.calls_named("info"):
         if module.function_of(call) is function and ranks_at(module, call) in (Ranks.ZERO, Ranks.LOCAL_ZERO):

@@ -190,7 +190,7 @@ def _may_be_set_elsewhere(module: SourceModule, project: Project, made: _Made) -
     facts = class_facts(project, module, made.home)
     if facts.unresolved or len(facts.lineage) > 1 or any(_names_it(s, attribute) for s in made.home.body):
         return True
-    if "setattr" in module.text or "__getattr__" in module.text or "__dict__" in module.text:
+    if module.holds(b"setattr") or module.holds(b"__getattr__") or module.holds(b"__dict__"):
         return True
     for path in project.files_containing(f".{attribute}".encode()):
         other = project.module(path)

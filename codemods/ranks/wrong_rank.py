@@ -223,7 +223,7 @@ def _local_rank_at(module: SourceModule, node: ast.expr) -> str | None:
             return name
         if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and "device_count" in module.text_of(value.right):
             return name  # device = rank % torch.cuda.device_count()
-    if b"mp.spawn" in module.data or b"multiprocessing.spawn" in module.data or b"torch.distributed" not in module.data:
+    if module.holds(b"mp.spawn") or module.holds(b"multiprocessing.spawn") or not module.holds(b"torch.distributed"):
         return None
     if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in module.imports.get("os", ())):
         return None

@@ -107,7 +107,7 @@ def _hook_trainer(project: Project, module: SourceModule, anchor: ast.stmt, func
 def _strategy(project: Project, module: SourceModule, trainer: str) -> Barrier:
     code = f"{trainer}.strategy.barrier()"
     pin = lightning_pin(project, near=module.path)
-    shown = b".strategy." in module.data or any(name.partition(".")[0] == "lightning" for name in module.imported_modules)
+    shown = module.holds(b".strategy.") or any(name.partition(".")[0] == "lightning" for name in module.imported_modules)
     if pin is not None and pin.surely_below((1, 6)):
         return Barrier("", DISPLAY, "before Lightning 1.6 a barrier is trainer.training_type_plugin.barrier()")
     if shown or (pin is not None and pin.surely_at_least((1, 6))):

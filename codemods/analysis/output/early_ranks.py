@@ -17,7 +17,7 @@ def is_asked_too_early(project: Project, module: SourceModule, node: ast.If) -> 
 
     Lightning makes it in `fit`; with `is_initialized()` before it the rank is None, or 0, on every process until then.
     """
-    if b".fit(" not in module.data or b"rank" not in module.data or not _makes_trainer_below(module, node):
+    if not module.holds(b".fit(") or not module.holds(b"rank") or not _makes_trainer_below(module, node):
         return False
     if not _asks_for_zero(module, project, node.test) or not _asks_the_group(project, module, node.test):
         return False
@@ -26,7 +26,7 @@ def is_asked_too_early(project: Project, module: SourceModule, node: ast.If) -> 
 
 def under_such_a_test(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
     """True for a statement under a test that comes too early: it is the test that has to change."""
-    if b".fit(" not in module.data:
+    if not module.holds(b".fit("):
         return False
     return any(isinstance(up, ast.If) and is_asked_too_early(project, module, up) for up in module.ancestors(statement))
 
@@ -69,6 +69,6 @@ def _asks_the_group(project: Project, module: SourceModule, test: ast.expr) -> b
         if found := find_function(project, module, call.func, call):
             home, helper = found
             inside = [n for n in walk_scope(helper) if isinstance(n, ast.Call)]
-            if any(qualified(home, c.func) == "torch.distributed.get_rank" for c in inside) and b"environ" not in home.data:
+            if any(qualified(home, c.func) == "torch.distributed.get_rank" for c in inside) and not home.holds(b"environ"):
                 return True
     return False

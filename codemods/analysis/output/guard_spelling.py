@@ -139,7 +139,7 @@ def _silences_one_process(module: SourceModule, test: ast.expr) -> bool:
     text = module.text_of(test)
     if "-1" in text or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
         return False
-    return _MINUS_ONE.search(module.text) is not None or ("local_rank" in text and "transformers" in module.text)
+    return _MINUS_ONE.search(module.text) is not None or ("local_rank" in text and module.holds(b"transformers"))
 
 
 def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:

@@ -290,7 +290,7 @@ def _is_allowed(
 
 def _is_of_something_else(module: SourceModule, node: ast.ClassDef) -> bool:
     """True for a file that does not speak of the class, so what it reads under that name belongs to another."""
-    return node.name.encode() not in module.data
+    return not module.holds(node.name.encode())
 
 
 def _is_change_only(module: SourceModule, read: ast.Attribute) -> bool:

@@ -76,7 +76,7 @@ def _made_by(project: Project, module: SourceModule, name: str, value: ast.expr)
     if not isinstance(value, ast.Call):
         return ""
     made = qualified(module, value.func)
-    if last(dotted(value.func)) == "parse_args_into_dataclasses" and "transformers" in module.text:
+    if last(dotted(value.func)) == "parse_args_into_dataclasses" and module.holds(b"transformers"):
         return "transformers.TrainingArguments" if name == "training_args" else ""
     if "accelerator" in name and made != _ACCELERATOR and (found := find_function(project, module, value.func, value)):
         home, helper = found
@@ -100,7 +100,7 @@ def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | Non
         written = ast.unparse(argument.annotation) if argument.annotation else ""
         if argument.arg == "accelerator" and (_imports_accelerate(module) or written.endswith("Accelerator")):
             return Spelling("accelerator.is_main_process")
-        if argument.arg in _RANK_NAMES and "torch.distributed" in module.text and not _MINUS_ONE.search(module.text):
+        if argument.arg in _RANK_NAMES and module.holds(b"torch.distributed") and not _knows_minus_one(module):
             return Spelling(f"{argument.arg} == 0")
     return None
 
@@ -129,7 +129,7 @@ def _imports_accelerate(module: SourceModule) -> bool:
 def _of_attribute(module: SourceModule, function: FunctionNode) -> Spelling | None:
     if not isinstance(module.parent(function), ast.ClassDef) or not function.args.args or function.name == "__init__":
         return None
-    values = _own_accelerators(module).get(module.class_of(function), ()) if b"Accelerator" in module.data else ()
+    values = _own_accelerators(module).get(module.class_of(function), ()) if module.holds(b"Accelerator") else ()
     if values and all(isinstance(v, ast.Call) and qualified(module, v.func) == _ACCELERATOR for v in values):
         return Spelling("self.accelerator.is_main_process")
     return None
@@ -152,7 +152,7 @@ def _of_settings(module: SourceModule, statement: ast.stmt) -> Spelling | None:
 
 def rank_of_settings(module: SourceModule, statement: ast.stmt) -> str | None:
     """`args.rank`, where the place comes behind `args.rank = dist.get_rank()` on every path."""
-    if b".rank" not in module.data or _MINUS_ONE.search(module.text):
+    if not module.holds(b".rank") or _knows_minus_one(module):
         return None
     function = module.function_of(statement)
     given = [
@@ -170,6 +170,11 @@ def rank_of_settings(module: SourceModule, statement: ast.stmt) -> str | None:
     return None
 
 
+@lru_cache(maxsize=64)
+def _knows_minus_one(module: SourceModule) -> bool:
+    return _MINUS_ONE.search(module.text) is not None
+
+
 def _is_zero(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value == 0
 
@@ -179,7 +184,7 @@ def _of_lightning(module: SourceModule) -> Spelling | None:
 
     So it is known above the Trainer, in the children that Lightning starts too; where nobody has set it, it is 0 everywhere.
     """
-    planned = plan_rank_zero_only(module) if b".fit(" in module.data else None
+    planned = plan_rank_zero_only(module) if module.holds(b".fit(") else None
     return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None
 
 
@@ -189,12 +194,10 @@ def _of_environment(module: SourceModule) -> Spelling | None:
     Where the file sets the variables itself it starts the processes, and they are not there yet. And only in a file that
     trains: a tool that cuts its input by rank prints of its own share.
     """
-    if not _TRAINS.search(module.data):
+    if not reads_environment(module) or module.holds(b"PROCID") or not _TRAINS.search(module.data):
         return None
     system = module.imports.get("os", ())
     if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in system):
-        return None
-    if not reads_environment(module) or "PROCID" in module.text:
         return None
     return Spelling('int(os.environ.get("RANK", 0)) == 0')
 

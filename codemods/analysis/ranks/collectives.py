@@ -157,7 +157,7 @@ def _method(module: SourceModule, call: ast.Call, end: str, project: Project | N
     if end == "setup_data" and holder == "fit_loop":  # it counts the batches over all ranks (measured)
         return Collective(call, text, end, "lightning")
     if end == "save_checkpoint" and holder in ("model_engine", "engine", "ds_engine", "deepspeed_engine"):
-        return Collective(call, text, end, "deepspeed") if b"deepspeed" in module.data else None
+        return Collective(call, text, end, "deepspeed") if module.holds(b"deepspeed") else None
     if synced_on_step(module, call, project):
         return Collective(call, text, "forward", "torchmetrics")
     if receiver in _MODULES and in_lightning(module, call, project):
@@ -201,7 +201,7 @@ def _of_module(module: SourceModule, call: ast.Call, end: str, project: Project 
 
 def synced_on_step(module: SourceModule, call: ast.Call, project: Project | None) -> bool:
     """True for `self.metric(x)` of a metric made with `dist_sync_on_step=True`: it is reduced in every call (measured)."""
-    if b"dist_sync_on_step" not in module.data or not isinstance(call.func, ast.Attribute):
+    if not module.holds(b"dist_sync_on_step") or not isinstance(call.func, ast.Attribute):
         return False
     if not _is_metric(module, call.func, project):
         return False

@@ -181,7 +181,7 @@ def _flag_by_name(module: SourceModule, node: ast.Name | ast.Attribute) -> Split
         return Split(Ranks.LOCAL_ZERO, Ranks.LOCAL_OTHERS)
     if name in ARGUMENT_FLAGS and isinstance(node, ast.Attribute):
         holder = end_of(node.value)
-        if holder in ("args", "training_args", "train_args") and b"transformers" in module.data:
+        if holder in ("args", "training_args", "train_args") and module.holds(b"transformers"):
             return Split(Ranks.ZERO, Ranks.OTHERS)
     return None
 

@@ -25,7 +25,7 @@ def forwards_on_one_rank(
     project: Project, module: SourceModule
 ) -> Iterator[tuple[ast.expr, str, str, tuple[int, str], tuple[ReplaceExpression, ...]]]:
     """(place, message, reason without a repair, what shows it, edits) for each call that runs the wrapper on rank 0 only."""
-    if b"DistributedDataParallel" not in module.data:
+    if not module.holds(b"DistributedDataParallel"):
         return
     for call in module.nodes(ast.Call):
         function = module.function_of(call)

@@ -165,7 +165,7 @@ def _rounds_by_rank(project: Project, module: SourceModule) -> Iterator[Uneven]:
 
 def _share(module: SourceModule, node: ast.expr, project: Project, depth: int = 0) -> ast.expr | None:
     """The part of a sequence that a rank takes by its number, behind `enumerate`, a progress bar and one name."""
-    if b"rank" not in module.data and b"process_index" not in module.data:
+    if not module.holds(b"rank") and not module.holds(b"process_index"):
         return None
     if isinstance(node, ast.Call):
         name = last(dotted(node.func))

@@ -161,7 +161,7 @@ def _is_written_out(module: SourceModule, word: str, skip: frozenset[ast.AST]) -
     """True where a string names the word in `__all__` or in an annotation."""
     for node in module.nodes(ast.Constant):
         if isinstance(node.value, str) and word in node.value and not inside(module, node, set(skip)):
-            if "__all__" in module.text and node.value == word:
+            if module.holds(b"__all__") and node.value == word:
                 return True
             if any(_annotates(up, node) for up in module.ancestors(node)):
                 return True
