@@ -20,6 +20,7 @@ from codemods.source import SourceModule, walk
 
 # Parts of a run that hold things of their own; on the dummy they are functions that do nothing.
 _PARTS = frozenset({"config", "summary"})
+_LABELS = frozenset({"name", "id", "project", "entity"})
 # What people read of a run.
 _VALUES = frozenset({"dir", "id", "name", "path", "url", "log_dir", "project", "entity", "notes", "step", "start_time"})
 
@@ -71,6 +72,7 @@ class DummyExperimentAccess(DdpCodemod):
     ## Refuses
     - Values that are read (`experiment.dir`, `.id`, `.name` …), told: the other ranks have none. `logger.save_dir` and
       `logger.version` are there on every rank; else broadcast what rank 0 has.
+    - A name or an id inside a formatted string: it does no harm.
     - Plain calls on the experiment (`experiment.log(...)`, `add_scalar`): the dummy takes them.
     - What stands under a test or decorator for rank 0 already, or is called only from there.
     - `run.config` of a `wandb.init(...)`, which is a real run on every rank.
@@ -112,6 +114,8 @@ class DummyExperimentAccess(DdpCodemod):
                 if (found := self._guard(module, project, run, node)) is not None:
                     yield found
             elif node.attr in _VALUES and isinstance(node.ctx, ast.Load) and not _is_called(module, node):
+                if _is_label(module, node):
+                    continue
                 done.add(id(statement))
                 yield self._told(module, node)
 
@@ -168,6 +172,11 @@ def _is_logger(node: ast.expr) -> bool:
     while isinstance(node, ast.Subscript):
         node = node.value
     return "logger" in last(dotted(node)).lower()
+
+
+def _is_label(module: SourceModule, node: ast.Attribute) -> bool:
+    """True for a name put into a text: on the other ranks the text is odd, and nobody reads it."""
+    return node.attr in _LABELS and isinstance(module.parent(node), ast.FormattedValue)
 
 
 def _is_called(module: SourceModule, node: ast.Attribute) -> bool:

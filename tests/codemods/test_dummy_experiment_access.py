@@ -100,6 +100,7 @@ def test_no_sure_test_is_told() -> None:
     [
         ("self.logger.experiment.log({'a': 1})",),
         ("self.logger.experiment.add_scalar('a', 1)",),
+        ("self.logger.experiment.log({f'{self.logger.experiment.name}/a': 1})",),
         ("if self.trainer.is_global_zero:", f"    {UPDATE}"),
         ("if not self.trainer.is_global_zero:", "    return", UPDATE),
         ("run = wandb.init()", "run.config.update({'a': 1})"),
