@@ -32,9 +32,9 @@ class Observed:
 
     Of a probe: framework and model: who wraps and the class that is wrapped. steps: how many were watched. never, sometimes:
     parameters that reached the loss in none, or not in all of them; in `counts` how often each was missing. outputs: what the
-    model returned and the loss did not use. flag, static_graph: as the wrap had them (None: not seen). missed: the chance
-    that a branch taken in one step of ten was not seen at all, `0.9 ** steps`. reentrant: a reentrant checkpoint hid the
-    graph, so that the gradients were looked at instead.
+    model returned and the loss did not use. flag, static_graph: as the wrap had them (None: not seen). missed: (p, chance)
+    that a branch taken in a share p of the steps was not seen at all, `(1 - p) ** steps`. reentrant: a reentrant checkpoint
+    hid the graph, so that the gradients were looked at instead.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Observed:
     outputs: tuple[str, ...] = ()
     flag: bool | None = None
     static_graph: bool | None = None
-    missed: float = 0.0
+    missed: tuple[tuple[float, float], ...] = ()
     reentrant: bool = False
 
     def row(self) -> Evidence:
