@@ -43,7 +43,7 @@ class DdpCodemod(ABC):
     """One rule and its repair.
 
     code: `DDP101`. TRIGGERS: byte words, an AND of ORs; a file that does not hold one word of each group is never parsed
-    for this codemod. SITE: where the words are common, a pattern that the bytes must match as well. READS_TESTS: False where
+    for this codemod. SITES: where the words are common, patterns of which one must be found as well. READS_TESTS: False where
     a repository's own tests, which run on one process, are left out. TEXT: words of which a YAML file must hold one to be
     looked at; none where the codemod reads Python only. The docstring holds a summary line and the sections of
     SECTIONS, each under `## `.
@@ -51,7 +51,7 @@ class DdpCodemod(ABC):
 
     code: ClassVar[str]
     TRIGGERS: ClassVar[tuple[tuple[bytes, ...], ...]]
-    SITE: ClassVar[re.Pattern[bytes] | None] = None
+    SITES: ClassVar[tuple[re.Pattern[bytes], ...]] = ()
     READS_TESTS: ClassVar[bool] = True
     TEXT: ClassVar[tuple[bytes, ...]] = ()
     opt_in: ClassVar[bool] = False
@@ -83,7 +83,7 @@ class DdpCodemod(ABC):
         """False where the bytes lack the words or the site, so that nothing can be found in them."""
         if not all(any(word in data for word in group) for group in self.TRIGGERS):
             return False
-        return self.SITE is None or self.SITE.search(data) is not None
+        return not self.SITES or any(site.search(data) for site in self.SITES)
 
     @abstractmethod
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

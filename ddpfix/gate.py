@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
@@ -9,6 +10,8 @@ from ahocorasick_rs import BytesAhoCorasick, MatchKind
 from codemods.analysis.distribution import is_test_file
 from codemods.codemod import DdpCodemod
 from codemods.text_file import TEXT_KINDS
+
+HEAD = 4096  # bytes; where a common word occurs, it mostly does so early
 
 
 class Gate:
@@ -46,7 +49,14 @@ class Gate:
         open_for = [c for c, needs in self._needs if all(passes(i) for i in needs)]
         if open_for and path and is_test_file(path):
             open_for = [c for c in open_for if c.READS_TESTS]
-        return tuple(c for c in open_for if c.SITE is None or c.SITE.search(data))
+        found: dict[re.Pattern[bytes], bool] = {}  # codemods share patterns, too
+
+        def has(site: re.Pattern[bytes]) -> bool:
+            if site not in found:
+                found[site] = site.search(data) is not None
+            return found[site]
+
+        return tuple(c for c in open_for if not c.SITES or any(map(has, c.SITES)))
 
 
 class _AnyOf:
@@ -63,4 +73,7 @@ class _AnyOf:
     def occurs_in(self, data: bytes) -> bool:
         if len(self.words) == 1:
             return self.words[0] in data
-        return any(scan.find_matches_as_indexes(data) for scan in self._scans)
+        head = data[:HEAD]  # a scan goes to the end whatever it finds on the way
+        if any(scan.find_matches_as_indexes(head) for scan in self._scans):
+            return True
+        return len(data) > HEAD and any(scan.find_matches_as_indexes(data) for scan in self._scans)

@@ -76,7 +76,7 @@ class DivergentLogKeys(DdpCodemod):
     """
 
     code = "DDP108"
-    TRIGGERS = ((b".log(", b".log_dict("), (b"_step(", b"_batch_end(", b"_batch_start("), (b"sync_dist", b"etric"))
+    TRIGGERS = ((b"_step(", b"_batch_end(", b"_batch_start("), (b".log(", b".log_dict("), (b"sync_dist", b"etric"))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

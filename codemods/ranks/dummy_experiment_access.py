@@ -85,9 +85,9 @@ class DummyExperimentAccess(DdpCodemod):
 
     code = "DDP209"
     TRIGGERS = ((b".experiment",), (b"ightning", b"def on_", b"_step("))
-    SITE = re.compile(
+    SITES = (re.compile(
         rb"\.experiment[ \t]*(?:\r?\n|\.(?:config|summary|dir|id|name|path|url|log_dir|project|entity|notes|step|start_time)\b)"
-    )
+    ),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

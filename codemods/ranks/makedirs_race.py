@@ -88,10 +88,11 @@ class MakedirsRace(DdpCodemod):
 
     code = "DDP204"
     TRIGGERS = ((b"makedirs(", b"mkdir("),)
-    SITE = re.compile(  # a call that gives no exist_ok in its first line, or a clock
+    # a call that gives no exist_ok in its first line, or a clock
+    SITES = (re.compile(
         rb"strftime\(|\bnow\(|int\(time\.time|"
         rb"(?:makedirs|mkdir)(?:[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}exist_ok)|[ \t]+as\b)"
-    )
+    ),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

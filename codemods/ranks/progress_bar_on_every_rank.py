@@ -92,7 +92,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
         SHOWS_PROCESSES,
         OFFERS_A_GUARD,
     )  # fmt: skip
-    SITE = re.compile(rb"\bt(?:qdm|range)[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}disable[ \t]*=)")
+    SITES = (re.compile(rb"\bt(?:qdm|range)[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}disable[ \t]*=)"),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -93,10 +93,10 @@ class TrackerOnEveryRank(DdpCodemod):
 
     code = "DDP205"
     TRIGGERS = ((b"wandb", b"SummaryWriter", b"mlflow"), SHOWS_PROCESSES)
-    SITE = re.compile(
+    SITES = (re.compile(
         rb"\bwandb[ \t]*\.[ \t]*(?:log|save|log_artifact|alert|init)[ \t]*\(|SummaryWriter[ \t]*\(|\bmlflow\.log_|"
         rb"\bimport init\b"
-    )
+    ),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -114,10 +114,10 @@ class UnguardedFileIo(DdpCodemod):
         OFFERS_A_GUARD,
     )  # fmt: skip
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning
-    SITE = re.compile(
+    SITES = (re.compile(
         rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate)"
         rb"\w*(?:open|save|dump|writ|to_csv|remove|rmtree|rename|unlink|copy|move)\w*\(|\bshutil\b"
-    )
+    ),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

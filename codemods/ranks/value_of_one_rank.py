@@ -81,7 +81,7 @@ class ValueOfOneRank(DdpCodemod):
 
     code = "DDP210"
     TRIGGERS = ((b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"), PROCESSES)
-    SITE = RANK_TEST
+    SITES = (RANK_TEST,)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -99,10 +99,10 @@ class WrongRank(DdpCodemod):
 
     code = "DDP207"
     TRIGGERS = ((b"rank", b"RANK"), (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit("))
-    SITE = re.compile(
+    SITES = (re.compile(
         rb"(?:local_rank|LOCAL_RANK)\b[^\n]{0,12}(?:[=!]=|in|[<>])|rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
         rb"cuda[^\n]{0,10}rank|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank"
-    )
+    ),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -88,7 +88,7 @@ class CacheFilledByEveryRank(DdpCodemod):
         (b"def __getitem__", b"def __iter__", b"def __len__"),
         (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir"),
     )
-    SITE = re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset")
+    SITES = (re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -104,7 +104,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
 
     code = "DDP301"
     TRIGGERS = (GUARDS, PROCESSES)
-    SITE = re.compile(RANK_GUARD.pattern + rb"|" + _PARTS)
+    SITES = (RANK_GUARD, re.compile(_PARTS))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

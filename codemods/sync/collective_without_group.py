@@ -78,10 +78,10 @@ class CollectiveWithoutGroup(DdpCodemod):
         (b"torch.distributed", b"torch import distributed"),
         (b"init_process_group", b"get_dist_info", b"get_rank", b"get_world_size", b"get_dist_rank"),
     )
-    SITE = re.compile(
+    SITES = (re.compile(
         rb"init_process_group[ \t]*\(|get_dist_info[ \t]*\(|(?<![.\w])get_(?:rank|world_size|dist_rank)[ \t]*\(|"
         rb"\w\.get_rank[ \t]*\("
-    )
+    ),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -84,7 +84,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
 
     code = "DDP303"
     TRIGGERS = (GUARDS, PROCESSES)
-    SITE = RANK_GUARD
+    SITES = (RANK_GUARD,)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -93,7 +93,7 @@ class MissingBarrier(DdpCodemod):
          b"rename", b"replace(", b"download", b"extract", b"to_p", b"rmtree", b"remove", b"unlink", b"import"),
         (*PROCESSES, b".save_model("),
     )  # fmt: skip
-    SITE = re.compile(RANK_GUARD.pattern + rb"|\.save_model\(")
+    SITES = (RANK_GUARD, re.compile(rb"\.save_model\("))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -81,7 +81,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
 
     code = "DDP304"
     TRIGGERS = ((b"init_process_group",),)
-    SITE = re.compile(rb"init_process_group[ \t]*\(")
+    SITES = (re.compile(rb"init_process_group[ \t]*\("),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -83,14 +83,14 @@ class OneRankDecision(DdpCodemod):
 
     code = "DDP305"
     TRIGGERS = (
-        (b"should_stop", b"should_training_stop", b"isnan", b"isfinite", b"isinf", b"break", b"return None", b"finally"),
         (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed"),
+        (b"should_stop", b"should_training_stop", b"isnan", b"isfinite", b"isinf", b"break", b"return None", b"finally"),
     )
-    SITE = re.compile(
+    SITES = (re.compile(
         rb"should_stop[ \t]*=|should_training_stop[ \t]*=|is(?:nan|inf|finite)[ \t]*\(|[eE]arly_?[sS]top|patience|"
         rb"finally:[ \t]*\r?\n(?:[^\n]*\n){0,25}?[^\n]*(?:barrier|wait_for_everyone|all_reduce|broadcast)\w*\(|"
         rb"rank[^\n]{0,40}:[ \t]*\r?\n(?:[^\n]*\n){0,3}[ \t]*break\b"
-    )
+    ),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
