@@ -16,6 +16,7 @@ import typer
 from ddpfix import __version__
 
 if TYPE_CHECKING:
+    from ddpfix.diagnosis.cause import Diagnosis
     from ddpfix.discovery import Tree
     from ddpfix.results import Report
     from ddpfix.settings import Settings
@@ -293,6 +294,44 @@ def probe(
     for line in probe_report.lines(found, str(out)):
         note(line)
     raise typer.Exit(found.exit_status or (CLEAN if found.evidence.observed else TROUBLE))
+
+
+@app.command()
+def diagnose(
+    log: Annotated[Path, typer.Argument(help="What a run printed, of one rank or of all.")],
+    repository: Annotated[Path | None, typer.Argument(help="The code that ran: its lines and repairs are named too.")] = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    unsafe_fixes: Unsafe = False,
+    apply_: Annotated[bool, typer.Option("--apply", help="Commit the repairs of the cause, as `ddpfix apply` does.")] = False,
+    output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
+) -> None:
+    """Name the probable cause of a failed run from its log. Exit 0: named, or nothing failed; 1: unknown; 2: trouble."""
+    from ddpfix.diagnosis import command
+
+    if output_format not in ("text", "json"):
+        raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
+    found = command.read(log)
+    projects = asked([repository or Path()], select, ignore, None, unsafe_fixes, None) if repository or apply_ else []
+    inside = [command.in_repository(found, tree, settings) for tree, settings in projects]
+    sys.stdout.write(command.Answer(found, inside[0] if inside else None).render(output_format))
+    status = CLEAN if found.known or not found.failed else FINDINGS
+    for tree, settings in projects if apply_ else ():
+        note(_repaired(found, tree, settings))
+    raise typer.Exit(status)
+
+
+def _repaired(found: Diagnosis, tree: Tree, settings: Settings) -> str:
+    """The closing screen of an apply with the codemods that repair the cause, or why there was none."""
+    from ddpfix import catalog, run
+    from ddpfix.diagnosis import command, observations
+
+    chosen = command.narrowed(found, settings)
+    if not chosen.select:
+        return "Nothing to apply: no codemod repairs this cause."
+    seen = replace(tree, observed=observations.observed(found, tree.files))
+    options = run.Options(unsafe=chosen.unsafe_fixes, branch=chosen.branch, format_command=chosen.format_command)
+    return run.apply(seen, chosen, catalog.selected(chosen.selection), options, command=command_line()).screen.rstrip()
 
 
 @app.command()

@@ -26,6 +26,7 @@ TAIL = 12
 _LONGEST_LINE = 20_000
 _EXIT = re.compile(r"^\s*rank\s*: (?P<rank>\d+) \(local_rank: \d+\)")
 _CODE = re.compile(r"^\s*exitcode\s*: (?P<code>-?\d+) ")
+_SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error")  # mp.spawn, above a worker's traceback
 _EXIT_WORD = b" (local_rank: "
 
 
@@ -165,8 +166,10 @@ def _crash(text: _Text, head: Line) -> Crash | None:
     found = tracebacks.parse(first) or tracebacks.parse([head, *text.following(head.number + 1, tracebacks.LONGEST)])
     if found is None:
         return None
-    chained = tracebacks.chained(text.above(head.number, 6), head.rank)
-    return Crash(found.rank, found.line, found.end, found.error, found.frames, chained)
+    above = text.above(head.number, 6)
+    spawned = next((m for line in above if (m := _SPAWNED.match(line.text))), None)
+    rank = int(spawned["rank"]) if spawned and found.rank is None else found.rank
+    return Crash(rank, found.line, found.end, found.error, found.frames, tracebacks.chained(above, head.rank))
 
 
 def _exits(text: _Text, marks: list[Line]) -> Iterator[Exit]:
