@@ -59,8 +59,9 @@ class Observed:
     reentrant: bool = False
 
     def row(self) -> Evidence:
-        """The same as a reason in a finding."""
-        return Evidence(self.kind, self.text, self.file, self.line)
+        """The same as a reason in a finding. Its file is no file of the project, and so stands in the text."""
+        at = f"{self.file}:{self.line}" if self.line else self.file
+        return Evidence(self.kind, f"{at}: {self.text}" if at else self.text)
 
 
 @dataclass(frozen=True, slots=True)
