@@ -41,6 +41,8 @@ Ignore = Annotated[Words, typer.Option("--ignore", help="Leave these codes, name
 Extend = Annotated[Words, typer.Option("--extend-select", help="These codes, names or topics too.")]
 Unsafe = Annotated[bool, typer.Option("--unsafe-fixes/--no-unsafe-fixes", help="Fixes that rest on an assumption, too.")]
 Exclude = Annotated[Words, typer.Option("--exclude", help="Paths (globs) to leave alone.")]
+Logs = Annotated[list[Path] | None, typer.Option("--log", help="What a run of this code printed, as evidence.")]
+Seen = Annotated[list[Path] | None, typer.Option("--evidence", help="What `ddpfix probe` wrote, as evidence.")]
 
 
 class Trouble(Exception):
@@ -98,6 +100,17 @@ def read_proof(path: Path) -> ShownProof:
     except (OSError, ValueError) as error:
         make_one = "Make one with `ddpfix prove --output-format json`."
         raise Trouble(f"{path} cannot be used as a proof", str(error), make_one) from error
+
+
+def with_evidence(
+    projects: Sequence[tuple[Tree, Settings]], logs: Sequence[Path] | None, files: Sequence[Path] | None
+) -> list[tuple[Tree, Settings]]:
+    """The projects, each with what logs and probes saw of its runs."""
+    if not (logs or files):
+        return list(projects)
+    from ddpfix.diagnosis import command
+
+    return [(replace(tree, observed=command.observed(logs or (), files or (), tree)), settings) for tree, settings in projects]
 
 
 # Commands
@@ -158,10 +171,13 @@ def diff(
     exclude: Exclude = None,
     stat: Annotated[bool, typer.Option("--stat", help="Only count the lines of each file.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="The reason above each hunk.")] = False,
+    log: Logs = None,
+    evidence: Seen = None,
     color: Annotated[str, typer.Option("--color", help="auto, always or never.")] = "auto",
 ) -> None:
     """Show what apply would do, as a patch that `git apply` accepts. Exit 1 if there is one."""
-    _diff(asked(paths, select, ignore, extend_select, unsafe_fixes, exclude), stat=stat, explain=explain, color=color)
+    projects = asked(paths, select, ignore, extend_select, unsafe_fixes, exclude)
+    _diff(with_evidence(projects, log, evidence), stat=stat, explain=explain, color=color)
 
 
 def _diff(projects: Sequence[tuple[Tree, Settings]], *, stat: bool, explain: bool, color: str) -> NoReturn:
@@ -204,10 +220,12 @@ def apply(
         str, typer.Option("--format-command", help="Run this on the changed files before the commit.", show_default=False)
     ] = "",
     proof: Annotated[Path | None, typer.Option("--proof", help="The JSON of `ddpfix prove`, for the summary.")] = None,
+    log: Logs = None,
+    evidence: Seen = None,
     color: Annotated[str, typer.Option("--color", help="auto, always or never (with --dry-run).")] = "auto",
 ) -> None:
     """Fix, and commit the fixes on a branch of their own: a commit for each codemod, then the summary."""
-    projects = asked(paths, select, ignore, extend_select, unsafe_fixes, exclude)
+    projects = with_evidence(asked(paths, select, ignore, extend_select, unsafe_fixes, exclude), log, evidence)
     if dry_run:
         _diff(projects, stat=False, explain=False, color=color)
     from ddpfix import catalog, run

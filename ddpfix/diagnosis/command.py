@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codemods.evidence import Observed
+from codemods.evidence import Observed, from_json
 from ddpfix import engine
 from ddpfix.diagnosis import cause, log, observations, places, report
 from ddpfix.discovery import Tree
@@ -17,22 +17,21 @@ LARGEST = 1 << 30  # bytes
 
 
 class UnreadableLog(Exception):
-    """A log that cannot be read, in three lines: what, why, what to do."""
+    """A log or an evidence file that cannot be read: what, why, what to do."""
 
-    def __init__(self, path: Path, why: str) -> None:
-        self.what, self.why, self.todo = f"{path} cannot be read", why, "give the file that a run wrote, `… 2>&1 | tee train.log`"
+    def __init__(self, path: Path, why: str, todo: str = "give the file that a run wrote, `… 2>&1 | tee train.log`") -> None:
+        self.what, self.why, self.todo = f"{path} cannot be read", why, todo
         super().__init__(f"{self.what}: {why}")
 
 
 def read(path: Path) -> cause.Diagnosis:
     """The diagnosis of a log file. Raises UnreadableLog."""
-    name = path.name if path.is_absolute() else path.as_posix()  # it is shown, and committed with the summary
     try:
         if path.is_dir():
             raise UnreadableLog(path, "it is a folder")
         if path.stat().st_size > LARGEST:
             raise UnreadableLog(path, f"it is larger than {LARGEST >> 20} MiB; give its end: tail -c 100M {path.name} > end.log")
-        return cause.diagnose(log.read(path.read_bytes(), name))
+        return cause.diagnose(log.read(path.read_bytes(), _named(path)))
     except OSError as error:
         raise UnreadableLog(path, error.strerror or str(error)) from None
 
@@ -61,9 +60,22 @@ def codemod_names() -> dict[str, str]:
     return {c.code: c.rule_name() for c in catalog.all_codemods()}
 
 
-def observed(logs: Sequence[Path], tree: Tree) -> tuple[Observed, ...]:
-    """What logs say that codemods weigh. Raises UnreadableLog."""
-    return tuple(row for path in logs for row in observations.observed(read(path), tree.files))
+def observed(logs: Sequence[Path], files: Sequence[Path], tree: Tree) -> tuple[Observed, ...]:
+    """What logs and the evidence files of a probe say that codemods weigh. Raises UnreadableLog."""
+    said = [row for path in logs for row in observations.observed(read(path), tree.files)]
+    for path in files:
+        try:
+            said += from_json(path.read_text(encoding="utf-8"), file=_named(path)).observed
+        except OSError as error:
+            raise UnreadableLog(path, error.strerror or str(error)) from None
+        except ValueError as error:
+            raise UnreadableLog(path, str(error), "make it with `ddpfix probe`") from None
+    return tuple(said)
+
+
+def _named(path: Path) -> str:
+    """As it is shown, and committed with the summary: no folders of this machine."""
+    return path.name if path.is_absolute() else path.as_posix()
 
 
 @dataclass(frozen=True, slots=True)
