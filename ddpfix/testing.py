@@ -19,6 +19,7 @@ from codemods.findings import Applicability, Finding
 from codemods.fix_source import Accept, FixResult, fix_project, safe, with_unsafe
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import TextFile
 from ddpfix.gate import Gate
 
 MAIN = "module.py"
@@ -35,7 +36,7 @@ def project_of(source: str, files: Mapping[str, str] | None = None, *, path: str
 
 def gate_open(codemod: DdpCodemod, module: SourceModule) -> bool:
     """True if the byte gate lets this file through to the codemod."""
-    return bool(Gate([codemod]).open_for(module.data))
+    return bool(Gate([codemod]).open_for(module.data, module.path if isinstance(module, TextFile) else ""))
 
 
 def findings_of(
@@ -82,7 +83,8 @@ def check_transformed(
     """
     project = project_of(before, files, path=path)
     wanted = textwrap.dedent(after)
-    ast.parse(wanted)
+    if path.endswith(".py"):
+        ast.parse(wanted)
     accept = with_unsafe if unsafe else safe
     if unsafe:
         assert not _fix(codemod, project, path, safe).changed, "an unsafe fix was made without being asked for"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 RAW_KEYWORD = "find_unused_parameters"
 HF_KEYWORD = "ddp_find_unused_parameters"
+STATIC_KEYWORDS = ("static_graph", "ddp_static_graph")
 
 # Lightning: the flag's default is True from the first version up to (not including) the second.
 LIGHTNING_ON_FROM = (1, 2, 4)
@@ -14,6 +15,10 @@ LIGHTNING_OFF_FROM = (2, 0, 0)
 # `ddp_find_unused_parameters_true` and its kin are known from 2.0.0, `..._false` from 1.3.0, DDPStrategy from 1.6.0.
 LIGHTNING_TRUE_NAME_FROM = (2, 0, 0)
 LIGHTNING_FALSE_NAME_FROM = (1, 3, 0)
+STRATEGY_CLASS_FROM = (1, 6, 0)
+
+# torch.utils.checkpoint: `use_reentrant` came with 1.11; left out, the reentrant kind is taken (still so in 2.13).
+REENTRANT_CHOICE_FROM = (1, 11, 0)
 
 # strategy name with the flag on -> the same with the flag off, and the other way round
 ON_NAMES = {

@@ -7,15 +7,23 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import Pin, lightning_pin
+from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
-from codemods.analysis.model.unused_flag import Framework, Setting, State, Wrapper, switched, wrappers
+from codemods.analysis.model.unused_flag import (
+    Framework,
+    Setting,
+    State,
+    Wrapper,
+    anchor_of,
+    static_graph_of,
+    switched,
+    wrappers,
+)
 from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import (
     LIGHTNING_ERROR,
-    LIGHTNING_OFF_FROM,
-    LIGHTNING_ON_FROM,
     LIGHTNING_TRUE_NAME_FROM,
     OFF_NAMES,
     TORCH_ERROR,
@@ -143,7 +151,7 @@ class MissingFindUnusedParameters(DdpCodemod):
         seen: set[int] = set()
         for wrapper in wrappers(project, module):
             settings = [s for s in wrapper.settings if s.state in (State.OFF, State.DEFAULT) and s.module is module]
-            settings = [s for s in settings if _effect(project, wrapper, s) is not State.ON and id(s.node) not in seen]
+            settings = [s for s in settings if effect_of(project, wrapper, s) is not State.ON and id(s.node) not in seen]
             seen |= {id(s.node) for s in settings}
             if settings:
                 trained = trained_by(project, wrapper)
@@ -161,7 +169,7 @@ class MissingFindUnusedParameters(DdpCodemod):
                 if decision is not None:
                     yield self._skipping(project, wrapper, setting, usage, decision, trained, alone=alone)
                 return
-            if usage.verdict is Verdict.NEVER and not trained.unknown and not _static_graph(setting):
+            if usage.verdict is Verdict.NEVER and not trained.unknown and static_graph_of(setting) is None:
                 yield self._never(setting, usage)
                 return
 
@@ -185,7 +193,7 @@ class MissingFindUnusedParameters(DdpCodemod):
         evidence += [*trained.evidence, *usage.evidence[:8], *_version(project, wrapper)]
         return self.finding(
             setting.module,
-            _anchor(setting),
+            anchor_of(setting),
             message,
             level=level,
             edits=[edit] if edit is not None else [],
@@ -197,51 +205,22 @@ class MissingFindUnusedParameters(DdpCodemod):
         names = ", ".join(usage.never[:4]) + (" …" if len(usage.never) > 4 else "")
         return self.finding(
             setting.module,
-            _anchor(setting),
+            anchor_of(setting),
             f"{names} of {usage.name} never reaches the loss: with the flag off DDP stops in the second step",
             evidence=usage.evidence,
             reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; the flag would only hide it",
         )
 
 
-def _anchor(setting: Setting) -> ast.AST:
-    up = setting.module.parent(setting.node)
-    return up if isinstance(up, ast.keyword) and setting.call is not None else setting.node
-
-
-def _static_graph(setting: Setting) -> str:
-    """`static_graph=…` of the same call, "" where it is absent or False."""
-    for keyword in setting.call.keywords if setting.call is not None else []:
-        off = isinstance(keyword.value, ast.Constant) and not keyword.value.value
-        if keyword.arg in ("static_graph", "ddp_static_graph") and not off:
-            return f"{keyword.arg}={setting.module.text_of(keyword.value)}"
-    return ""
-
-
-def _effect(project: Project, wrapper: Wrapper, setting: Setting) -> State:
-    """On, off or unknown: what the setting comes to in the versions that the project allows."""
-    if setting.state is State.OFF:
-        return State.OFF
-    if wrapper.framework is Framework.HF:
-        return State.ON
-    if wrapper.framework is not Framework.LIGHTNING:
-        return State.OFF
-    pin = lightning_pin(project, near=wrapper.module.path)
-    if pin is None:
-        return State.UNKNOWN
-    if pin.surely_at_least(LIGHTNING_OFF_FROM):
-        return State.OFF
-    return State.ON if pin.surely_at_least(LIGHTNING_ON_FROM) and pin.surely_below(LIGHTNING_OFF_FROM) else State.UNKNOWN
-
-
 def _level(
     project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, decision: Decision, trained: Trained, *, alone: bool
 ) -> tuple[Applicability, str]:
     """How far the fix may be trusted, and the first thing that lowers it."""
-    if static := _static_graph(setting):
-        return Applicability.DISPLAY, f"{static} stands beside it, and this graph is not static: take that out first"
-    if usage.checkpointing:
-        text = f"reentrant checkpointing ({usage.checkpointing}) fails with the flag on: use_reentrant=False first"
+    if static := static_graph_of(setting):
+        text = setting.module.text_of(static)
+        return Applicability.DISPLAY, f"{text} stands beside it, and this graph is not static: take that out first"
+    if usage.checkpoints:
+        text = f"reentrant checkpointing ({usage.checkpoints[0]}) fails with the flag on: use_reentrant=False first"
         return Applicability.DISPLAY, text
     pin = lightning_pin(project, near=wrapper.module.path) if wrapper.framework is Framework.LIGHTNING else None
     if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):

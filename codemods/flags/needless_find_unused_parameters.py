@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Iterator
 
-from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.model.flag_comment import off_comment
 from codemods.analysis.model.flow_values import Cause
 from codemods.analysis.model.grad_switches import grad_switch
 from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
@@ -17,24 +16,26 @@ from codemods.analysis.model.unused_flag import (
     Setting,
     State,
     Wrapper,
+    anchor_of,
     comment_at,
     comment_column,
+    is_on,
     loose_settings,
+    static_graph_of,
     switched,
     wrappers,
 )
 from codemods.codemod import DdpCodemod
-from codemods.data.find_unused_parameters import LAYER_DROP_FAMILIES, LIGHTNING_ERROR, LIGHTNING_OFF_FROM, ON_NAMES, TORCH_ERROR
-from codemods.findings import Applicability, Evidence, Finding
+from codemods.data.find_unused_parameters import LAYER_DROP_FAMILIES, ON_NAMES
+from codemods.findings import Applicability, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
 
-COLUMNS = 100
 ROWS = 30
 
 
 class NeedlessFindUnusedParameters(DdpCodemod):
-    """`find_unused_parameters` is on although every parameter reaches the loss, or `static_graph` makes it idle.
+    """`find_unused_parameters` is on although every parameter reaches the loss.
 
     ## What it does
     Finds the flag switched on (`DistributedDataParallel`, `DDPStrategy`, `DDPPlugin`, `DistributedDataParallelKwargs`,
@@ -46,7 +47,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     ## Why it matters
     With the flag on DDP walks the whole autograd graph in every step, clones the model's outputs, reduces a map of used
     parameters, and never rebuilds its buckets in the order in which gradients arrive. Measured on the CPU: 4 to 10 % of a
-    step, 27 % with a large output. Beside `static_graph=True` torch ignores the flag, and it misleads its readers only.
+    step, 27 % with a large output.
 
     ## Example
     ```python
@@ -103,13 +104,13 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     ## Safety
     Safe where the whole way from each parameter to the loss stands in the project and no test, index, random number or
-    unknown function lies on it; or where `static_graph=True` stands beside the flag, which then does nothing: torch asks
-    for `find_unused_parameters and not static_graph`. Unsafe where the proof takes something for granted, which the
+    unknown function lies on it. Unsafe where the proof takes something for granted, which the
     finding names: a loop that runs at least once, a freeze elsewhere in the project. `False` is written rather than nothing
     because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
 
     ## Refuses
     - says nothing where a module is left out in some steps: there the flag is needed
+    - `static_graph=True` beside it: left to DDP003
     - a model class that is not part of the project (hub models, third-party bases): told
     - a parameter that never reaches the loss: told, with what to freeze or delete
     - a function on the way whose effect on gradients is not known: told
@@ -145,43 +146,38 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     def _judge(self, project: Project, setting: Setting, takers: list[Wrapper]) -> Iterator[Finding]:
         trained = [trained_by(project, wrapper) for wrapper in takers]
         usages = [usage for one in trained for usage in one.usages]
-        if _has_static_graph(setting):
-            yield self._off(project, setting, takers, trained, static=True)
-            return
+        static = static_graph_of(setting)
+        if static is not None and is_on(static):
+            return  # DDP003's: beside it the flag does nothing
         if any(_varies(usage) for usage in usages):
             return
         unknown = next((one.unknown for one in trained if one.unknown), "")
         if usages and not unknown and all(usage.verdict is Verdict.ALL for usage in usages):
-            yield self._off(project, setting, takers, trained, static=False)
+            yield self._off(project, setting, takers, trained)
         elif usages and not unknown and all(usage.verdict in (Verdict.ALL, Verdict.NEVER) for usage in usages):
             yield self._never(setting, usages)
         else:
             yield self._told(setting, usages, unknown, takers[0])
 
-    def _off(
-        self, project: Project, setting: Setting, takers: list[Wrapper], trained: list[Trained], *, static: bool
-    ) -> Finding:
+    def _off(self, project: Project, setting: Setting, takers: list[Wrapper], trained: list[Trained]) -> Finding:
         framework = takers[0].framework
         trains = all(seen_training(project, wrapper, one) for wrapper, one in zip(takers, trained, strict=True))
         usages = [usage for one in trained for usage in one.usages]
-        level, reason = _level(project, setting, framework, usages, static=static, trains=trains)
+        level, reason = _level(project, setting, usages, trains=trains)
         to = ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False"
         edit = switched(setting, to)
         names = ", ".join(dict.fromkeys(usage.name for usage in usages))
         message = (
-            f"{setting.text} does nothing: static_graph=True beside it makes DDP find unused parameters once, in the first step"
-            if static
-            else f"{setting.text} makes DDP search the graph in every step, and every parameter of {names} reaches the loss "
-            "without it"
+            f"{setting.text} makes DDP search the graph in every step, and every parameter of {names} reaches the loss without it"
         )
-        comment = _comment(project, setting, framework, usages, static=static)
+        where = "reaches the loss of training_step" if _is_lightning(framework) else "reaches the loss in every step"
+        why = f"Off: every parameter of {usages[0].name} {where} ({usages[0].site.module.path})."
+        comment = off_comment(project, setting, framework, why, column=comment_column(setting))
         evidence = [e for one in trained for e in one.evidence] + [e for usage in usages for e in usage.evidence]
-        if static:
-            evidence.insert(0, _static_evidence(setting))
         edits = [edit, comment_at(setting, comment)] if edit is not None else []
         return self.finding(
             setting.module,
-            _anchor(setting),
+            anchor_of(setting),
             message,
             level=level,
             edits=edits,
@@ -194,7 +190,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         names = ", ".join(usage.never[:4]) + (" …" if len(usage.never) > 4 else "")
         return self.finding(
             setting.module,
-            _anchor(setting),
+            anchor_of(setting),
             f"{setting.text} is needed only because {names} of {usage.name} never reaches the loss",
             evidence=usage.evidence,
             reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; then the flag can go",
@@ -212,7 +208,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             text += f"; models of the family {dropping} drop layers at random by default, and need the flag then"
         return self.finding(
             setting.module,
-            _anchor(setting),
+            anchor_of(setting),
             f"{setting.text} makes DDP search the graph in every step; the source does not show whether the model needs it",
             evidence=[e for usage in usages for e in usage.evidence][:ROWS],
             reason=text,
@@ -221,7 +217,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     def _loose(self, setting: Setting) -> Iterator[Finding]:
         yield self.finding(
             setting.module,
-            _anchor(setting),
+            anchor_of(setting),
             f"{setting.text} switches the search for unused parameters on for whatever model is trained with it",
             reason="what takes this value is not seen in this file, so the model behind it is not known",
         )
@@ -233,32 +229,12 @@ def _varies(usage: Usage) -> bool:
     return usage.verdict is Verdict.SOMETIMES and bool(causes - {Cause.ARGUMENT, Cause.OTHER})
 
 
-def _anchor(setting: Setting) -> ast.AST:
-    up = setting.module.parent(setting.node)
-    return up if isinstance(up, ast.keyword) and setting.call is not None else setting.node
+def _is_lightning(framework: Framework) -> bool:
+    return framework in (Framework.LIGHTNING, Framework.FABRIC)
 
 
-def _has_static_graph(setting: Setting) -> bool:
-    names = ("static_graph", "ddp_static_graph")
-    call = setting.call
-    keywords = call.keywords if call is not None else []
-    return any(k.arg in names and isinstance(k.value, ast.Constant) and k.value.value is True for k in keywords)
-
-
-def _static_evidence(setting: Setting) -> Evidence:
-    assert setting.call is not None
-    text = "static_graph=True: torch searches only where `find_unused_parameters and not static_graph`"
-    return Evidence("static", text, setting.module.path, setting.call.lineno)
-
-
-def _level(
-    project: Project, setting: Setting, framework: Framework, usages: list[Usage], *, static: bool, trains: bool
-) -> tuple[Applicability, str]:
+def _level(project: Project, setting: Setting, usages: list[Usage], *, trains: bool) -> tuple[Applicability, str]:
     """How sure the proof is, and what it takes for granted."""
-    if static:
-        if framework in (Framework.LIGHTNING, Framework.FABRIC):
-            return Applicability.UNSAFE, "assumes automatic optimization: before 2.6 Lightning read the flag in manual mode"
-        return Applicability.SAFE, ""
     assumptions = [a for usage in usages for a in usage.assumptions]
     if place := grad_switch(project, setting.module, *(usage.site.module for usage in usages)):
         assumptions.append(f"{place} does not freeze or release parameters of this model during training")
@@ -274,36 +250,3 @@ def _layer_drop_family(module: SourceModule) -> str:
     text = module.text.lower()
     found = (re.search(rf"\b{family}(for|model|config|[-_/\"'.]|\b)", text) for family in LAYER_DROP_FAMILIES)
     return next((match.group().strip("-_/\"'.") for match in found if match), "")
-
-
-# The comment
-
-
-def _comment(
-    project: Project, setting: Setting, framework: Framework, usages: list[Usage], *, static: bool
-) -> tuple[str, ...]:
-    """Why it is off, how to see it if that changes, how to roll back; wrapped for its column."""
-    width = max(COLUMNS - comment_column(setting) - 2, 40)
-    if static:
-        why = "Off: with static_graph=True torch finds unused parameters by itself and ignores this flag."
-    else:
-        where = "reaches the loss of training_step" if _is_lightning(framework) else "reaches the loss in every step"
-        why = f"Off: every parameter of {usages[0].name} {where} ({usages[0].site.module.path})."
-    back = setting.text if setting.strategy else "True"
-    error, names = _how_to_see(project, setting, framework)
-    unbroken = error.replace(" ", "\0")  # whoever searches the code for the error must find it
-    how = f'If that changes, {names} the parameters behind "{unbroken}". To roll back: {back}.'
-    lines = [line for text in (why, how) for line in textwrap.wrap(text, width, break_long_words=False)]
-    return tuple(line.replace("\0", " ") for line in lines)
-
-
-def _is_lightning(framework: Framework) -> bool:
-    return framework in (Framework.LIGHTNING, Framework.FABRIC)
-
-
-def _how_to_see(project: Project, setting: Setting, framework: Framework) -> tuple[str, str]:
-    """(how the error begins, what names the parameters): Lightning 2 replaces torch's text and loses their names."""
-    pin = lightning_pin(project, near=setting.module.path) if framework is Framework.LIGHTNING else None
-    if framework is Framework.LIGHTNING and not (pin is not None and pin.surely_below(LIGHTNING_OFF_FROM)):
-        return LIGHTNING_ERROR, "p.grad is None in on_after_backward shows"
-    return TORCH_ERROR, "TORCH_DISTRIBUTED_DEBUG=INFO names"

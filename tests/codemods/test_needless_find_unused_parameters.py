@@ -129,22 +129,8 @@ def test_a_dict_that_a_function_returns() -> None:
     check_transformed(Rule, before, after, files={"net.py": NET})
 
 
-def test_static_graph_beside_the_flag_makes_it_idle() -> None:
-    before = script("model = DDP(load(), find_unused_parameters=True, static_graph=True)\n")
-    comment = "# Off: with static_graph=True torch finds unused parameters by itself and ignores this flag.\n" + "".join(
-        line + "\n" for line in RAW.splitlines()[1:]
-    )
-    found = check_transformed(
-        Rule, before, before.replace("model = DDP", comment + "model = DDP").replace("parameters=True", "parameters=False")
-    )
-    assert "static_graph=True" in found[0].message
-
-
-def test_static_graph_of_lightning_is_unsafe() -> None:
-    before = trainer("    trainer = pl.Trainer(strategy=DDPStrategy(find_unused_parameters=True, static_graph=True))\n")
-    found = findings_of(Rule, before, TWO)
-    assert found[0].applicability is Applicability.UNSAFE
-    assert "automatic optimization" in found[0].reason
+def test_static_graph_beside_the_flag_is_left_to_another() -> None:
+    check_nothing(Rule, script("model = DDP(model, find_unused_parameters=True, static_graph=True)\n"), files={"net.py": NET})
 
 
 def test_the_name_of_a_lightning_strategy() -> None:

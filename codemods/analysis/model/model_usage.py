@@ -45,8 +45,9 @@ class Usage:
     """The verdict over one model.
 
     skipped: the decisions that leave parameters out in some steps, random ones first. never: parameters that reach no loss.
-    reasons: what is not known. assumptions: what the verdict takes for granted. checkpointing: activation checkpointing that
-    may be the reentrant kind. wrapped: the class of object that forward returns, where it is none of Python's own.
+    reasons: what is not known. assumptions: what the verdict takes for granted. checkpoints: `path:line` of the activation
+    checkpointing that may be the reentrant kind. wrapped: the class of object that forward returns, where it is none of
+    Python's own.
     """
 
     verdict: Verdict
@@ -57,7 +58,7 @@ class Usage:
     reasons: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
-    checkpointing: str = ""
+    checkpoints: tuple[str, ...] = ()
     wrapped: str = ""
     opaque: Names = NONE
 
@@ -143,7 +144,7 @@ class _Judge:
         reentrant = sorted(place for place, may_be in self.flow.checkpoints.items() if may_be)
         return Usage(
             verdict, self.site, self.entry, tuple(skipped), never, tuple(reasons), tuple(self.flow.assumptions),
-            tuple(self._evidence(loss, verdict, never)), reentrant[0] if reentrant else "", returned.wrapped, opaque,
+            tuple(self._evidence(loss, verdict, never)), tuple(reentrant), returned.wrapped, opaque,
         )  # fmt: skip
 
     def _read_elsewhere(self, never: Iterable[str]) -> list[str]:

@@ -11,7 +11,14 @@ from codemods.analysis.class_index import Role, class_facts, external_role, find
 from codemods.analysis.functions import find_function
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, family, last, qualified
-from codemods.data.find_unused_parameters import HF_KEYWORD, OFF_NAMES, ON_NAMES, RAW_KEYWORD, STRATEGY_CLASSES
+from codemods.data.find_unused_parameters import (
+    HF_KEYWORD,
+    OFF_NAMES,
+    ON_NAMES,
+    RAW_KEYWORD,
+    STATIC_KEYWORDS,
+    STRATEGY_CLASSES,
+)
 from codemods.findings import AddComment, Edit, ReplaceExpression, SetKeyword
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -146,7 +153,7 @@ def _keyword_wrapper(
 ) -> Wrapper:
     taken.add(id(call))
     settings = tuple(_keyword_settings(project, module, call, keyword))
-    static = next((k.value for k in call.keywords if k.arg in ("static_graph", "ddp_static_graph")), None)
+    static = next((k.value for k in call.keywords if k.arg in STATIC_KEYWORDS), None)
     constant = static.value if isinstance(static, ast.Constant) else None
     return Wrapper(framework, module, call, settings, constant if isinstance(constant, bool) else None if static else False)
 
@@ -370,3 +377,22 @@ def _own_line(module: SourceModule, setting: Setting) -> bool:
         return False
     span = module.span(keyword)
     return not module.lines[span.line - 1][: span.column].strip()
+
+
+def anchor_of(setting: Setting) -> ast.AST:
+    """What a finding about the setting points at: the whole argument where it is one."""
+    up = setting.module.parent(setting.node)
+    return up if isinstance(up, ast.keyword) and setting.call is not None else setting.node
+
+
+def static_graph_of(setting: Setting) -> ast.keyword | None:
+    """`static_graph=…` in the call that the setting stands in, unless it is written as False or None."""
+    for keyword in setting.call.keywords if setting.call is not None else []:
+        off = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+        if keyword.arg in STATIC_KEYWORDS and not off:
+            return keyword
+    return None
+
+
+def is_on(keyword: ast.keyword) -> bool:
+    return isinstance(keyword.value, ast.Constant) and keyword.value.value is True

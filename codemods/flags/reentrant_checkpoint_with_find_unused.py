@@ -1,0 +1,230 @@
+"""DDP004: activation checkpointing of the reentrant kind inside a model that DDP searches for unused parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import torch_pin
+from codemods.analysis.model.effective_flag import effect_of
+from codemods.analysis.model.trained_model import Trained, trained_by
+from codemods.analysis.model.unused_flag import Framework, Setting, State, Wrapper, static_graph_of, wrappers
+from codemods.analysis.names import qualified
+from codemods.codemod import DdpCodemod
+from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
+from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.project import Project
+from codemods.source import SourceModule
+
+CALLS = ("checkpoint", "checkpoint_sequential")
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """A wrapper that searches the graph, and a model that it wraps."""
+
+    wrapper: Wrapper
+    setting: Setting
+    trained: Trained
+
+
+class ReentrantCheckpointWithFindUnused(DdpCodemod):
+    """Reentrant activation checkpointing in a model that is wrapped with `find_unused_parameters` on.
+
+    ## What it does
+    Finds `torch.utils.checkpoint.checkpoint` and `checkpoint_sequential` with `use_reentrant=True`, or without the argument,
+    which means the same, on the way from `forward` to the loss of a model whose wrapper has the flag on, by what is written
+    or by the framework's default. `use_reentrant=False` is written. `gradient_checkpointing_kwargs` of the Hugging Face
+    Trainer are read the same way.
+
+    ## Why it matters
+    The reentrant kind runs its part of the model without a graph and builds it again inside of the backward pass. DDP's search
+    does not find the parameters in there, takes them for unused, and then they arrive all the same: the first step ends with
+    "Expected to mark a variable ready only once" or "has been marked as ready twice".
+
+    ## Example
+    ```python
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.checkpoint import checkpoint
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem = nn.Linear(8, 8)
+            self.body = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return checkpoint(self.body, self.stem(x), use_reentrant=True)
+
+
+    def train(loader, device):
+        model = DDP(Net().to(device), device_ids=[device], find_unused_parameters=True)
+        for x in loader:
+            model(x).mean().backward()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.checkpoint import checkpoint
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem = nn.Linear(8, 8)
+            self.body = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return checkpoint(self.body, self.stem(x), use_reentrant=False)
+
+
+    def train(loader, device):
+        model = DDP(Net().to(device), device_ids=[device], find_unused_parameters=True)
+        for x in loader:
+            model(x).mean().backward()
+    ```
+
+    ## Safety
+    Safe where the checkpoint lies on the way of a model that is followed from its wrapper, the flag is written as on, and
+    torch is 1.11 or newer: `use_reentrant=True` shows that, else the pin does. Both kinds compute the same values and
+    gradients. Unsafe where the flag is on by a framework's default or in one arm of an expression, or torch is not pinned.
+
+    ## Refuses
+    - `use_reentrant` from a variable, or by position: told
+    - `static_graph=True` beside the flag: nothing is said, the two go together
+    - a model that is not followed from the wrapper to the checkpoint: nothing is said
+    - the flag off: nothing is said
+    - a checkpoint function of another library: nothing is said
+    - a torch that is pinned below 1.11: told, it knows no other kind
+
+    ## References
+    torch 2.13 `utils/checkpoint.py` (the argument came with 1.11; without it the reentrant kind is still taken), `reducer.cpp`;
+    transformers 5.23 takes the other kind by default. Two-process runs on torch 2.13.
+    """
+
+    code = "DDP004"
+    TRIGGERS = ((b"checkpoint(", b"checkpoint_sequential(", b"use_reentrant"), (b"torch.utils", b"use_reentrant"))
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        calls = [c for c in module.calls_named(*CALLS) if qualified(module, c.func).startswith("torch.utils.checkpoint.")]
+        reentrant = [c for c in calls if not _is_other_kind(c)]
+        places = _places(project) if reentrant else {}
+        for call in reentrant:
+            if found := places.get(f"{module.path}:{call.lineno}"):
+                yield self._judge(project, module, call, found)
+        for wrapper in wrappers(project, module):
+            if wrapper.framework is Framework.HF:
+                yield from self._arguments(module, wrapper)
+
+    def _judge(self, project: Project, module: SourceModule, call: ast.Call, found: _Searched) -> Finding:
+        wrapper, setting = found.wrapper, found.setting
+        level, reason = _level(project, module, call, found)
+        given = _choice(call)
+        kind = "use_reentrant=True" if given is not None else "without use_reentrant, which means True,"
+        on = setting.text if setting.state is State.ON else f"{setting.keyword} on by default"
+        edit = SetKeyword(module.path, module.span(call), "use_reentrant", "False")
+        return self.finding(
+            module,
+            given if given is not None and given.arg else call,
+            f"this checkpoint {kind} fails in the first step beside {on} ({setting.module.path}:{setting.node.lineno}): its "
+            "parameters are taken for unused and arrive all the same (“marked as ready twice”)",
+            level=level,
+            edits=[edit] if level is not Applicability.DISPLAY else [],
+            evidence=[
+                Evidence("static", f"{wrapper.framework.value} has the flag on: {on}", setting.module.path, setting.node.lineno),
+                *found.trained.evidence,
+                Evidence("static", "the way to the loss goes through this checkpoint", module.path, call.lineno),
+            ],
+            reason=reason,
+        )
+
+    def _arguments(self, module: SourceModule, wrapper: Wrapper) -> Iterator[Finding]:
+        """`TrainingArguments(ddp_find_unused_parameters=True, gradient_checkpointing_kwargs={"use_reentrant": True})`."""
+        setting = next((s for s in wrapper.settings if s.state is State.ON and s.call is wrapper.call), None)
+        if setting is None or static_graph_of(setting) is not None:
+            return
+        given = {k.arg: k.value for k in wrapper.call.keywords}
+        enabled, options = given.get("gradient_checkpointing"), given.get("gradient_checkpointing_kwargs")
+        if not (isinstance(enabled, ast.Constant) and enabled.value is True) or not isinstance(options, ast.Dict):
+            return
+        for key, value in zip(options.keys, options.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == "use_reentrant" and isinstance(value, ast.Constant) and value.value:
+                yield self.finding(
+                    module,
+                    value,
+                    f"reentrant checkpointing fails in the first step beside {setting.text}: its parameters are taken for unused "
+                    "and arrive all the same (“marked as ready twice”)",
+                    level=Applicability.SAFE,
+                    edits=[ReplaceExpression(module.path, module.span(value), "False")],
+                    evidence=[Evidence("static", f"{setting.text} in the same call", module.path, setting.node.lineno)],
+                )
+
+
+def _choice(call: ast.Call) -> ast.keyword | None:
+    """The argument that says the kind; one without a name where it is among `**options` or positional."""
+    for keyword in call.keywords:
+        if keyword.arg == "use_reentrant" or keyword.arg is None:
+            return keyword
+    by_position = getattr(call.func, "attr", getattr(call.func, "id", "")) == "checkpoint_sequential" and len(call.args) > 3
+    return ast.keyword(None, call.args[3]) if by_position else None
+
+
+def _is_other_kind(call: ast.Call) -> bool:
+    given = _choice(call)
+    return given is not None and isinstance(given.value, ast.Constant) and not given.value.value
+
+
+def _level(project: Project, module: SourceModule, call: ast.Call, found: _Searched) -> tuple[Applicability, str]:
+    given = _choice(call)
+    pin = torch_pin(project, near=module.path)
+    if given is not None and not (given.arg and isinstance(given.value, ast.Constant)):
+        return Applicability.DISPLAY, f"`{module.text_of(given.value)}` decides the kind: it has to come to use_reentrant=False"
+    if pin is not None and pin.surely_below(REENTRANT_CHOICE_FROM):
+        return Applicability.DISPLAY, f"{pin.text} knows no other kind: torch 1.11 does"
+    doubts = []
+    if found.setting.state is not State.ON:
+        doubts.append("the flag is on by the framework's default for this model")
+    if found.setting.conditional:
+        doubts.append("the arm of the expression that switches the flag on is taken")
+    if found.trained.unknown or len(found.trained.usages) > 1:
+        doubts.append("this is the model that is wrapped")
+    if given is None and not (pin is not None and pin.surely_at_least(REENTRANT_CHOICE_FROM)):
+        doubts.append("torch is 1.11 or newer, which the project does not pin")
+    if doubts:
+        return Applicability.UNSAFE, "assumes that " + "; ".join(doubts)
+    return Applicability.SAFE, ""
+
+
+def _places(project: Project) -> dict[str, _Searched]:
+    """`path:line` of a reentrant checkpoint -> a wrapper with the flag on whose model goes through it, written flags first."""
+    return project.memo("reentrant checkpoints under the flag", lambda: _find_places(project))
+
+
+def _find_places(project: Project) -> dict[str, _Searched]:
+    found: list[_Searched] = []
+    words = (b"find_unused_parameters", b"TrainingArguments", b"strategy")
+    for path in sorted({p for word in words for p in project.files_containing(word)}):
+        module = project.module(path) if not is_test_file(path) else None
+        for wrapper in wrappers(project, module) if module is not None else ():
+            for setting in wrapper.settings:
+                if effect_of(project, wrapper, setting) is State.ON and static_graph_of(setting) is None:
+                    found.append(_Searched(wrapper, setting, trained_by(project, wrapper)))
+                    break
+    found.sort(key=lambda f: (f.setting.state is not State.ON, f.setting.conditional))
+    out: dict[str, _Searched] = {}
+    for searched in found:
+        for usage in searched.trained.usages:
+            for place in usage.checkpoints:
+                out.setdefault(place, searched)
+    return out
