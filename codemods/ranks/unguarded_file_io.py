@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
@@ -133,6 +134,8 @@ class UnguardedFileIo(DdpCodemod):
             hidden = function.name.startswith("__") and (in_class or function.name != "__init__")
             if hidden or not (in_class or ranks_in_file(project, module)):
                 continue
+            if not _writes_below(project, module, function):
+                continue
             if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
                 continue
             done = list(self._runs(module, project, function, in_class=in_class))
@@ -206,6 +209,31 @@ class UnguardedFileIo(DdpCodemod):
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
         yield self.finding(module, function, message, reason=reason)
+
+
+def _writes_below(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """False for a function that can put no file out: it calls nothing of such a name, here or in what it calls for nothing."""
+    if id(function) in (writing := _writing(module)):
+        return True
+    names = {f.name for f in module.functions if id(f) in writing}
+    for node in walk(function):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            called = dotted(node.value.func)
+            if last(called) in names or not called:
+                return True
+            for found in module.imports.get(called.partition(".")[0], ()):
+                if project.resolve(found.dotted, module.path) is not None:
+                    return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def _writing(module: SourceModule) -> frozenset[int]:
+    """The functions that hold a call by whose name files are written, by id."""
+    site = UnguardedFileIo.SITES[0]
+    lines = module.data.splitlines(keepends=True)
+    found = (f for f in module.functions if site.search(b"".join(lines[f.lineno - 1 : f.end_lineno])))
+    return frozenset(id(f) for f in found)
 
 
 def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -> list[Effect]:

@@ -134,9 +134,10 @@ class UnguardedPrint(DdpCodemod):
             return
         if not has_guard(project, module, function, lines=True) or is_left_to_rank_zero(project, module, function):
             return
-        if is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
+        found = list(self._runs(module, project, function))
+        if found and is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
             return
-        yield from self._runs(module, project, function)
+        yield from found
         if in_class and function.name in _HOOKS:
             yield from self._told(module, project, function)
 

@@ -224,7 +224,14 @@ def _bound_again(module: SourceModule, read: ast.Name, inside: set[int]) -> bool
 
 def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
     """True for a statement that only puts something out, on every rank, and that control does not leave through."""
-    if not isinstance(statement, _UNITS) or not module.is_whole(statement) or ranks_at(module, statement).some:
+    if not isinstance(statement, _UNITS):
+        return False
+    key = ("is output", module.path, statement.lineno, statement.col_offset)  # asked by each codemod about output
+    return project.memo(key, lambda: _puts_out(project, module, statement))
+
+
+def _puts_out(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    if not module.is_whole(statement) or ranks_at(module, statement).some:
         return False
     if _leaves(statement) or _shows_progress(statement) or under_such_a_name(module, statement):
         return False
