@@ -88,8 +88,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
-        (b"tqdm",),
         SHOWS_PROCESSES,
+        (b"tqdm",),
         OFFERS_A_GUARD,
     )  # fmt: skip
     SITES = (re.compile(rb"\bt(?:qdm|range)[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}disable[ \t]*=)"),)

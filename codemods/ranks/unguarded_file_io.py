@@ -110,8 +110,8 @@ class UnguardedFileIo(DdpCodemod):
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
-        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
         SHOWS_PROCESSES,
+        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
         OFFERS_A_GUARD,
     )  # fmt: skip
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning

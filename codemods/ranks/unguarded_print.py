@@ -106,8 +106,8 @@ class UnguardedPrint(DdpCodemod):
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
-        (b"print(", b".info("),
         SHOWS_PROCESSES,
+        (b"print(", b".info("),
         OFFERS_A_GUARD,
     )  # fmt: skip
     READS_TESTS = False
