@@ -10,6 +10,7 @@ from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
 from codemods.analysis.model.unused_flag import (
     Framework,
@@ -116,6 +117,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     the wrapper are both plain, and the default of the framework's version is known. With one process nothing changes: the
     flag acts in DDP only. Unsafe where an index, the data, the step or the rank decides, or where the version of Lightning
     is not pinned: a model that needs the flag would fail without it in its second step, but the branch may never be taken.
+    Unsafe as well where only a probe (`--evidence`) saw a parameter left out.
 
     ## Refuses
     - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
@@ -126,6 +128,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it
     - a module that is left out by a setting: nothing is said
     - a model that is only evaluated (no backward pass near the wrapper): nothing is said
+    - a probe that left a parameter out although the source shows that all take part: told, with both sides
     - a module that never takes part: told, freezing it is better
     - a left-out module that is made outside the project, it may be frozen: unsafe
     - a strategy name that cannot be turned round in Lightning 1: told
@@ -155,27 +158,32 @@ class MissingFindUnusedParameters(DdpCodemod):
             seen |= {id(s.node) for s in settings}
             if settings:
                 trained = trained_by(project, wrapper)
-                if not seen_training(project, wrapper, trained):
+                probe = probed(project, [wrapper], (usage.name for usage in trained.usages))
+                if probe is None and not seen_training(project, wrapper, trained):
                     continue
                 for setting in settings:
-                    yield from self._judge(project, wrapper, setting, trained, alone=len(settings) == 1)
+                    found = list(self._judge(project, wrapper, setting, trained, probe, alone=len(settings) == 1))
+                    if not found and probe is not None and probe.left_out and not _was_on(setting, probe):
+                        found.append(self._probed(project, wrapper, setting, trained, probe))
+                    yield from found
 
     def _judge(
-        self, project: Project, wrapper: Wrapper, setting: Setting, trained: Trained, *, alone: bool
+        self, project: Project, wrapper: Wrapper, setting: Setting, trained: Trained, probe: Probed | None, *, alone: bool
     ) -> Iterator[Finding]:
         for usage in trained.usages:
             if usage.verdict is Verdict.SOMETIMES:
                 decision = next((d for d in usage.skipped if d.cause in _LEVELS), None)
                 if decision is not None:
-                    yield self._skipping(project, wrapper, setting, usage, decision, trained, alone=alone)
+                    yield self._skipping(project, wrapper, setting, usage, decision, trained, probe, alone=alone)
                 return
             if usage.verdict is Verdict.NEVER and not trained.unknown and static_graph_of(setting) is None:
-                yield self._never(setting, usage)
+                if probe is None or not any(row.sometimes for row in probe.rows):
+                    yield self._never(setting, usage, probe)
                 return
 
     def _skipping(
         self, project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, decision: Decision, trained: Trained,
-        *, alone: bool,
+        probe: Probed | None, *, alone: bool,
     ) -> Finding:  # fmt: skip
         level, reason = _level(project, wrapper, setting, usage, decision, trained, alone=alone)
         to = OFF_NAMES.get(str(ast.literal_eval(setting.node)), "") if setting.strategy else "True"
@@ -190,6 +198,7 @@ class MissingFindUnusedParameters(DdpCodemod):
             f"({decision.path}:{decision.line}): with the flag off DDP stops there (“{error}”)"
         )
         evidence = [Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line)]
+        evidence += probe.evidence if probe is not None else ()
         evidence += [*trained.evidence, *usage.evidence[:8], *_version(project, wrapper)]
         return self.finding(
             setting.module,
@@ -201,15 +210,56 @@ class MissingFindUnusedParameters(DdpCodemod):
             reason=reason,
         )
 
-    def _never(self, setting: Setting, usage: Usage) -> Finding:
+    def _probed(self, project: Project, wrapper: Wrapper, setting: Setting, trained: Trained, probe: Probed) -> Finding:
+        """The flag for parameters that a probe saw left out, unless the source shows that all take part."""
+        all_used = bool(trained.usages) and not trained.unknown and all(u.verdict is Verdict.ALL for u in trained.usages)
+        to = OFF_NAMES.get(str(ast.literal_eval(setting.node)), "") if setting.strategy else "True"
+        edit = switched(setting, to) if to else None
+        level = Applicability.UNSAFE
+        reason = "assumes that what was probed is what is trained"
+        if probe.only_never:
+            reason += "; freezing these parameters before the wrap, or deleting them, would do without the flag"
+        if all_used:
+            names = ", ".join(usage.name for usage in trained.usages)
+            level, edit = Applicability.DISPLAY, None
+            reason = (
+                f"the evidence contradicts itself: the source shows that every parameter of {names} reaches the loss, but the "
+                f"run that was probed left {named(probe.left_out)} out: nothing is changed"
+            )
+        elif static := static_graph_of(setting):
+            level, edit = Applicability.DISPLAY, None
+            reason = f"{setting.module.text_of(static)} stands beside it: take that out first"
+        elif any(row.reentrant for row in probe.rows):
+            level, edit = Applicability.DISPLAY, None
+            reason = "reentrant checkpointing fails with the flag on: use_reentrant=False first"
+        elif edit is None:
+            level, reason = Applicability.DISPLAY, "there is no plain place to write the flag here"
+        error = LIGHTNING_ERROR if wrapper.framework is Framework.LIGHTNING else TORCH_ERROR
+        return self.finding(
+            setting.module,
+            anchor_of(setting),
+            f"{named(probe.left_out)} of {probe.models} had no path to the loss in steps of a probe: with the flag off DDP stops "
+            f"in the step after (“{error}”)",
+            level=level,
+            edits=[edit] if edit is not None else [],
+            evidence=[*probe.evidence, *(e for u in trained.usages for e in u.evidence[:8]), *_version(project, wrapper)],
+            reason=reason,
+        )
+
+    def _never(self, setting: Setting, usage: Usage, probe: Probed | None) -> Finding:
         names = ", ".join(usage.never[:4]) + (" …" if len(usage.never) > 4 else "")
         return self.finding(
             setting.module,
             anchor_of(setting),
             f"{names} of {usage.name} never reaches the loss: with the flag off DDP stops in the second step",
-            evidence=usage.evidence,
+            evidence=[*(probe.evidence if probe is not None else ()), *usage.evidence],
             reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; the flag would only hide it",
         )
+
+
+def _was_on(setting: Setting, probe: Probed) -> bool:
+    """True where nothing is written and the run that was probed had the flag on, by the default of its version."""
+    return setting.state is State.DEFAULT and any(row.flag for row in probe.rows)
 
 
 def _level(

@@ -10,6 +10,7 @@ from codemods.analysis.model.flag_comment import off_comment
 from codemods.analysis.model.flow_values import Cause
 from codemods.analysis.model.grad_switches import grad_switch
 from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
 from codemods.analysis.model.unused_flag import (
     Framework,
@@ -105,14 +106,16 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     ## Safety
     Safe where the whole way from each parameter to the loss stands in the project and no test, index, random number or
     unknown function lies on it. Unsafe where the proof takes something for granted, which the
-    finding names: a loop that runs at least once, a freeze elsewhere in the project. `False` is written rather than nothing
-    because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
+    finding names: a loop that runs at least once, a freeze elsewhere in the project; and where the source does not show it,
+    but `ddpfix probe` watched at least 20 steps and saw no parameter left out (`--evidence`). `False` is written rather than
+    nothing because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
 
     ## Refuses
     - says nothing where a module is left out in some steps: there the flag is needed
     - `static_graph=True` beside it: left to DDP003
     - a model class that is not part of the project (hub models, third-party bases): told
     - a parameter that never reaches the loss: told, with what to freeze or delete
+    - a probe that left a parameter out although the source shows that all take part, or the other way round: told, with both
     - a function on the way whose effect on gradients is not known: told
     - reentrant activation checkpointing: told
     - a model that takes part only by a setting: told
@@ -152,14 +155,59 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         if any(_varies(usage) for usage in usages):
             return
         unknown = next((one.unknown for one in trained if one.unknown), "")
-        if usages and not unknown and all(usage.verdict is Verdict.ALL for usage in usages):
-            yield self._off(project, setting, takers, trained)
-        elif usages and not unknown and all(usage.verdict in (Verdict.ALL, Verdict.NEVER) for usage in usages):
+        proved = bool(usages) and not unknown and all(usage.verdict is Verdict.ALL for usage in usages)
+        ever = bool(usages) and not unknown and all(usage.verdict in (Verdict.ALL, Verdict.NEVER) for usage in usages)
+        probe = probed(project, takers, (usage.name for usage in usages))
+        if probe is not None and (probe.left_out or (probe.clean and not proved)):
+            yield from self._probed(project, setting, takers, trained, probe, proved=proved, ever=ever)
+        elif proved:
+            yield self._off(project, setting, takers, trained, probe)
+        elif ever:
             yield self._never(setting, usages)
         else:
-            yield self._told(setting, usages, unknown, takers[0])
+            yield self._told(setting, usages, unknown, takers[0], probe)
 
-    def _off(self, project: Project, setting: Setting, takers: list[Wrapper], trained: list[Trained]) -> Finding:
+    def _probed(
+        self, project: Project, setting: Setting, takers: list[Wrapper], trained: list[Trained], probe: Probed,
+        *, proved: bool, ever: bool,
+    ) -> Iterator[Finding]:  # fmt: skip
+        """Where a probe says more than the source, or something else."""
+        usages = [usage for one in trained for usage in one.usages]
+        if proved or (probe.clean and ever):
+            yield self._contradicted(setting, usages, probe)
+        elif probe.only_never:
+            yield self.finding(
+                setting.module,
+                anchor_of(setting),
+                f"{setting.text} is needed only because {named(probe.left_out)} of {probe.models} never reached the loss in "
+                f"{probe.steps} steps of a probe",
+                evidence=[*probe.evidence, *(e for usage in usages for e in usage.evidence)][:ROWS],
+                reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; then the flag can go",
+            )
+        elif probe.clean:
+            family = takers[0].framework is Framework.HF and _layer_drop_family(takers[0].module)
+            unknown = next((one.unknown for one in trained if one.unknown), "")
+            if family:
+                yield self._told(setting, usages, unknown, takers[0], probe)
+            else:
+                yield self._off_by_probe(project, setting, takers[0].framework, trained, probe)
+
+    def _contradicted(self, setting: Setting, usages: list[Usage], probe: Probed) -> Finding:
+        names = ", ".join(dict.fromkeys(usage.name for usage in usages))
+        never = [name for usage in usages for name in usage.never]
+        source = f"{named(never)} of {names} never reaches the loss" if never else f"every parameter of {names} reaches the loss"
+        seen = f"left {named(probe.left_out)} out" if probe.left_out else f"left nothing out in {probe.steps} steps"
+        return self.finding(
+            setting.module,
+            anchor_of(setting),
+            f"{setting.text} makes DDP search the graph in every step; the evidence for or against it contradicts itself",
+            evidence=[*probe.evidence, *(e for usage in usages for e in usage.evidence)][:ROWS],
+            reason=f"the source shows that {source}, but the run that was probed {seen}: nothing is changed",
+        )
+
+    def _off(
+        self, project: Project, setting: Setting, takers: list[Wrapper], trained: list[Trained], probe: Probed | None
+    ) -> Finding:
         framework = takers[0].framework
         trains = all(seen_training(project, wrapper, one) for wrapper, one in zip(takers, trained, strict=True))
         usages = [usage for one in trained for usage in one.usages]
@@ -174,6 +222,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         why = f"Off: every parameter of {usages[0].name} {where} ({usages[0].site.module.path})."
         comment = off_comment(project, setting, framework, why, column=comment_column(setting))
         evidence = [e for one in trained for e in one.evidence] + [e for usage in usages for e in usage.evidence]
+        evidence = [*(probe.evidence if probe is not None else ()), *evidence]
         edits = [edit, comment_at(setting, comment)] if edit is not None else []
         return self.finding(
             setting.module,
@@ -183,6 +232,26 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             edits=edits,
             evidence=dict.fromkeys(evidence[:ROWS]),
             reason=reason,
+        )
+
+    def _off_by_probe(
+        self, project: Project, setting: Setting, framework: Framework, trained: list[Trained], probe: Probed
+    ) -> Finding:
+        edit = switched(setting, ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False")
+        why = f"Off: in {probe.steps} steps of a probe every parameter of {probe.models} had a path to the loss."
+        comment = off_comment(project, setting, framework, why, column=comment_column(setting))
+        usages = [usage for one in trained for usage in one.usages]
+        open_questions = [one.unknown for one in trained if one.unknown] + [r for usage in usages for r in usage.reasons]
+        doubt = f"; the source alone does not show it ({open_questions[0]})" if open_questions else ""
+        return self.finding(
+            setting.module,
+            anchor_of(setting),
+            f"{setting.text} makes DDP search the graph in every step, and in {probe.steps} steps of a probe no parameter of "
+            f"{probe.models} was left out",
+            level=Applicability.UNSAFE,
+            edits=[edit, comment_at(setting, comment)] if edit is not None else [],
+            evidence=dict.fromkeys([*probe.evidence, *(e for usage in usages for e in usage.evidence)][:ROWS]),
+            reason=f"assumes that what was probed is what is trained: {probe.chance()}{doubt}",
         )
 
     def _never(self, setting: Setting, usages: list[Usage]) -> Finding:
@@ -196,7 +265,9 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; then the flag can go",
         )
 
-    def _told(self, setting: Setting, usages: list[Usage], unknown: str, wrapper: Wrapper) -> Finding:
+    def _told(
+        self, setting: Setting, usages: list[Usage], unknown: str, wrapper: Wrapper, probe: Probed | None = None
+    ) -> Finding:
         reasons = [unknown] if unknown else []
         reasons += [
             f"whether {modules_of(d)} of {usage.name} takes part is up to `{d.text}` ({d.path}:{d.line})"
@@ -210,7 +281,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             setting.module,
             anchor_of(setting),
             f"{setting.text} makes DDP search the graph in every step; the source does not show whether the model needs it",
-            evidence=[e for usage in usages for e in usage.evidence][:ROWS],
+            evidence=[*(probe.evidence if probe is not None else ()), *(e for usage in usages for e in usage.evidence)][:ROWS],
             reason=text,
         )
 
