@@ -57,7 +57,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a log holds. hits: by line, one for each message and rank. tail: the last lines that are no progress and no label."""
+    """What a log holds. hits: by line, one for each message and rank. tail: its last lines, without progress bars and launchers' words."""
 
     file: str
     size: int
@@ -79,7 +79,9 @@ def read(data: bytes, file: str) -> Log:
     crashes = tracebacks.joined([c for head in heads if (c := _crash(text, head))])
     exits = tuple(_exits(text, [line for word, line in raw if word == _EXIT_WORD.decode()]))
     ranks = {x for x in (*(h.rank for h in hits), *(c.rank for c in crashes), *(e.rank for e in exits)) if x is not None}
-    return Log(file, len(data), text.count, tuple(sorted(ranks)), hits, crashes, exits, tuple(_tail(text)))
+    launcher = [h.line for h in hits if h.message.id == "R06"] + [c.line for c in crashes if c.type == "ChildFailedError"]
+    tail = tuple(_tail(text, min(launcher, default=text.count + 1)))
+    return Log(file, len(data), text.count, tuple(sorted(ranks)), hits, crashes, exits, tail)
 
 
 class _Text:
@@ -182,10 +184,10 @@ def _exits(text: _Text, marks: list[Line]) -> Iterator[Exit]:
             yield Exit(int(rank["rank"]), int(code["code"]), mark.number, root)
 
 
-def _tail(text: _Text) -> list[Line]:
-    """The last lines that may say something: no progress bars, no rulers, nothing of the launcher's own summary."""
+def _tail(text: _Text, until: int) -> list[Line]:
+    """The last lines above `until`, where the launcher's own words begin, that may say something: no progress, no rulers."""
     out: list[Line] = []
-    for number in range(text.count, max(0, text.count - 400), -1):
+    for number in range(until - 1, max(0, until - 400), -1):
         line = text.line(number)
         words = line.text.strip()
         if words and not is_progress(words) and set(words) - set("=-─_*#~^ "):

@@ -63,7 +63,8 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
         yield "Unknown: the run failed, and no message that ddpfix knows says why."
     yield "  The last lines that matter:"
     for line in diagnosis.log.tail:
-        yield f"    {line.number}: {_short(line.text)}"
+        whose = f" rank {line.rank}" if line.rank is not None else ""
+        yield f"    {line.number}{whose}: {_short(line.text)}"
 
 
 def _facts(diagnosis: Diagnosis) -> Iterator[str]:
@@ -72,7 +73,7 @@ def _facts(diagnosis: Diagnosis) -> Iterator[str]:
         yield "  where the ranks waited:"
         yield from (f"    rank {_rank(c.rank)}: {_at(c)}" for c in diagnosis.waiting)
     elif first is not None:
-        yield f"  first to fall: rank {_rank(first.rank)}, line {first.line}: {first.type} at {_at(first)}"
+        yield f"  first to fall: rank {_rank(diagnosis.rank)}, line {first.line}: {first.type} at {_at(first)}"
     elif diagnosis.rank is not None and diagnosis.failed:
         yield f"  first to fall: rank {diagnosis.rank}"
     if diagnosis.parameters or diagnosis.indices:
@@ -127,7 +128,7 @@ def _rank(rank: int | None) -> str:
 
 def _at(crash: Crash) -> str:
     """The innermost frame of code that is not installed, else the innermost."""
-    own = [f for f in crash.frames if "-packages" not in f.path and "lib/python" not in f.path]
+    own = [f for f in crash.frames if "-packages" not in f.path and "lib/python" not in f.path and not f.path.startswith("<")]
     for frame in (own or list(crash.frames))[-1:]:
         return f"{frame.path}:{frame.line} in {frame.function}"
     return "a place that is not shown"
