@@ -87,9 +87,8 @@ def test_libcst_is_imported_where_source_is_written_only(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_yaml_is_imported_where_a_yaml_file_is_read_only(name: str) -> None:
-    late = {"codemods.text_file", "codemods.text_edits"}
-    assert "yaml" not in imported(MODULES[name], late=name not in late), "PyYAML costs 20 ms: only where a file passed the gate"
+def test_yaml_is_imported_only_where_a_file_is_read(name: str) -> None:
+    assert "yaml" not in imported(MODULES[name], late=False), "PyYAML costs 20 ms: only where a file passed the gate"
 
 
 @pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("codemods.") and n != "codemods.codemod"])

@@ -32,6 +32,9 @@ OFF_NAMES = {
     **{on.replace("_true", "_false"): on for on in ON_NAMES},
 }
 
+# a plain name -> the one with the flag off, for the versions in which the plain one has it on
+FALSE_NAMES = {off: on.replace("_true", "_false") for on, off in ON_NAMES.items() if off in ("ddp", "ddp_spawn")}
+
 STRATEGY_CLASSES = frozenset(
     {"DDPStrategy", "DDPPlugin", "DDPSpawnPlugin", "DDPSpawnStrategy", "DDPShardedPlugin", "DDPShardedStrategy"}
 )

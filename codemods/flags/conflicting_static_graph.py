@@ -121,7 +121,7 @@ class ConflictingStaticGraph(DdpCodemod):
                 Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
                 *usage.evidence[:8],
             ],
-            reason="take static_graph out and pass find_unused_parameters=True, or run the module in every step and gate the result",
+            reason="take static_graph out and pass find_unused_parameters=True, or always run the module and gate its result",
         )
 
     def _accumulation(self, setting: Setting, keyword: ast.keyword, place: tuple[str, int]) -> Finding:

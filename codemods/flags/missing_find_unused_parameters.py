@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import Pin, lightning_pin
+from codemods.analysis.model.config_flags import config_settings
+from codemods.analysis.model.config_judgement import missing
 from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
@@ -32,6 +34,7 @@ from codemods.data.find_unused_parameters import (
 from codemods.findings import Applicability, Evidence, Finding, lowest
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import TextFile
 
 # What decides whether a module takes part, and how far that may be trusted.
 _LEVELS = {
@@ -147,9 +150,13 @@ class MissingFindUnusedParameters(DdpCodemod):
         (b"DistributedDataParallel(", b"DDP(", b"ddp", b"DDPStrategy", b"DDPPlugin", b"DistributedDataParallelKwargs"),
     )
     READS_TESTS = False
+    TEXT = (b"find_unused_parameters", b"strategy")
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
+            return
+        if isinstance(module, TextFile):
+            yield from self._configuration(module, project)
             return
         seen: set[int] = set()
         for wrapper in wrappers(project, module):
@@ -166,6 +173,19 @@ class MissingFindUnusedParameters(DdpCodemod):
                     if not found and probe is not None and probe.left_out and not _was_on(setting, probe):
                         found.append(self._probed(project, wrapper, setting, trained, probe))
                     yield from found
+
+    def _configuration(self, file: TextFile, project: Project) -> Iterator[Finding]:
+        for setting in config_settings(file):
+            if (judged := missing(project, setting)) is not None:
+                yield self.finding(
+                    file,
+                    setting.span,
+                    judged.message,
+                    level=judged.level,
+                    edits=judged.edits,
+                    evidence=judged.evidence,
+                    reason=judged.reason,
+                )
 
     def _judge(
         self, project: Project, wrapper: Wrapper, setting: Setting, trained: Trained, probe: Probed | None, *, alone: bool
@@ -276,6 +296,8 @@ def _level(
     if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):
         return Applicability.DISPLAY, "write DDPStrategy(find_unused_parameters=True): Lightning 1 knows no name for it"
     doubts: list[tuple[Applicability, str]] = [(_LEVELS[decision.cause], _decided_by(decision))]
+    if trained.assumed:
+        doubts.append((Applicability.UNSAFE, f"assumes that {trained.assumed}"))
     if trained.unknown:
         doubts.append((Applicability.UNSAFE, f"assumes that the wrapper takes no other model ({trained.unknown})"))
     if not alone or len(trained.usages) > 1:

@@ -6,10 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.model.config_flags import config_settings
+from codemods.analysis.model.config_judgement import needless
+from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flag_comment import off_comment
-from codemods.analysis.model.flow_values import Cause
 from codemods.analysis.model.grad_switches import grad_switch
-from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, needs_flag
 from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
 from codemods.analysis.model.unused_flag import (
@@ -27,12 +30,14 @@ from codemods.analysis.model.unused_flag import (
     wrappers,
 )
 from codemods.codemod import DdpCodemod
-from codemods.data.find_unused_parameters import LAYER_DROP_FAMILIES, ON_NAMES
+from codemods.data.find_unused_parameters import FALSE_NAMES, LAYER_DROP_FAMILIES, LIGHTNING_FALSE_NAME_FROM, ON_NAMES
 from codemods.findings import Applicability, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import TextFile
 
 ROWS = 30
+DEFAULT_ON = (b"TrainingArguments(", b"strategy", b"plugins")  # where leaving the flag out may mean on
 
 
 class NeedlessFindUnusedParameters(DdpCodemod):
@@ -132,17 +137,22 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     """
 
     code = "DDP001"
-    TRIGGERS = ((b"find_unused_parameters",),)
+    TRIGGERS = ((b"find_unused_parameters", *DEFAULT_ON),)
+    TEXT = (b"find_unused_parameters",)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if isinstance(module, TextFile):
+            yield from self._configuration(module, project)
+            return
         taken: dict[int, tuple[Setting, list[Wrapper]]] = {}
+        tests = any(part.startswith("test") for part in module.path.split("/"))
         for wrapper in wrappers(project, module):
             for setting in wrapper.settings:
-                if setting.state is State.ON and setting.module is module:
+                given = setting.state is State.ON or not tests
+                if setting.module is module and given and effect_of(project, wrapper, setting) is State.ON:
                     taken.setdefault(id(setting.node), (setting, []))[1].append(wrapper)
         for setting, takers in taken.values():
             yield from self._judge(project, setting, takers)
-        tests = any(part.startswith("test") for part in module.path.split("/"))
         for setting in () if tests else loose_settings(project, module):
             yield from self._loose(setting)
 
@@ -152,20 +162,39 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         static = static_graph_of(setting)
         if static is not None and is_on(static):
             return  # DDP003's: beside it the flag does nothing
-        if any(_varies(usage) for usage in usages):
+        if any(needs_flag(usage) for usage in usages):
             return
         unknown = next((one.unknown for one in trained if one.unknown), "")
         proved = bool(usages) and not unknown and all(usage.verdict is Verdict.ALL for usage in usages)
         ever = bool(usages) and not unknown and all(usage.verdict in (Verdict.ALL, Verdict.NEVER) for usage in usages)
         probe = probed(project, takers, (usage.name for usage in usages))
-        if probe is not None and (probe.left_out or (probe.clean and not proved)):
+        if setting.state is State.DEFAULT:
+            pinned = takers[0].framework is Framework.LIGHTNING
+            if proved and not (probe is not None and probe.left_out):
+                yield self._off(project, setting, takers, trained, probe)
+            elif pinned and not ever:
+                yield self._told(project, setting, usages, unknown, takers[0], probe)
+        elif probe is not None and (probe.left_out or (probe.clean and not proved)):
             yield from self._probed(project, setting, takers, trained, probe, proved=proved, ever=ever)
         elif proved:
             yield self._off(project, setting, takers, trained, probe)
         elif ever:
             yield self._never(setting, usages)
         else:
-            yield self._told(setting, usages, unknown, takers[0], probe)
+            yield self._told(project, setting, usages, unknown, takers[0], probe)
+
+    def _configuration(self, file: TextFile, project: Project) -> Iterator[Finding]:
+        for setting in config_settings(file):
+            if (judged := needless(project, setting)) is not None:
+                yield self.finding(
+                    file,
+                    setting.span,
+                    judged.message,
+                    level=judged.level,
+                    edits=judged.edits,
+                    evidence=judged.evidence,
+                    reason=judged.reason,
+                )
 
     def _probed(
         self, project: Project, setting: Setting, takers: list[Wrapper], trained: list[Trained], probe: Probed,
@@ -188,7 +217,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             family = takers[0].framework is Framework.HF and _layer_drop_family(takers[0].module)
             unknown = next((one.unknown for one in trained if one.unknown), "")
             if family:
-                yield self._told(setting, usages, unknown, takers[0], probe)
+                yield self._told(project, setting, usages, unknown, takers[0], probe)
             else:
                 yield self._off_by_probe(project, setting, takers[0].framework, trained, probe)
 
@@ -212,11 +241,12 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         trains = all(seen_training(project, wrapper, one) for wrapper, one in zip(takers, trained, strict=True))
         usages = [usage for one in trained for usage in one.usages]
         level, reason = _level(project, setting, usages, trains=trains)
-        to = ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False"
-        edit = switched(setting, to)
+        to = _off_name(project, setting) if setting.strategy else "False"
+        edit = switched(setting, to) if to else None
         names = ", ".join(dict.fromkeys(usage.name for usage in usages))
         message = (
-            f"{setting.text} makes DDP search the graph in every step, and every parameter of {names} reaches the loss without it"
+            f"{_shown(project, setting, framework)} makes DDP search the graph in every step, and every parameter of {names} "
+            "reaches the loss without it"
         )
         where = "reaches the loss of training_step" if _is_lightning(framework) else "reaches the loss in every step"
         why = f"Off: every parameter of {usages[0].name} {where} ({usages[0].site.module.path})."
@@ -266,7 +296,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         )
 
     def _told(
-        self, setting: Setting, usages: list[Usage], unknown: str, wrapper: Wrapper, probe: Probed | None = None
+        self, project: Project, setting: Setting, usages: list[Usage], unknown: str, wrapper: Wrapper, probe: Probed | None = None
     ) -> Finding:
         reasons = [unknown] if unknown else []
         reasons += [
@@ -280,7 +310,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         return self.finding(
             setting.module,
             anchor_of(setting),
-            f"{setting.text} makes DDP search the graph in every step; the source does not show whether the model needs it",
+            f"{_shown(project, setting, wrapper.framework)} makes DDP search the graph in every step; the source does not show "
+            "whether the model needs it",
             evidence=[*(probe.evidence if probe is not None else ()), *(e for usage in usages for e in usage.evidence)][:ROWS],
             reason=text,
         )
@@ -294,10 +325,22 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         )
 
 
-def _varies(usage: Usage) -> bool:
-    """True where something that differs from step to step leaves a module out: the flag is needed."""
-    causes = {decision.cause for decision in usage.skipped if decision.cause.varies}
-    return usage.verdict is Verdict.SOMETIMES and bool(causes - {Cause.ARGUMENT, Cause.OTHER})
+def _shown(project: Project, setting: Setting, framework: Framework) -> str:
+    """The setting for a message; where nothing is written, what the framework makes of that."""
+    if setting.state is State.ON:
+        return setting.text
+    pin = lightning_pin(project, near=setting.module.path) if framework is Framework.LIGHTNING else None
+    by = pin.text if pin is not None else framework.value
+    return f"{setting.text if setting.strategy else setting.keyword + ' left out'} (on by default in {by})"
+
+
+def _off_name(project: Project, setting: Setting) -> str:
+    """The strategy's name with the flag off, "" where the pinned Lightning knows none."""
+    name = str(ast.literal_eval(setting.node))
+    if setting.state is State.ON:
+        return ON_NAMES[name]
+    pin = lightning_pin(project, near=setting.module.path)
+    return FALSE_NAMES.get(name, "") if pin is not None and pin.surely_at_least(LIGHTNING_FALSE_NAME_FROM) else ""
 
 
 def _is_lightning(framework: Framework) -> bool:

@@ -67,6 +67,17 @@ class Usage:
         return self.site.name
 
 
+def needs_flag(usage: Usage) -> bool:
+    """True where something that differs from step to step leaves a module out."""
+    causes = {decision.cause for decision in usage.skipped if decision.cause.varies}
+    return usage.verdict is Verdict.SOMETIMES and bool(causes - {Cause.ARGUMENT, Cause.OTHER})
+
+
+def deciding(usage: Usage) -> Decision | None:
+    """The strongest of what leaves a module out in some steps; what training may never meet does not count."""
+    return next((d for d in usage.skipped if d.cause.varies and d.cause not in (Cause.ARGUMENT, Cause.OTHER)), None)
+
+
 def usage_of(project: Project, site: ClassSite, entry: Entry) -> Usage:
     """The verdict over the model class `site`, remembered for the project."""
     key = ("model usage", site.module.path, site.node.lineno, entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.model.model_usage import Entry, Usage, usage_of
@@ -19,11 +19,15 @@ from codemods.source import SourceModule
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The models behind a wrapper, each with its verdict. unknown: why there may be others, or why none was found."""
+    """The models behind a wrapper, each with its verdict. unknown: why there may be others, or why none was found.
+
+    assumed: what has to hold for these to be the models (it stands among the assumptions of their verdicts, too).
+    """
 
     usages: tuple[Usage, ...] = ()
     unknown: str = ""
     evidence: tuple[Evidence, ...] = ()
+    assumed: str = ""
 
 
 def trained_by(project: Project, wrapper: Wrapper) -> Trained:
@@ -53,8 +57,8 @@ def _judged(project: Project, model: Model, entry: Entry) -> Trained:
 
 
 def _lightning(project: Project, module: SourceModule, call: ast.Call) -> Trained:
-    if last(qualified(module, call.func)) != "Trainer":
-        return Trained(unknown="the Trainer that takes this strategy is not seen")
+    if last(qualified(module, call.func)) not in ("Trainer", "from_argparse_args"):
+        return _taken_by_a_configuration(project)
     fits = [(m, f) for m, name in _holders(project, module, call) for f in _calls_on(m, name, "fit")]
     parent = module.parent(call)
     if isinstance(parent, ast.Attribute) and parent.attr == "fit" and isinstance(up := module.parent(parent), ast.Call):
@@ -73,6 +77,18 @@ def _lightning(project: Project, module: SourceModule, call: ast.Call) -> Traine
         if not facts.is_a(Role.LIGHTNING_MODULE):
             return Trained(unknown=f"{site.name} is not known to be a LightningModule", evidence=model.evidence)
     return _judged(project, model, Entry.TRAINING_STEP)
+
+
+def _taken_by_a_configuration(project: Project) -> Trained:
+    """A strategy that no Trainer of this file takes (a configuration in Python): the models that the project's code trains."""
+    from codemods.analysis.model.configured_model import configured  # it asks for the models of Trainers in turn
+
+    found = configured(project, Framework.LIGHTNING)
+    if not found.usages:
+        return Trained(unknown="the Trainer that takes this strategy is not seen")
+    assumed = f"this configuration is used with {', '.join(u.name for u in found.usages)}"
+    usages = tuple(replace(u, assumptions=(*u.assumptions, assumed)) for u in found.usages)
+    return Trained(usages, found.unknown, found.evidence, assumed)
 
 
 def _manual(site: ClassSite) -> str:

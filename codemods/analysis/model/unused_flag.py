@@ -86,8 +86,8 @@ def _wrappers(project: Project, module: SourceModule) -> Iterator[Wrapper]:
             yield _keyword_wrapper(project, module, call, Framework.TORCH, RAW_KEYWORD, taken)
         elif end == "DistributedDataParallelKwargs":
             yield _keyword_wrapper(project, module, call, Framework.ACCELERATE, RAW_KEYWORD, taken)
-        elif root == "lightning" and end in ("Trainer", "Fabric"):
-            framework = Framework.LIGHTNING if end == "Trainer" else Framework.FABRIC
+        elif root == "lightning" and (end in ("Trainer", "Fabric") or name.endswith(".Trainer.from_argparse_args")):
+            framework = Framework.FABRIC if end == "Fabric" else Framework.LIGHTNING
             yield Wrapper(framework, module, call, tuple(_strategy_settings(project, module, call, taken)), None)
         elif (name != "dict" and any(k.arg == HF_KEYWORD for k in call.keywords)) or _is_arguments(project, module, call):
             yield _keyword_wrapper(project, module, call, Framework.HF, HF_KEYWORD, taken)
@@ -317,7 +317,7 @@ def _strategy(
         for element in node.elts:
             yield from _strategy(project, module, element, taken, conditional=conditional, depth=depth + 1)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        if state := _state_of_name(node.value):
+        if state := state_of_name(node.value):
             yield Setting(state, module, node, "strategy", None, True, module.text_of(node), conditional)
     elif isinstance(node, ast.Call) and last(qualified(module, node.func)) in STRATEGY_CLASSES:
         taken.add(id(node))
@@ -329,7 +329,7 @@ def _strategy(
             yield from _strategy(project, module, value, taken, conditional=conditional or len(values) > 1, depth=depth + 1)
 
 
-def _state_of_name(name: str) -> State | None:
+def state_of_name(name: str) -> State | None:
     if name in ON_NAMES:
         return State.ON
     if name.endswith("find_unused_parameters_false"):

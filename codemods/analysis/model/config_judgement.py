@@ -1,0 +1,124 @@
+"""Is the flag in a configuration file right for the models that the code trains with it? One answer for both directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.model.config_flags import ConfigSetting
+from codemods.analysis.model.configured_model import configured
+from codemods.analysis.model.flag_comment import comment_lines
+from codemods.analysis.model.flow_values import Decision
+from codemods.analysis.model.model_usage import Usage, Verdict, deciding, modules_of, needs_flag
+from codemods.analysis.model.trained_model import Trained
+from codemods.analysis.model.unused_flag import Framework, State
+from codemods.data.find_unused_parameters import (
+    LIGHTNING_ERROR,
+    LIGHTNING_OFF_FROM,
+    LIGHTNING_TRUE_NAME_FROM,
+    OFF_NAMES,
+    ON_NAMES,
+    TORCH_ERROR,
+)
+from codemods.findings import AddComment, Applicability, Edit, Evidence, ReplaceExpression
+from codemods.project import Project
+
+ROWS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What to say of one setting: a finding's fields, without its codemod."""
+
+    message: str
+    reason: str
+    evidence: tuple[Evidence, ...]
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def level(self) -> Applicability:
+        """Never safe: another file or the command line may put another model behind the same configuration."""
+        return Applicability.UNSAFE if self.edits else Applicability.DISPLAY
+
+
+def needless(project: Project, setting: ConfigSetting) -> Judged | None:
+    """The flag is on. None where a model needs it, or where nothing shows who takes it."""
+    trained = configured(project, setting.framework)
+    if setting.state is not State.ON or setting.static or any(needs_flag(u) for u in trained.usages):
+        return None
+    if setting.framework is None and not trained.usages:
+        return None
+    all_used = not trained.unknown and all(u.verdict is Verdict.ALL for u in trained.usages)
+    evidence = (*trained.evidence, *(e for u in trained.usages for e in u.evidence))[:ROWS]
+    if not all_used or setting.fixed:
+        what = f"{setting.text} makes DDP search the graph in every step; the source does not show whether the model needs it"
+        return Judged(what, setting.fixed or _open_questions(trained), evidence)
+    names = ", ".join(u.name for u in trained.usages)
+    framework = setting.framework or Framework.TORCH
+    why = f"Off: every parameter of {trained.usages[0].name} reaches the loss ({trained.usages[0].site.module.path})."
+    back = setting.value if setting.strategy else "true"
+    path, line = setting.file.path, setting.file.lines[setting.span.line - 1]
+    column = len(line) - len(line.lstrip())
+    comment = comment_lines(project, path, framework, why, back=back, column=column)
+    to = ON_NAMES[setting.value] if setting.strategy else "false"
+    message = (
+        f"{setting.text} makes DDP search the graph in every step, and every parameter of {names} reaches the loss without it"
+    )
+    assumed = [f"this configuration is used with {names}", *(a for u in trained.usages for a in u.assumptions)]
+    edits = (ReplaceExpression(path, setting.span, to), AddComment(path, setting.span, comment))
+    return Judged(message, "assumes that " + "; ".join(dict.fromkeys(assumed)), evidence, edits)
+
+
+def missing(project: Project, setting: ConfigSetting) -> Judged | None:
+    """The flag is off. None where no model leaves a module out, or the framework has it on by default."""
+    if setting.state not in (State.OFF, State.DEFAULT) or setting.framework is Framework.HF:
+        return None
+    pin = lightning_pin(project, near=setting.file.path)
+    old = pin is not None and pin.surely_below(LIGHTNING_OFF_FROM)
+    if setting.state is State.DEFAULT and old:
+        return None
+    trained = configured(project, setting.framework)
+    found = next(((u, d) for u in trained.usages if needs_flag(u) and (d := deciding(u)) is not None), None)
+    if found is None:
+        return None
+    usage, decision = found
+    names = modules_of(decision)
+    error = LIGHTNING_ERROR if setting.framework is Framework.LIGHTNING and not old else TORCH_ERROR
+    message = (
+        f"{setting.text} leaves the flag off, and {names} of {usage.name} takes no part in steps that `{decision.text}` decides "
+        f"({decision.path}:{decision.line}): with the flag off DDP stops there (“{error}”)"
+    )
+    evidence = (
+        Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
+        *trained.evidence, *usage.evidence[:8],
+    )  # fmt: skip
+    refused = _refused(setting, trained, usage, decision, old=old)
+    if refused:
+        return Judged(message, refused, evidence)
+    reason = f"assumes that this configuration is used with {usage.name}, and that {decision.cause.value} leaves the module out"
+    if setting.state is State.DEFAULT and not (pin is not None and pin.surely_at_least(LIGHTNING_TRUE_NAME_FROM)):
+        reason += "; assumes Lightning 2.0 or newer, which the project does not pin"
+    to = OFF_NAMES.get(setting.value, "") if setting.strategy else "true"
+    return Judged(message, reason, evidence, (ReplaceExpression(setting.file.path, setting.span, to),))
+
+
+def _refused(setting: ConfigSetting, trained: Trained, usage: Usage, decision: Decision, *, old: bool) -> str:
+    """Why nothing is changed, "" where it can be."""
+    if setting.fixed:
+        return setting.fixed
+    if setting.static:
+        return "static_graph stands beside it, and this graph is not static: take that out first"
+    if usage.checkpoints:
+        return f"reentrant checkpointing ({usage.checkpoints[0]}) fails with the flag on: use_reentrant=False first"
+    if setting.strategy and old:
+        return "name the class DDPStrategy with find_unused_parameters: true; Lightning 1 knows no name for it"
+    others = [u.name for u in trained.usages if not needs_flag(u)]
+    if others:
+        return f"the value depends on the model: {', '.join(others)} may be trained with the same configuration"
+    return ""
+
+
+def _open_questions(trained: Trained) -> str:
+    reasons = [trained.unknown] if trained.unknown else []
+    reasons += [reason for u in trained.usages for reason in u.reasons]
+    return "; ".join(dict.fromkeys(reasons[:3])) or "what is trained with this configuration is not followed"
