@@ -12,6 +12,7 @@ from codemods.analysis.model.config_judgement import missing
 from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.model.observed_errors import Failure, failure_of, judged
 from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
 from codemods.analysis.model.unused_flag import (
@@ -120,7 +121,9 @@ class MissingFindUnusedParameters(DdpCodemod):
     the wrapper are both plain, and the default of the framework's version is known. With one process nothing changes: the
     flag acts in DDP only. Unsafe where an index, the data, the step or the rank decides, or where the version of Lightning
     is not pinned: a model that needs the flag would fail without it in its second step, but the branch may never be taken.
-    Unsafe as well where only a probe (`--evidence`) saw a parameter left out.
+    Unsafe as well where only a probe (`--evidence`) saw a parameter left out. Safe where a log (`--log`) shows that the run
+    stopped for want of the flag, one wrapper alone can have said it, and the model is read: no reentrant checkpointing, no
+    output of a class of its own.
 
     ## Refuses
     - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
@@ -132,6 +135,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a module that is left out by a setting: nothing is said
     - a model that is only evaluated (no backward pass near the wrapper): nothing is said
     - a probe that left a parameter out although the source shows that all take part: told, with both sides
+    - a log's error where the source shows that all take part, or that another message in the log contradicts: told, with both
+    - a log's error that several wrappers can have said, or of a model that is not read: unsafe
     - a module that never takes part: told, freezing it is better
     - a left-out module that is made outside the project, it may be frozen: unsafe
     - a strategy name that cannot be turned round in Lightning 1: told
@@ -166,12 +171,16 @@ class MissingFindUnusedParameters(DdpCodemod):
             if settings:
                 trained = trained_by(project, wrapper)
                 probe = probed(project, [wrapper], (usage.name for usage in trained.usages))
-                if probe is None and not seen_training(project, wrapper, trained):
+                failure = failure_of(project, wrapper)
+                if probe is None and failure is None and not seen_training(project, wrapper, trained):
                     continue
                 for setting in settings:
                     found = list(self._judge(project, wrapper, setting, trained, probe, alone=len(settings) == 1))
                     if not found and probe is not None and probe.left_out and not _was_on(setting, probe):
                         found.append(self._probed(project, wrapper, setting, trained, probe))
+                    if failure is not None:
+                        level = judged(failure, setting, wrapper, trained, probe, alone=len(settings) == 1)
+                        found = [self._failed(wrapper, setting, trained, failure, found, level)]
                     yield from found
 
     def _configuration(self, file: TextFile, project: Project) -> Iterator[Finding]:
@@ -263,6 +272,33 @@ class MissingFindUnusedParameters(DdpCodemod):
             level=level,
             edits=[edit] if edit is not None else [],
             evidence=[*probe.evidence, *(e for u in trained.usages for e in u.evidence[:8]), *_version(project, wrapper)],
+            reason=reason,
+        )
+
+    def _failed(
+        self, wrapper: Wrapper, setting: Setting, trained: Trained, failure: Failure, found: list[Finding],
+        judgement: tuple[Applicability, str],
+    ) -> Finding:  # fmt: skip
+        """The flag for a run that stopped for want of it; `found`: what the source and a probe say of the same setting."""
+        level, reason = judgement
+        to = OFF_NAMES.get(str(ast.literal_eval(setting.node)), "") if setting.strategy else "True"
+        edit = switched(setting, to) if to else None
+        if edit is None and level is not Applicability.DISPLAY:
+            level, reason = Applicability.DISPLAY, "there is no plain place to write the flag here"
+        error = LIGHTNING_ERROR if wrapper.framework is Framework.LIGHTNING else TORCH_ERROR
+        who = failure.parameters or "a parameter"
+        message = f"the run of {failure.files} stopped with “{error}”: {who} went without a gradient, and the flag is off"
+        own = [f"{u.name}: {', '.join(u.never[:4])} never reaches the loss" for u in trained.usages if u.verdict is Verdict.NEVER]
+        if own and level is not Applicability.DISPLAY:
+            reason = "; ".join(r for r in (reason, f"{own[0]}: freezing it before the wrap would do without the flag") if r)
+        said = [e for finding in found for e in finding.evidence] or [e for u in trained.usages for e in u.evidence[:8]]
+        return self.finding(
+            setting.module,
+            anchor_of(setting),
+            message if not found else f"{found[0].message}; {message}",
+            level=level,
+            edits=[edit] if edit is not None else [],
+            evidence=dict.fromkeys([*failure.evidence, *said]),
             reason=reason,
         )
 

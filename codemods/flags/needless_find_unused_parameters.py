@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.model.config_flags import config_settings
@@ -13,6 +14,7 @@ from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flag_comment import off_comment
 from codemods.analysis.model.grad_switches import grad_switch
 from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, needs_flag
+from codemods.analysis.model.observed_errors import contradicting, needless_line, without_a_sign
 from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
 from codemods.analysis.model.unused_flag import (
@@ -112,7 +114,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     Safe where the whole way from each parameter to the loss stands in the project and no test, index, random number or
     unknown function lies on it. Unsafe where the proof takes something for granted, which the
     finding names: a loop that runs at least once, a freeze elsewhere in the project; and where the source does not show it,
-    but `ddpfix probe` watched at least 20 steps and saw no parameter left out (`--evidence`). `False` is written rather than
+    but `ddpfix probe` watched at least 20 steps and saw no parameter left out (`--evidence`), or torch's own line in a log
+    (`--log`) says so and the source has no sign against it. `False` is written rather than
     nothing because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
 
     ## Refuses
@@ -152,7 +155,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
                 if setting.module is module and given and effect_of(project, wrapper, setting) is State.ON:
                     taken.setdefault(id(setting.node), (setting, []))[1].append(wrapper)
         for setting, takers in taken.values():
-            yield from self._judge(project, setting, takers)
+            yield from self._weighed(project, setting, takers, self._judge(project, setting, takers))
         for setting in () if tests else loose_settings(project, module):
             yield from self._loose(setting)
 
@@ -182,6 +185,48 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             yield self._never(setting, usages)
         else:
             yield self._told(project, setting, usages, unknown, takers[0], probe)
+
+    def _weighed(
+        self, project: Project, setting: Setting, takers: list[Wrapper], found: Iterator[Finding]
+    ) -> Iterator[Finding]:
+        """What the source and a probe say, beside what a log says."""
+        failed = contradicting(project, takers)
+        lines, alone = needless_line(project, takers)
+        rows = [row.row() for row in (*failed, *lines)]
+        for finding in found:
+            known = replace(finding, evidence=tuple(dict.fromkeys([*rows, *finding.evidence])))
+            if failed and finding.fix is not None:
+                what = f"a parameter went without a gradient in the run of {failed[0].file}"
+                both = f"{what}, but {_other_side(finding)}"
+                yield replace(known, fix=None, reason=f"the evidence contradicts itself, nothing is changed: {both}")
+            elif lines and alone and not failed and finding.fix is None and self._is_open(project, setting, takers):
+                yield self._off_by_line(project, setting, takers, known)
+            else:
+                yield known
+
+    def _is_open(self, project: Project, setting: Setting, takers: list[Wrapper]) -> bool:
+        """True where neither the source nor a probe nor the family of the model has a sign that a parameter may be left out."""
+        trained = [trained_by(project, wrapper) for wrapper in takers]
+        probe = probed(project, takers, (usage.name for one in trained for usage in one.usages))
+        if setting.state is not State.ON or (probe is not None and probe.left_out):
+            return False
+        homes = {wrapper.module for wrapper in takers} | {u.site.module for one in trained for u in one.usages}
+        return without_a_sign(trained) and not any(_layer_drop_family(home) for home in homes)
+
+    def _off_by_line(self, project: Project, setting: Setting, takers: list[Wrapper], known: Finding) -> Finding:
+        """The flag off because torch's line and a source without a sign agree; both together are no proof."""
+        edit = switched(setting, ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False")
+        why = "Off: a run said that no parameter goes unused, and nothing in the source speaks against it."
+        comment = off_comment(project, setting, takers[0].framework, why, column=comment_column(setting))
+        return self.finding(
+            setting.module,
+            anchor_of(setting),
+            f"{setting.text} makes DDP search the graph in every step; a run said in its first step that it finds nothing",
+            level=Applicability.UNSAFE,
+            edits=[edit, comment_at(setting, comment)] if edit is not None else [],
+            evidence=known.evidence,
+            reason=f"assumes that the first step of the logged run is like all others; the source leaves it open: {known.reason}",
+        )
 
     def _configuration(self, file: TextFile, project: Project) -> Iterator[Finding]:
         for setting in config_settings(file):
@@ -364,3 +409,8 @@ def _layer_drop_family(module: SourceModule) -> str:
     text = module.text.lower()
     found = (re.search(rf"\b{family}(for|model|config|[-_/\"'.]|\b)", text) for family in LAYER_DROP_FAMILIES)
     return next((match.group().strip("-_/\"'.") for match in found if match), "")
+
+
+def _other_side(finding: Finding) -> str:
+    by_probe = "steps of a probe" in finding.message
+    return "a probe left nothing out" if by_probe else "the source shows that every parameter takes part"
