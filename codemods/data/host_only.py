@@ -138,6 +138,20 @@ PURE_METHODS = frozenset(
     }
 )  # fmt: skip
 
+# Functions of these packages that change what they are given: on rank 0 alone the ranks would go on with different values.
+CHANGES_ARGUMENT = frozenset(
+    {
+        "omegaconf.OmegaConf.update", "omegaconf.OmegaConf.set_struct", "omegaconf.OmegaConf.set_readonly",
+        "omegaconf.OmegaConf.resolve", "omegaconf.OmegaConf.set_type", "omegaconf.OmegaConf.set_cache",
+        "omegaconf.OmegaConf.unsafe_merge", "heapq.heappush", "heapq.heappop", "heapq.heapify", "heapq.heappushpop",
+        "heapq.heapreplace", "bisect.insort", "bisect.insort_left", "bisect.insort_right", "operator.setitem",
+        "operator.delitem", "operator.iadd", "operator.ior", "numpy.copyto", "numpy.put", "numpy.place",
+        "numpy.putmask", "numpy.fill_diagonal", "numpy.put_along_axis", "struct.pack_into", "functools.update_wrapper",
+        "cv2.rectangle", "cv2.putText", "cv2.circle", "cv2.line", "cv2.polylines", "cv2.fillPoly", "cv2.ellipse",
+        "cv2.drawContours", "cv2.arrowedLine", "cv2.drawMarker", "cv2.normalize",
+    }
+)  # fmt: skip
+
 # Methods that change what they are called on: harmless on an object the function has just made.
 MUTATORS = frozenset(
     {

@@ -136,8 +136,8 @@ class DummyExperimentAccess(DdpCodemod):
         if others := effects.besides(Kind.UNKNOWN):
             reason = f"every rank may need what else is done there ({phrases(others)})"
             return self.finding(module, run[0], message, reason=reason)
-        reason = f"assumes that the other ranks need not run {phrases(unknown)}" if unknown else ""
-        level = Applicability.UNSAFE if unknown else Applicability.SAFE
+        reason = f"assumes that the other ranks need not run {phrases(unknown)}" if unknown else spelled.assumes
+        level = Applicability.UNSAFE if unknown else spelled.level()
         edits: list[Edit] = [WrapInGuard(module.path, module.span(run[0]), spelled.test, module.span(run[-1])), *spelled.edits]
         evidence = [Evidence("static", f"on the other ranks {what} is a function that does nothing", module.path, node.lineno)]
         return self.finding(module, run[0], message, level=level, edits=edits, evidence=evidence, reason=reason)

@@ -229,7 +229,7 @@ def _guards(project: Project, module: SourceModule, function: FunctionNode) -> t
     held: set[int] = set()
     for run in output_runs(project, module, function, lambda s: not makes_folder(module, s)):
         spelled = guard_for(project, module, run.first)
-        if spelled is None or function.name == "prepare_data":
+        if spelled is None or spelled.assumes or function.name == "prepare_data":
             continue
         guards += [WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last)), *spelled.edits]
         held |= set(range(run.first.lineno, (run.last.end_lineno or run.last.lineno) + 1))

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.names import dotted, last, qualified
@@ -14,9 +15,9 @@ from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
-from codemods.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.findings import Evidence, Finding, SetKeyword
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import FunctionNode, SourceModule
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
 # What a bar that draws nothing answers as one that does (tqdm 4.70: `__init__` returns before it sets the rest).
@@ -78,6 +79,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Bars that write to a `file`.
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
     - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
+    - Methods of a LightningModule that no hook is seen to reach: they may serve one process, at inference.
     - Files without a sign of several processes, places where no test is sure to work, a repository's own tests.
 
     ## References
@@ -108,6 +110,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
         in_class = place is not None and any(class_facts(project, module, place[0]).is_a(role) for role in _CLASSES)
         if not in_class and not ranks_in_file(project, module):
             return False
+        if place is not None and in_class and not _in_training(project, module, *place):
+            return False
         return not ranks_reaching(project, module, call).some
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
@@ -118,7 +122,14 @@ class ProgressBarOnEveryRank(DdpCodemod):
         edits = [SetKeyword(module.path, module.span(call), "disable", others), *spelled.edits]
         evidence = [Evidence("static", "the bar is only gone through, or told of its progress", module.path, call.lineno)]
         message = "every rank draws this progress bar: the bars of the ranks write over each other"
-        return self.finding(module, call, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
+        level, reason = spelled.level(), spelled.assumes
+        return self.finding(module, call, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+
+def _in_training(project: Project, module: SourceModule, owner: ast.ClassDef, method: FunctionNode) -> bool:
+    """False for a method of a LightningModule that no hook is seen to reach: it may serve one process at inference."""
+    facts = class_facts(project, module, owner)
+    return not facts.is_a(Role.LIGHTNING_MODULE) or bool(entries(project, facts, method).hooks)
 
 
 def turned(test: str) -> str:

@@ -137,7 +137,7 @@ class TrackerOnEveryRank(DdpCodemod):
         if (spelled := guard_for(project, module, run.first)) is None:
             return None
         message = f"every rank comes here, and {phrases(sent[:1])}: only rank 0 has a run, and the others end with an error"
-        level, reason = Applicability.SAFE, ""
+        level, reason = spelled.level(), spelled.assumes
         if all(e.text.startswith("mlflow") for e in sent):
             message = f"every rank comes here, and {phrases(sent[:1])}: each rank's numbers stand there, as a run of its own"
             level, reason = Applicability.UNSAFE, "assumes that a run for each rank is not wanted"

@@ -87,8 +87,9 @@ class UnguardedFileIo(DdpCodemod):
     ## Safety
     Safe in observing hooks, and in scripts where what is written comes from the arguments, the configuration or the result of
     a Trainer, or is what an accelerator has gathered. Elsewhere unsafe: the finding names the values that are assumed to be
-    the same on every rank. Unsafe too where the same source reads a file of that suffix on every rank, which may be this
-    one, and in a cache or a temporary folder, which each node may have for itself.
+    the same on every rank. Unsafe too where a file or folder is removed or moved that others may still be at: in scripts, and
+    in hooks that name it again below; where the test rests on the launcher's `RANK`; where the same source reads a file of
+    that suffix on every rank, which may be this one; in a cache or a temporary folder, which each node may have for itself.
 
     ## Refuses
     - Paths that name the rank or the process: each rank's own file.
@@ -100,7 +101,7 @@ class UnguardedFileIo(DdpCodemod):
     - Statements that bind a name used later, or that stand between calls every rank needs: told in hooks.
     - Hooks that only write (DDP201 takes them as a whole), folders (DDP204), `torch.save` (DDP501).
     - Statements that are guarded already, by a test, a decorator, or every caller; a repository's own tests.
-    - Functions without a sure test for rank 0.
+    - Functions without a sure test for rank 0; scripts whose Trainer has one device on one node.
 
     ## References
     Two-process runs on Lightning 2.6.6: unguarded writes, appends, `rmtree` and renames in hooks; transformers 5 callbacks.
@@ -170,6 +171,11 @@ class UnguardedFileIo(DdpCodemod):
                 level, assumes = _unless_read(module, project, function, paths)
             if level is Applicability.SAFE and any(_OF_A_NODE.search(origin_text(module, p)) for p in paths):
                 level, assumes = Applicability.UNSAFE, "assumes that the nodes share the disk on which it lies"
+            if level is Applicability.SAFE and (gone := _removes(module, function, run, paths, in_class=in_class)):
+                level = Applicability.UNSAFE
+                assumes = f"assumes that no other rank needs what {gone} takes away before that is done"
+            if level is Applicability.SAFE:
+                level, assumes = spelled.level(), spelled.assumes
             if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and _is_of_a_share(module, function, run):
                 reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
                 yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
@@ -277,6 +283,23 @@ def _level(
     if not unknown:
         return Applicability.SAFE, ""
     return Applicability.UNSAFE, f"assumes that {', '.join(unknown[:3])} is the same on every rank"
+
+
+def _removes(
+    module: SourceModule, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr], *, in_class: bool
+) -> str:
+    """The call of the run that takes a file away while others may still be at it; "" without one.
+
+    In a hook the ranks come together; there only a path that is used again below is one that they may miss.
+    """
+    texts = (e.text for e in run.effects.output if e.kind is Kind.FILE)
+    gone = next((t for t in texts if re.search(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|rename|replace|move)\(", t)), "")
+    if not gone or not in_class or isinstance(function, ast.Module) or function.name not in _HOOKS:
+        return gone
+    end = run.last.end_lineno or run.last.lineno
+    named = {module.text_of(p) for p in paths}
+    below = (n for n in walk(function) if isinstance(n, (ast.Name, ast.Attribute, ast.Call)) and n.lineno > end)
+    return gone if any(module.text_of(n) in named for n in below) else ""
 
 
 def paths_in(statement: ast.stmt) -> list[ast.expr]:

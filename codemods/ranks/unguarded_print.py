@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
@@ -28,7 +29,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _TROUBLE = re.compile(
     r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
-    r"mismatch|oom|out of memory|corrupt|skipping|skipped|worker)\b|"
+    r"mismatch|unexpected|oom|out of memory|corrupt|skipping|skipped|worker)\b|"
     r"\b(this|each|per)[ -](process|node|gpu|device)\b|⚠|❌|debug",
     re.IGNORECASE,
 )  # fmt: skip
@@ -80,8 +81,9 @@ class UnguardedPrint(DdpCodemod):
     Safe: only statements that print go under the test, with the text they compute. The test is the one the function uses
     already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
     a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
-    `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the decorator, for it
-    goes by the rank that Lightning reads from the environment, which the launcher must have set before the call.
+    `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`,
+    read from the environment where nothing else is known; methods of a module that no hook is seen to reach; the decorator,
+    for it goes by the rank that Lightning reads from the environment, which the launcher must have set before the call.
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
@@ -93,7 +95,8 @@ class UnguardedPrint(DdpCodemod):
     - Hooks that only print: DDP201 takes them as a whole.
     - Files that hand each process prompts of its own with `split_between_processes`.
     - A loop with a progress bar stays outside the test, and so does a statement that binds a name used elsewhere.
-    - One branch of an `if` whose other branch prints something that must stay.
+    - One branch of an `if` whose other branch prints something that must stay; a line beside one that must stay.
+    - Scripts whose Trainer has one device on one node: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
     - A name for the rank that is -1 without a process group.
 
@@ -150,6 +153,9 @@ class UnguardedPrint(DdpCodemod):
             assumes = _assumes(module, function, run)
             if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
                 continue
+            if _stands_beside_one_for_each(module, run):
+                continue
+            assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
             edits: list[Edit] = [guard, *spelled.edits]
             verb = "prints" if run.makes(Kind.PRINT) else "logs"
@@ -217,6 +223,26 @@ def _printing(module: SourceModule) -> frozenset[int]:
     """The functions that print or log themselves, by id."""
     calls = [c for c in module.calls_named("print", "info") if dotted(c.func)]
     return frozenset(id(f) for c in calls for f in module.ancestors(c) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def _stands_beside_one_for_each(module: SourceModule, run: Run) -> bool:
+    """True where the line above or below is printed by every rank on purpose: the two belong together."""
+    block = module.block_of(run.first)
+    places = [i for i, s in enumerate(block) if s is run.first or s is run.last]
+    beside = [block[i] for i in (places[0] - 1, places[-1] + 1) if 0 <= i < len(block)]
+    lines = [s for s in beside if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and dotted(s.value.func) == "print"]
+    return any(not is_for_everybody(module, s) for s in lines)
+
+
+def _where_it_runs(project: Project, module: SourceModule, function: FunctionNode | ast.Module) -> str:
+    """What is assumed of a method of a LightningModule that no hook is seen to call: it may serve one process at inference."""
+    owner = None if isinstance(function, ast.Module) else module.parent(function)
+    if isinstance(function, ast.Module) or not isinstance(owner, ast.ClassDef) or function.name in _HOOKS:
+        return ""
+    facts = class_facts(project, module, owner)
+    if not facts.is_a(Role.LIGHTNING_MODULE) or entries(project, facts, function).hooks:
+        return ""
+    return f"assumes that training calls {function.name}: no hook of the class is seen to reach it"
 
 
 def _is_called_for_nothing(project: Project, module: SourceModule, function: FunctionNode) -> bool:

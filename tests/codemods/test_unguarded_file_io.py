@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 
 def hook(*lines: str, base: str = "pl.Callback", arguments: str = "self, trainer, pl_module", name: str = "on_fit_end") -> str:
@@ -45,6 +45,20 @@ def test_writing_goes_under_the_test(lines: tuple[str, ...]) -> None:
     else:
         guarded = ("if trainer.is_global_zero:", *("    " + x for x in lines))
     check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))
+
+
+def test_a_folder_that_is_needed_again_below_is_not_taken_away_by_rank_zero_alone_unasked() -> None:
+    lines = ("shutil.rmtree(self.folder)", "os.makedirs(self.folder, exist_ok=True)")
+    after = hook("if trainer.is_global_zero:", "    " + lines[0], lines[1])
+    check_transformed(UnguardedFileIo, hook(*lines), after, unsafe=True)
+    (finding,) = findings_of(UnguardedFileIo, hook(*lines))
+    assert finding.reason == "assumes that no other rank needs what shutil.rmtree(…) takes away before that is done"
+
+
+def test_what_a_script_takes_away_may_be_needed_by_others() -> None:
+    lines = (TRAINER, "os.remove('a.lock')")
+    after = script(lines[0], "if trainer.is_global_zero:", "    " + lines[1])
+    check_transformed(UnguardedFileIo, script(*lines), after, unsafe=True)
 
 
 def test_a_plot_and_what_it_takes() -> None:

@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 
+from codemods.findings import Applicability
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -34,7 +35,6 @@ def test_example_of_the_page() -> None:
         ({"name": "_note", "arguments": "self, trainer"}, "trainer.is_global_zero"),
         ({"base": "pl.LightningModule", "arguments": "self"}, "self.trainer.is_global_zero"),
         ({"base": "pl.LightningModule", "arguments": "self", "name": "configure_optimizers"}, "self.global_rank == 0"),
-        ({"base": "pl.LightningModule", "arguments": "self", "name": "_note"}, "self.global_rank == 0"),
         ({"base": "pl.LightningModule", "arguments": "self, batch, i", "name": "training_step"}, "self.global_rank == 0"),
     ],
 )
@@ -237,7 +237,50 @@ LAUNCHED = "import os\n\nworld_size = int(os.environ.get('WORLD_SIZE', 1))\nmode
 
 def test_the_environment_is_the_last_resort() -> None:
     after = script('if int(os.environ.get("RANK", 0)) == 0:', "    print(args)", head=LAUNCHED)
-    check_transformed(UnguardedPrint, script("print(args)", head=LAUNCHED), after)
+    check_transformed(UnguardedPrint, script("print(args)", head=LAUNCHED), after, unsafe=True)
+    (finding,) = findings_of(UnguardedPrint, script("print(args)", head=LAUNCHED))
+    assert finding.reason == "assumes that a launcher sets RANK for each process, as torchrun does"
+
+
+def test_a_method_that_no_hook_reaches_may_serve_one_process() -> None:
+    place = {"base": "pl.LightningModule", "arguments": "self", "name": "_note"}
+    after = hook("if self.global_rank == 0:", "    print('start')", **place)
+    check_transformed(UnguardedPrint, hook("print('start')", **place), after, unsafe=True)
+    (finding,) = findings_of(UnguardedPrint, hook("print('start')", **place))
+    assert finding.reason == "assumes that training calls _note: no hook of the class is seen to reach it"
+    reached = hook("print('start')", **place) + "    def on_fit_start(self):\n        self._note()\n"
+    (finding,) = findings_of(UnguardedPrint, reached)
+    assert finding.applicability is Applicability.SAFE
+
+
+def test_settings_that_are_changed_between_the_prints_stay_on_every_rank() -> None:
+    head = "from omegaconf import OmegaConf, open_dict\n"
+    lines = ("with open_dict(self.cfg):", "    for key in self.cfg:", "        print(key)",
+             "        OmegaConf.update(self.cfg, key, 1)")  # fmt: skip
+    place = {"base": "pl.LightningModule", "arguments": "self", "name": "on_fit_start"}
+    after = hook(*lines[:2], "        if self.global_rank == 0:", "            print(key)", lines[3], **place)
+    check_transformed(UnguardedPrint, head + hook(*lines, **place), head + after)
+
+
+@pytest.mark.parametrize("given", ["devices=1", "devices=[0]", "devices=1, num_nodes=1, strategy='ddp'", "gpus=1"])
+def test_a_trainer_of_one_device_is_one_process(given: str) -> None:
+    head = "import lightning.pytorch as pl\nimport torch.distributed as dist\n"
+    above = f"trainer = pl.Trainer({given})"
+    check_nothing(UnguardedPrint, script(above, "print('converting')", head=head))
+
+
+@pytest.mark.parametrize("given", ["devices=2", "devices=1, num_nodes=2", "devices=args.devices", "devices=1, **more", ""])
+def test_a_trainer_that_may_have_more_is_not(given: str) -> None:
+    head = "import lightning.pytorch as pl\nimport torch.distributed as dist\n"
+    above = f"trainer = pl.Trainer({given})"
+    after = script(above, "if trainer.is_global_zero:", "    print('converting')", head=head)
+    check_transformed(UnguardedPrint, script(above, "print('converting')", head=head), after)
+
+
+def test_a_line_beside_one_that_every_rank_is_to_print_belongs_to_it() -> None:
+    head = "import torch.distributed as dist\n"
+    above = ("rank = dist.get_rank()",)
+    check_nothing(UnguardedPrint, script(*above, "print('Error', args)", "print('Accuracy', args)", head=head))
 
 
 @pytest.mark.parametrize(
@@ -383,7 +426,7 @@ def test_a_class_of_nobody_stays() -> None:
 def test_a_rank_that_is_still_text_is_never_zero(above: tuple[str, ...]) -> None:
     head = "import os\nimport torch.distributed as dist\nmodel.train()\n"
     after = script(*above, 'if int(os.environ.get("RANK", 0)) == 0:', "    print(args)", head=head)
-    check_transformed(UnguardedPrint, script(*above, "print(args)", head=head), after)
+    check_transformed(UnguardedPrint, script(*above, "print(args)", head=head), after, unsafe=True)
 
 
 def test_a_rank_that_is_compared_as_text() -> None:

@@ -166,7 +166,7 @@ def _indent(module: SourceModule, anchor: ast.stmt) -> str:
     block = getattr(outer, "body", None)
     if isinstance(outer, ast.stmt) and isinstance(block, list) and block:
         head = module.lines[outer.lineno - 1][: outer.col_offset]
-        step = module.lines[block[0].lineno - 1][: block[0].col_offset].removeprefix(head)
+        step: str = module.lines[block[0].lineno - 1][: block[0].col_offset].removeprefix(head)
         if step and not step.strip():
             return step
     return "    "

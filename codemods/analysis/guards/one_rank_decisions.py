@@ -256,7 +256,7 @@ def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, te
             if isinstance(n, ast.Assign) and n.lineno < test.lineno
             and any(isinstance(t, ast.Name) and t.id == root for t in n.targets)
         ]  # fmt: skip
-        touched = [*told, *set_here]
+        touched: list[ast.expr | ast.stmt] = [*told, *set_here]
         if touched and all(ranks_in_function(project, module, n) is Ranks.ZERO for n in touched):
             between = [
                 c for c in walk(loop)

@@ -268,6 +268,9 @@ class _Reader:
         kind = self._kind_of_import(call, name)
         if kind is not None:
             self._add(kind, self._text(call), call)
+        elif name in host_only.CHANGES_ARGUMENT:
+            for argument in (*call.args, *(k.value for k in call.keywords)):
+                self._change(argument, call)
         elif not self._is_quiet(name):
             if found := find_function(self._project, self._module, call.func, call):
                 self._take(_function(self._project, found[0], found[1], self._chain, quick=self._quick), call)

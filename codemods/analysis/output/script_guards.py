@@ -16,7 +16,7 @@ from codemods.analysis.class_index import Role, external_role
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.natures import values_of
-from codemods.findings import NeedImport
+from codemods.findings import Applicability, NeedImport
 from codemods.imports import plan_rank_zero_only, runs_at_import
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk_scope
@@ -32,10 +32,14 @@ _ACCELERATOR = "accelerate.Accelerator"
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The text of the test, and the imports it takes."""
+    """The text of the test, the imports it takes, and what it rests on where that is not shown."""
 
     test: str
     edits: tuple[NeedImport, ...] = ()
+    assumes: str = ""
+
+    def level(self, highest: Applicability = Applicability.SAFE) -> Applicability:
+        return min(highest, Applicability.UNSAFE, key=lambda a: a.rank) if self.assumes else highest
 
 
 def script_guard(
@@ -43,6 +47,8 @@ def script_guard(
 ) -> Spelling | None:
     """The test for rank 0 that what stands above `statement` offers. lines: it is for printed lines, not for files."""
     for name, value in bound_above(module, function, statement):
+        if _is_alone(module, value):
+            return None
         if found := _of_object(project, module, name, value):
             return found
     if function is not None and (found := _of_argument(module, function)):
@@ -69,6 +75,18 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
     if name in _RANK_NAMES and _is_global_rank(module, value):
         return Spelling(f"{name} in (-1, 0)" if "-1" in module.text_of(value) else f"{name} == 0")
     return None
+
+
+def _is_alone(module: SourceModule, value: ast.expr) -> bool:
+    """True for a Trainer of one device on one node: the script runs as one process, whatever its strategy is called."""
+    if not isinstance(value, ast.Call) or qualified(module, value.func) not in _TRAINERS:
+        return False
+    given = {k.arg: k.value for k in value.keywords}
+    nodes = given.get("num_nodes")
+    devices = given.get("devices", given.get("gpus"))
+    single = isinstance(devices, ast.Constant) and devices.value in (1, "1")
+    single |= isinstance(devices, ast.List) and len(devices.elts) == 1
+    return single and (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)) and None not in given
 
 
 def _made_by(project: Project, module: SourceModule, name: str, value: ast.expr) -> str:
@@ -199,7 +217,8 @@ def _of_environment(module: SourceModule) -> Spelling | None:
     system = module.imports.get("os", ())
     if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in system):
         return None
-    return Spelling('int(os.environ.get("RANK", 0)) == 0')
+    assumes = "assumes that a launcher sets RANK for each process, as torchrun does"
+    return Spelling('int(os.environ.get("RANK", 0)) == 0', assumes=assumes)
 
 
 @lru_cache(maxsize=64)
