@@ -335,11 +335,11 @@ def diagnose(
     sys.stdout.write(command.Answer(found, inside[0] if inside else None).render(output_format))
     status = CLEAN if found.known or not found.failed else FINDINGS
     for tree, settings in projects if apply_ else ():
-        note(_repaired(found, tree, settings))
+        note(_repaired(found, log, tree, settings))
     raise typer.Exit(status)
 
 
-def _repaired(found: Diagnosis, tree: Tree, settings: Settings) -> str:
+def _repaired(found: Diagnosis, log: Path, tree: Tree, settings: Settings) -> str:
     """The closing screen of an apply with the codemods that repair the cause, or why there was none."""
     from ddpfix import catalog, run
     from ddpfix.diagnosis import command, observations
@@ -349,7 +349,8 @@ def _repaired(found: Diagnosis, tree: Tree, settings: Settings) -> str:
         return "Nothing to apply: no codemod repairs this cause."
     seen = replace(tree, observed=observations.observed(found, tree.files))
     options = run.Options(unsafe=chosen.unsafe_fixes, branch=chosen.branch, format_command=chosen.format_command)
-    return run.apply(seen, chosen, catalog.selected(chosen.selection), options, command=command_line()).screen.rstrip()
+    again = command.as_apply(log, chosen)
+    return run.apply(seen, chosen, catalog.selected(chosen.selection), options, command=again).screen.rstrip()
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,8 +41,8 @@ def in_repository(diagnosis: cause.Diagnosis, tree: Tree, settings: Settings) ->
     """The places of the traceback in a repository, and what the codemods that repair the cause find in it."""
     found = places.places(diagnosis, tree.files)
     seen = replace(tree, observed=observations.observed(diagnosis, tree.files))
-    codes = narrowed(diagnosis, settings)
-    findings = engine.check(seen, codes).findings if codes.select else ()
+    chosen = narrowed(diagnosis, settings)
+    findings = engine.check(seen, chosen).findings if chosen.select else ()
     return report.InRepository(found, tuple(findings), shown_from(tree.root, Path.cwd()))
 
 
@@ -51,6 +52,12 @@ def narrowed(diagnosis: cause.Diagnosis, settings: Settings) -> Settings:
 
     wanted = {c.code for c in catalog.selected(settings.selection)} & set(diagnosis.codes)
     return replace(settings, select=tuple(sorted(wanted)))
+
+
+def as_apply(log: Path, settings: Settings) -> str:
+    """The command that applies the same by itself, for the summary."""
+    words = ["ddpfix", "apply", "--log", _named(log), "--select", ",".join(settings.select)]
+    return shlex.join([*words, *(["--unsafe-fixes"] if settings.unsafe_fixes else [])])
 
 
 def codemod_names() -> dict[str, str]:

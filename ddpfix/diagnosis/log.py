@@ -57,7 +57,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a log holds. hits: by line, one for each message and rank. tail: its last lines, without progress bars and launchers' words."""
+    """What a log holds. hits: by line, for each message and rank. tail: the last lines, without progress and launchers."""
 
     file: str
     size: int

@@ -118,7 +118,7 @@ def _wrapped(head: str, words: str) -> list[str]:
 
 
 def _short(words: str, most: int = 160) -> str:
-    flat = " ".join(words.split())
+    flat = "".join(c if c.isprintable() else " " for c in " ".join(words.split()))  # no escape sequence reaches the screen
     return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
