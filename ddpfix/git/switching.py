@@ -115,6 +115,8 @@ def _back_up(git: Git, snapshot: Snapshot, run_id: str) -> str | None:
         # What `git add -N` announced must be added for `git stash create` to take it.
         announced = b"".join(os.fsencode(path) + b"\0" for path, status in snapshot.dirty.items() if status == " A")
         git.run("update-index", "--add", "--remove", "-z", "--stdin", data=announced, env=env)
+        # A file that was only touched is no change, and yet fails `git stash create`; exit 1 only says that others did change.
+        git.run("update-index", "-q", "--refresh", check=False, env=env)
         stash = git.text("stash", "create", f"before ddpfix {run_id}", env=env)
     if not stash:
         return None

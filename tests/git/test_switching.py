@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,15 @@ def test_no_backup_where_there_is_nothing_to_back_up(tmp_path: Path) -> None:
     go(repo)
     assert dgit.switch_to(repo, BRANCH, run_id="run1") is None
     assert dgit.switch_to(repo, BRANCH, run_id="run1") is None
+
+
+def test_a_file_that_was_only_touched_is_no_change(tmp_path: Path) -> None:
+    repo = make(tmp_path)
+    os.utime(repo / "pkg" / "b.py", (1_000_000_000, 1_000_000_000))
+    go(repo)
+    dgit.switch_to(repo, BRANCH, run_id="run1")
+    assert sh(repo, "symbolic-ref", "--short", "HEAD") == BRANCH
+    assert sh(repo, "for-each-ref", "refs/ddpfix/backup") == ""
 
 
 def test_a_file_announced_with_add_n_comes_along_and_is_backed_up(tmp_path: Path) -> None:
