@@ -9,7 +9,7 @@ import os
 
 from _ddpfix_tracer import call_sites, importing, recorder
 
-from _ddpfix_probe import one_process, steps, wraps
+from _ddpfix_probe import crash, one_process, steps, wraps
 
 
 def start() -> None:
@@ -20,5 +20,6 @@ def start() -> None:
         return
     call_sites.OURS.append(os.path.dirname(os.path.abspath(__file__)))
     recorder.open_in(folder, 0)
+    crash.keep_to_the_users()
     steps.begin(most)
     importing.watch({**one_process.PATCHES, **wraps.PATCHES})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import socket
 from contextlib import nullcontext
@@ -90,7 +91,7 @@ class _Silent:
         return lambda *args, **kwargs: None
 
 
-def make_stand_in(wrapper: Any, module: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+def make_stand_in(wrapper: Any, module: Any, given: dict[str, Any]) -> bool:
     """Make of a DistributedDataParallel under construction one that passes calls through; False where the real one is needed.
 
     With one process there is nothing to average, and the real one would raise: without a process group, for a GPU that is not
@@ -100,9 +101,9 @@ def make_stand_in(wrapper: Any, module: Any, args: Any, kwargs: dict[str, Any]) 
     import torch
 
     parameters = list(module.parameters())
-    if kwargs.get("mixed_precision") is not None or not any(p.requires_grad for p in parameters):
+    if given.get("mixed_precision") is not None or not any(p.requires_grad for p in parameters):
         return False  # the one casts, and for the other the real one has an error of its own
-    ids = args[0] if args else kwargs.get("device_ids")
+    ids = given.get("device_ids")
     torch.nn.Module.__init__(wrapper)
     wrapper.module = module
     wrapper.device_ids = list(ids) if ids else None
@@ -115,8 +116,8 @@ def make_stand_in(wrapper: Any, module: Any, args: Any, kwargs: dict[str, Any]) 
     wrapper.require_forward_param_sync = True
     wrapper.broadcast_buffers = False
     wrapper.gradient_as_bucket_view = False
-    wrapper.find_unused_parameters = asked_for_unused(args, kwargs)
-    wrapper.static_graph = bool(kwargs.get("static_graph", False))
+    wrapper.find_unused_parameters = bool(given.get("find_unused_parameters", False))
+    wrapper.static_graph = bool(given.get("static_graph", False))
     wrapper.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
     wrapper.reducer = _Silent()
     wrapper.logger = _Silent()
@@ -126,9 +127,10 @@ def make_stand_in(wrapper: Any, module: Any, args: Any, kwargs: dict[str, Any]) 
     return True
 
 
-def asked_for_unused(args: Any, kwargs: dict[str, Any]) -> bool:
-    """find_unused_parameters of a constructor's arguments behind `module`, where it is the eighth."""
-    return bool(args[7] if len(args) > 7 else kwargs.get("find_unused_parameters", False))
+def named(init: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor behind `self` and `module`, each by its name: their order is not that of every torch."""
+    names = list(inspect.signature(init).parameters)[2:]
+    return {**dict(zip(names, args)), **kwargs}  # noqa: B905 - `strict` is newer than the oldest Python here
 
 
 def is_stand_in(wrapper: Any) -> bool:

@@ -29,12 +29,13 @@ def _watched_init(init: Any) -> Any:
         if not recorder.recording():
             init(self, module, *args, **kwargs)
             return
-        alone = one_process.make_stand_in(self, module, args, kwargs)
+        given = one_process.named(init, args, kwargs)
+        alone = one_process.make_stand_in(self, module, given)
         if not alone:
             init(self, module, *args, **kwargs)
         framework, places = _training[-1][:2] if _training else ("torch", [])
-        flag = one_process.asked_for_unused(args, kwargs)
-        static = bool(kwargs.get("static_graph", False))
+        flag = bool(given.get("find_unused_parameters", False))
+        static = bool(given.get("static_graph", False))
         places = [*places, steps.here()]
         try:
             steps.register(module, framework, places, flag=flag, static_graph=static, stand_in=alone)
