@@ -213,8 +213,9 @@ def _places(project: Project) -> dict[str, _Searched]:
 
 def _find_places(project: Project) -> dict[str, _Searched]:
     found: list[_Searched] = []
-    words = (b"find_unused_parameters", b"TrainingArguments", b"strategy")
-    for path in sorted({p for word in words for p in project.files_containing(word)}):
+    paths = {p for word in (b"find_unused_parameters", b"TrainingArguments(") for p in project.files_containing(word)}
+    paths |= {p for p in project.files_containing(b"strategy") if b"ightning" in (project.read(p) or b"")}
+    for path in sorted(paths):
         module = project.module(path) if not is_test_file(path) else None
         for wrapper in wrappers(project, module) if module is not None else ():
             for setting in wrapper.settings:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CLASS_KEYS = ("_target_", "class_path", "target")
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+_SITE = re.compile(rb"find_unused_parameters|strategy[\"']?[ \t]*:[ \t]*(?:[&!]\S+[ \t]+)*[\"']?ddp")
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # an anchor and a tag stand in front of their scalar
 
 
@@ -42,6 +43,8 @@ class ConfigSetting:
 
 def config_settings(file: TextFile) -> Iterator[ConfigSetting]:
     """Every place of the file that decides the flag, in order."""
+    if not _SITE.search(file.data):
+        return
     for root in file.documents:
         shared = _shared(root)
         for path, mapping in _mappings(root):
@@ -61,15 +64,6 @@ def span_of(file: TextFile, scalar: yaml.ScalarNode) -> Span:
     start, end = scalar.start_mark.index, scalar.end_mark.index
     properties = _PROPERTIES.match(file.text, start, end)
     return file.span_between(properties.end() if properties and scalar.style is None else start, end)
-
-
-def class_names(file: TextFile) -> Iterator[tuple[str, int]]:
-    """(dotted name, line) of every class that the file asks for by `_target_` or `class_path`."""
-    for root in file.documents:
-        for _, mapping in _mappings(root):
-            for key, value in mapping.value:
-                if key.value in CLASS_KEYS and value.id == "scalar" and "." in value.value:
-                    yield value.value, span_of(file, value).line
 
 
 def _setting(

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.model.config_flags import class_names
 from codemods.analysis.model.model_usage import Entry, usage_of
 from codemods.analysis.model.trained_model import Trained, trained_by
-from codemods.analysis.model.unused_flag import Framework, State, wrappers
+from codemods.analysis.model.unused_flag import Framework, State, Wrapper, wrappers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.findings import Evidence
 from codemods.project import Project
 from codemods.source import SourceModule
-from codemods.text_file import TEXT_KINDS, TextFile
+from codemods.text_file import TEXT_KINDS
 
-MOST_FILES = 40  # beyond it nobody could say which configuration goes with which model
+MOST_SCRIPTS = 6  # of more programs nobody could say which configuration goes with which
+# told from the bytes: composing every file of a large configuration takes seconds
+_NAMED = re.compile(rb"^[ \t-]*(?:_target_|class_path):[ \t]*[\"']?([A-Za-z_][\w.]*\.\w+)", re.M)
 
 
 def configured(project: Project, framework: Framework | None) -> Trained:
@@ -26,7 +29,10 @@ def configured(project: Project, framework: Framework | None) -> Trained:
 
 
 def _configured(project: Project, framework: Framework | None) -> Trained:
-    found = list(_lightning(project) if framework is Framework.LIGHTNING else _by_keyword(project, framework))
+    makers = _lightning(project) if framework is Framework.LIGHTNING else _by_keyword(project, framework)
+    if len({e.path for e in makers}) > MOST_SCRIPTS:
+        return Trained(unknown="many programs of the project take configurations: which one takes this is not in the code")
+    found = [trained for maker in makers for trained in maker.models()]
     usages = {(u.site.module.path, u.site.node.lineno, u.entry): u for one in found for u in one.usages}
     evidence = dict.fromkeys(e for one in found for e in one.evidence)
     unknown = next((one.unknown for one in found if one.unknown), "")
@@ -35,35 +41,53 @@ def _configured(project: Project, framework: Framework | None) -> Trained:
     return Trained(tuple(usages.values()), unknown, tuple(evidence))
 
 
-def _by_keyword(project: Project, framework: Framework | None) -> Iterator[Trained]:
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """A place that makes a Trainer or a wrapper from a configuration, and the models behind it, worked out when asked for."""
+
+    path: str
+    models: Callable[[], Iterable[Trained]]
+
+
+def _by_keyword(project: Project, framework: Framework | None) -> list[_Maker]:
     """`DDP(model, find_unused_parameters=cfg.find_unused_parameters)`; of the Hugging Face Trainer nothing is followed."""
     if framework is Framework.HF:
-        return
-    for path in project.files_containing(b"find_unused_parameters")[:MOST_FILES]:
-        module = project.module(path) if not is_test_file(path) else None
-        for wrapper in wrappers(project, module) if module is not None else ():
-            if any(s.state is State.UNKNOWN and "find_unused_parameters" in s.text.partition("=")[2] for s in wrapper.settings):
-                yield trained_by(project, wrapper)
+        return []
+    return [
+        _Maker(wrapper.module.path, lambda w=wrapper: [trained_by(project, w)])  # type: ignore[misc]
+        for wrapper in _wrappers_in(project, b"find_unused_parameters")
+        if any(s.state is State.UNKNOWN and "find_unused_parameters" in s.text.partition("=")[2] for s in wrapper.settings)
+    ]
 
 
-def _lightning(project: Project) -> Iterator[Trained]:
-    from_files = False
-    for path in project.files_containing(b"Trainer(")[:MOST_FILES]:
+def _wrappers_in(project: Project, word: bytes) -> Iterator[Wrapper]:
+    for path in project.files_containing(word):
         module = project.module(path) if not is_test_file(path) else None
+        yield from wrappers(project, module) if module is not None else ()
+
+
+def _lightning(project: Project) -> list[_Maker]:
+    out = []
+    for path in project.files_containing(b"Trainer("):
+        data = project.read(path) or b""
+        module = project.module(path) if not is_test_file(path) and b"**" in data and b"ightning" in data else None
         for wrapper in wrappers(project, module) if module is not None else ():
             spread = any(k.arg is None for k in wrapper.call.keywords)
             if wrapper.framework is Framework.LIGHTNING and spread and last(dotted(wrapper.call.func)) == "Trainer":
-                yield trained_by(project, wrapper)
-    for path in project.files_containing(b"LightningCLI(")[:MOST_FILES]:
+                out.append(_Maker(path, lambda w=wrapper: [trained_by(project, w)]))  # type: ignore[misc]
+    named = False
+    for path in project.files_containing(b"LightningCLI("):
         module = project.module(path) if not is_test_file(path) else None
         for call in module.calls_named("LightningCLI") if module is not None else ():
             assert module is not None
             site = _cli_model(project, module, call)
-            from_files = from_files or site is None
+            named = named or site is None
             if site is not None:
-                yield _of_class(project, site, Evidence("static", f"LightningCLI trains {site.name}", path, call.lineno))
-    if from_files or any(not is_test_file(p) for p in project.files_containing(b"instantiate(")):
-        yield from _named_in_files(project)
+                evidence = Evidence("static", f"LightningCLI trains {site.name}", path, call.lineno)
+                out.append(_Maker(path, lambda s=site, e=evidence: [_of_class(project, s, e)]))  # type: ignore[misc]
+    if named or any(not is_test_file(p) for p in project.files_containing(b"instantiate(")):
+        out.append(_Maker("", lambda: _named_in_files(project)))
+    return out
 
 
 def _cli_model(project: Project, module: SourceModule, call: ast.Call) -> ClassSite | None:
@@ -75,13 +99,15 @@ def _cli_model(project: Project, module: SourceModule, call: ast.Call) -> ClassS
 def _named_in_files(project: Project) -> Iterator[Trained]:
     """LightningModules that YAML files name by `_target_` or `class_path`."""
     paths = {p for word in (b"_target_", b"class_path") for p in project.files_containing(word, kinds=TEXT_KINDS)}
-    for path in sorted(paths)[: MOST_FILES * 5]:
-        file = project.module(path)
-        for name, line in class_names(file) if isinstance(file, TextFile) else ():
-            site = _class_at(project, name)
-            if site is not None and class_facts(project, site.module, site.node).is_a(Role.LIGHTNING_MODULE):
-                assert file is not None
-                yield _of_class(project, site, Evidence("static", f"a configuration names {name}", path, line))
+    places = [(path, match) for path in sorted(paths) for match in _NAMED.finditer(project.read(path) or b"")]
+    seen: set[str] = set()
+    for path, match in places:
+        name = match.group(1).decode("ascii", "replace")
+        site = _class_at(project, name) if name not in seen else None
+        seen.add(name)
+        if site is not None and class_facts(project, site.module, site.node).is_a(Role.LIGHTNING_MODULE):
+            line = (project.read(path) or b"").count(b"\n", 0, match.start(1)) + 1
+            yield _of_class(project, site, Evidence("static", f"a configuration names {name}", path, line))
 
 
 def _class_at(project: Project, name: str) -> ClassSite | None:

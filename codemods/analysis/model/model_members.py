@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from codemods.analysis.class_index import ClassFacts, ClassSite
+from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts
 from codemods.analysis.model.member_expressions import Maker
 from codemods.analysis.model.member_kinds import (
     Kind,
@@ -146,6 +146,8 @@ class _Reader:
                 self.found[owner[5:]] = [replace(old, parts=(*old.parts, *added)) for old in olds]
         elif isinstance(func, ast.Attribute) and func.attr == "requires_grad_" and is_false(call):
             self._freeze(site, function, func.value)
+        elif isinstance(func, ast.Attribute) and func.attr == "freeze" and not call.args and not call.keywords:
+            self._frozen_by_lightning(site, function, func.value)
 
     def _freeze(self, site: ClassSite, function: FunctionNode, what: ast.AST) -> None:
         """`self.x.requires_grad_(False)`, or `p.requires_grad = False` in a loop over `self.x.parameters()`."""
@@ -165,6 +167,16 @@ class _Reader:
                 elif owner == "self" and up.iter.func.attr == "parameters":
                     self.problems.append(f"parameters are frozen one by one ({module.path}:{up.lineno})")
                 return
+
+    def _frozen_by_lightning(self, site: ClassSite, function: FunctionNode, what: ast.expr) -> None:
+        """`self.x.freeze()`: of a LightningModule it stops every gradient; of another class it may do anything."""
+        made = self.found.get(dotted(what).removeprefix("self."), [])
+        homes = [member.site for member in made if member.site is not None]
+        facts = [class_facts(self.project, home.module, home.node) for home in homes]
+        if facts and len(facts) == len(made) and all(f.is_a(Role.LIGHTNING_MODULE) and not f.method("freeze") for f in facts):
+            self._freeze(site, function, what)
+        elif dotted(what).startswith("self."):
+            self.problems.append(f"what {dotted(what)}.freeze() freezes is not shown ({site.module.path}:{what.lineno})")
 
     def _other_method(self, site: ClassSite, function: FunctionNode) -> None:
         """A module made outside the constructor, or a freeze during training, hides what DDP was told."""
@@ -194,17 +206,22 @@ class _Reader:
         return replace(made, kind=Kind.UNKNOWN, note=f"what self.{name} is made of is not shown")
 
     def _called(self, name: str) -> bool:
-        return any(
-            isinstance(node, ast.Call) and _is_module_call(node.func, f"self.{name}")
-            for site in self.facts.lineage
-            for node in walk(site.node)
-        )
+        return any(name in _called_as_modules(self.project, site) for site in self.facts.lineage)
 
 
-def _is_module_call(func: ast.expr, owner: str) -> bool:
-    if isinstance(func, ast.Attribute) and _MODULE_METHOD.match(func.attr) and dotted(func.value) == owner:
-        return True
-    return dotted(func) == owner
+def _called_as_modules(project: Project, site: ClassSite) -> frozenset[str]:
+    """The attributes of self that a class calls (`self.net(…)`), or a module's method of them; one walk a class."""
+
+    def search() -> frozenset[str]:
+        found: set[str] = set()
+        for node in walk(site.node):
+            if isinstance(node, ast.Call):
+                found.add(dotted(node.func))
+                if isinstance(node.func, ast.Attribute) and _MODULE_METHOD.match(node.func.attr):
+                    found.add(dotted(node.func.value))
+        return frozenset(name[5:] for name in found if name.startswith("self.") and name.count(".") == 1)
+
+    return project.memo(("called as modules", site.module.path, site.node.lineno), search)
 
 
 def _builders(site: ClassSite) -> Iterator[FunctionNode]:
