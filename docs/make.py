@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 from ddpfix import explain
+from ddpfix.diagnosis import messages
 
 HERE = Path(__file__).parent
+MARK = "<!-- below: made from ddpfix/diagnosis/table by `make docs` -->"
 sys.path.insert(0, str(HERE.parent))  # the page of the proofs is made from what their suite asserts
 
 from tests.proofs.page import page as proofs_page  # noqa: E402
@@ -15,7 +17,12 @@ from tests.proofs.page import page as proofs_page  # noqa: E402
 
 def pages() -> dict[str, str]:
     """Every page, by its path below docs/."""
-    return {**explain.pages(), "proofs.md": proofs_page()}
+    return {**explain.pages(), "proofs.md": proofs_page(), "diagnose.md": with_table((HERE / "diagnose.md").read_text("utf-8"))}
+
+
+def with_table(page: str) -> str:
+    """The page on `ddpfix diagnose`: written by hand down to the mark, the table of messages below it."""
+    return page.partition(MARK)[0] + f"{MARK}\n\n{messages.table()}"
 
 
 def stale() -> list[str]:

@@ -95,13 +95,31 @@ def _message(row: dict[str, Any]) -> Message:
 # The page
 
 _HOW = {"run": "seen in a run", "source": "in the package", "logs": "from logs"}
+_FAMILIES = {
+    "T": "torch: DDP, collectives, data",
+    "G": "gloo",
+    "N": "NCCL and CUDA",
+    "R": "Launchers and processes",
+    "P": "Python, where several ranks bring it about",
+    "L": "Lightning, Fabric, torchmetrics",
+    "H": "transformers",
+    "A": "Accelerate",
+}
 
 
 def table() -> str:
-    """All rows as a Markdown table, for the page on `ddpfix diagnose`."""
-    rows = ["| id | in the log | what it means | probable cause | repaired by | says it |", "| --- " * 6 + "|"]
-    for m in sorted(all_messages(), key=lambda m: m.id):
-        repair = m.repair + (f" ({', '.join(m.codes)})" if m.codes else "")
-        cells = (m.id, f"`` {m.find[0]} ``", m.means, m.cause, repair, f"{m.source}; {_HOW[m.how]}")
-        rows.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
-    return "\n".join(rows) + "\n"
+    """All rows as Markdown tables, one a family, for the page on `ddpfix diagnose`."""
+    out = []
+    for letter, title in _FAMILIES.items():
+        rows = sorted((m for m in all_messages() if m.id.startswith(letter)), key=lambda m: m.id)
+        head = f"### {title}\n\n| id | in the log | what it means | probable cause | repaired by | said by |\n{'| --- ' * 6}|\n"
+        out.append(head + "".join(f"{_row(m)}\n" for m in rows))
+    return "\n".join(out)
+
+
+def _row(message: Message) -> str:
+    codes = f" ({', '.join(message.codes)})" if message.codes else ""
+    words = f"`` {message.find[0]} ``" if "`" in message.find[0] else f"`{message.find[0].strip()}`"
+    said_by = f"{message.source}; {_HOW[message.how]}"
+    cells = (message.id, words, message.means, message.cause, message.repair + codes, said_by)
+    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
