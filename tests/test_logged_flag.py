@@ -41,8 +41,12 @@ def train(loader, device):
 BY_DATA = NET.replace("        return self.head", "        if x.sum() > 0:\n            return x\n        return self.head")
 NEVER = NET.replace("self.head(torch.relu(self.body(x)))", "self.body(x)")
 DRAWN = BY_DATA.replace("x.sum() > 0", "torch.rand(1) < 0.1")
-FOREIGN = NET.replace("from torch import nn\n", "from kernels import fused\nfrom torch import nn\n").replace("torch.relu(", "fused(")
+FOREIGN = NET.replace("from torch import nn", "from kernels import fused\nfrom torch import nn").replace("torch.relu(", "fused(")
 TWO = FOREIGN.replace("return self.head(fused(self.body(x)))", "return self.head(fused(self.body(x))), self.body(x)")
+CHECKPOINTED = NEVER.replace("self.body(x)\n", "torch.utils.checkpoint.checkpoint(self.body, x, use_reentrant=True)\n")
+OWN_OUTPUT = BY_DATA.replace("class Net", "class Out:\n    def __init__(self, y):\n        self.y = y\n\n\nclass Net").replace(
+    "return self.head(torch.relu(self.body(x)))", "return Out(self.head(torch.relu(self.body(x))))"
+)
 HUB = FOREIGN.replace("Net().to(device)", "load('some/model').to(device)").replace("import fused", "import fused, load")
 ON, OFF, STATIC = ", find_unused_parameters=True", "", ", static_graph=True"
 
@@ -101,11 +105,7 @@ def test_an_error_of_another_wrapper_is_no_reason_to_change_this_one() -> None:
         (BY_DATA.format(more=OFF), said("T02", "T06"), "also says “T06”"),
         (FOREIGN.format(more=OFF), said("T02", "T01"), "also says “did not find any unused parameters”"),
         (BY_DATA.format(more=STATIC), said("T02"), "static_graph=True stands beside it"),
-        (
-            BY_DATA.format(more=OFF).replace("self.head(", "torch.utils.checkpoint.checkpoint(self.head, use_reentrant=True, input="),
-            said("T02"),
-            "reentrant checkpointing",
-        ),
+        (CHECKPOINTED.format(more=OFF), said("T02"), "reentrant checkpointing"),
     ],
     ids=["source against log", "log against log", "two runs", "static graph", "reentrant"],
 )
@@ -126,9 +126,7 @@ def test_a_model_that_is_not_read_is_left_to_the_user() -> None:
 
 
 def test_an_output_of_a_class_of_its_own_is_left_to_the_user() -> None:
-    held = BY_DATA.format(more=OFF).replace("class Net", "class Out:\n    def __init__(self, y):\n        self.y = y\n\n\nclass Net")
-    held = held.replace("return self.head(torch.relu(self.body(x)))", "return Out(self.head(torch.relu(self.body(x))))")
-    (found,), after = judged(Missing(), held, said("T02"))
+    (found,), after = judged(Missing(), OWN_OUTPUT.format(more=OFF), said("T02"))
     assert found.applicability is Applicability.UNSAFE and "Out" in found.reason and not after
 
 
@@ -161,6 +159,17 @@ def test_lightnings_own_text_says_which_version_ran() -> None:
     (found,), after = judged(Missing(), LIT, said("L01"))
     assert found.applicability is Applicability.SAFE
     assert 'strategy="ddp_find_unused_parameters_true"' in after
+
+
+def test_a_configuration_that_may_have_said_it_too_is_left_to_the_user() -> None:
+    sources = {"train.py": LIT.encode(), "conf/trainer.yaml": b"trainer:\n  devices: 2\n  strategy: ddp\n"}
+    for places, level in (((), Applicability.UNSAFE), ((("train.py", 24),), Applicability.SAFE)):
+        project = Project.of(sources, said("L01", places=places))
+        module = project.module("train.py")
+        assert module is not None
+        (found,) = Missing().find(module, project)
+        assert found.applicability is level
+        assert ("conf/trainer.yaml:3" in found.reason) is (level is Applicability.UNSAFE)
 
 
 def test_lightnings_text_is_not_of_a_plain_wrapper() -> None:
@@ -196,7 +205,7 @@ def test_a_skipped_branch_wins_over_torchs_line(source: str) -> None:
 
 
 def test_a_family_that_drops_layers_is_told_whatever_the_line_says() -> None:
-    source = FOREIGN.format(more=ON).replace("class Net(nn.Module):", 'class Net(nn.Module):\n    base = "facebook/wav2vec2-base"\n')
+    source = FOREIGN.format(more=ON).replace("nn.Module):", 'nn.Module):\n    base = "facebook/wav2vec2-base"\n')
     (found,), _ = judged(Needless(), source, said("T01"))
     assert found.applicability is Applicability.DISPLAY
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.model.config_flags import config_settings
 from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.model_usage import Usage, Verdict
 from codemods.analysis.model.observed_usage import Probed
@@ -21,6 +22,7 @@ from codemods.data.find_unused_parameters import LIGHTNING_OFF_FROM
 from codemods.evidence import Observed, named
 from codemods.findings import Applicability, Evidence
 from codemods.project import Project
+from codemods.text_file import TEXT_KINDS, TextFile
 
 # ids of the table of messages: torch's error with the flag off, and Lightning's text for it since 2.0
 NEEDED = ("T02", "L01")
@@ -65,6 +67,8 @@ def failure_of(project: Project, wrapper: Wrapper) -> Failure | None:
     if not fits:
         return None
     others = [f"{w.module.path}:{w.call.lineno}" for _, found in fits for w in found if w != wrapper]
+    if not all(any(path == wrapper.module.path for path, _ in row.places) for row, _ in fits):
+        others += _configured(project)
     return Failure(tuple(row for row, _ in fits), tuple(dict.fromkeys(others)), named(project.observed, *AGAINST, *NEEDLESS))
 
 
@@ -157,6 +161,19 @@ def _of_state(project: Project, state: State) -> tuple[Wrapper, ...]:
         return tuple(w for w in found if any(_is_in(project, w, s, state) for s in w.settings))
 
     return project.memo(("wrappers by flag", state), build)
+
+
+def _configured(project: Project) -> tuple[str, ...]:
+    """The places in configuration files that may switch the flag off for some wrapper."""
+
+    def build() -> tuple[str, ...]:
+        words = (b"find_unused_parameters", b"strategy")
+        paths = sorted({p for word in words for p in project.files_containing(word, kinds=TEXT_KINDS)})
+        settings = [s for p in paths if isinstance(file := project.module(p), TextFile) for s in config_settings(file)]
+        off = [s for s in settings if s.state is State.OFF or (s.state is State.DEFAULT and s.framework is not Framework.HF)]
+        return tuple(f"{s.file.path}:{s.span.line}" for s in off)
+
+    return project.memo("configured flags that are off", build)
 
 
 def _is_in(project: Project, wrapper: Wrapper, setting: Setting, state: State) -> bool:
