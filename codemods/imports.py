@@ -7,6 +7,7 @@ statement with a side effect that stood above, and never past the guard of an op
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -75,8 +76,15 @@ def plan_beside(module: SourceModule, root: str, spell: Callable[[str], tuple[st
     for group in groups:
         source, name = spell(lightning_flavour(group[0].dotted))
         anchor = _sorted_place(group, source)
-        edits.append(NeedImport(module.path, module.span(anchor), f"from {source} import {name}"))
+        edits.append(NeedImport(module.path, module.span(anchor), f"from {source} import {name}{_pardon(module, anchor)}"))
     return Planned(name, tuple(edits))
+
+
+def _pardon(module: SourceModule, beside: ast.stmt) -> str:
+    """The comment by which a linter lets the import `beside` stand below other code: the new one stands there, too."""
+    span = module.span(beside)
+    rest = module.lines[span.end_line - 1][span.end_column :]
+    return "  # noqa: E402" if re.search(r"#\s*noqa:[\s\w,]*\bE402\b", rest) else ""
 
 
 def _sorted_place(group: list[Import], source: str) -> ast.stmt:

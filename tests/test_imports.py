@@ -38,6 +38,11 @@ def test_an_import_that_is_there_is_used(source: str, name: str) -> None:
     assert planned(source) == (name, source)
 
 
+def test_an_import_below_other_code_is_pardoned_as_its_neighbour_is() -> None:
+    source = "x = 1\nfrom lightning.pytorch.core import LightningModule  # noqa: E402\n"
+    check(source, source + "from lightning.pytorch.utilities import rank_zero_only  # noqa: E402\n")
+
+
 @pytest.mark.parametrize(
     ("source", "wanted"),
     [

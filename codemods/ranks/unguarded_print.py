@@ -18,6 +18,7 @@ from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
+from codemods.analysis.output.rank_data import sees_batches
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
@@ -82,8 +83,9 @@ class UnguardedPrint(DdpCodemod):
     already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
     a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
     `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`,
-    read from the environment where nothing else is known; methods of a module that no hook is seen to reach; the decorator,
-    for it goes by the rank that Lightning reads from the environment, which the launcher must have set before the call.
+    read from the environment where nothing else is known; lines under a test of each rank's own batch; methods of a module
+    that no hook is seen to reach; the decorator, for it goes by the rank that Lightning reads from the environment, which
+    the launcher must have set before the call.
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
@@ -96,6 +98,7 @@ class UnguardedPrint(DdpCodemod):
     - Files that hand each process prompts of its own with `split_between_processes`.
     - A loop with a progress bar stays outside the test, and so does a statement that binds a name used elsewhere.
     - One branch of an `if` whose other branch prints something that must stay; a line beside one that must stay.
+    - What a Trainer predicts: each rank has its own samples; functions that ask a person for `input()`.
     - Scripts whose Trainer has one device on one node: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
     - A name for the rank that is -1 without a process group.
@@ -130,7 +133,7 @@ class UnguardedPrint(DdpCodemod):
         in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
         if not in_class and not ranks_in_file(project, module):
             return
-        if not _prints_below(module, function):
+        if not _prints_below(module, function) or _asks_a_person(module, function):
             return
         if not in_class and (printer := self._printer(module, project, function)) is not None:
             yield printer
@@ -155,7 +158,7 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if _stands_beside_one_for_each(module, run):
                 continue
-            assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
+            assumes = assumes or spelled.assumes or _where_it_runs(project, module, function) or _by_own_data(module, function, run)
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
             edits: list[Edit] = [guard, *spelled.edits]
             verb = "prints" if run.makes(Kind.PRINT) else "logs"
@@ -207,6 +210,12 @@ class UnguardedPrint(DdpCodemod):
                 message = f"every rank prints in {function.name}: the line appears once for each process"
                 reason = f"what it prints is worked out together by the ranks ({phrases(waits)}): keep that above the guard"
                 yield self.finding(module, statement, message, reason=reason)
+
+
+def _asks_a_person(module: SourceModule, function: FunctionNode) -> bool:
+    """True for a dialogue: whoever answers `input()` sits before one process."""
+    inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+    return any(isinstance(c.func, ast.Name) and c.lineno in inside for c in module.calls_named("input"))
 
 
 def _prints_below(module: SourceModule, function: FunctionNode) -> bool:
@@ -269,7 +278,33 @@ def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
             return False
         if isinstance(node, ast.Name) and any(_is_of_the_process(module, v) for v in values_of(module, node)):
             return False
+        if isinstance(node, ast.Name) and any(_is_a_share(v) for v in values_of(module, node)):
+            return False
     return True
+
+
+def _is_a_share(value: ast.expr) -> bool:
+    """True for what a Trainer predicts: each rank has the answers for its own samples."""
+    return isinstance(value, ast.Call) and last(dotted(value.func)) == "predict" and "trainer" in dotted(value.func).lower()
+
+
+def _by_own_data(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> str:
+    """What is assumed of a line under a test of numbers from this rank's batch: rank 0's may say no where another's say yes."""
+    if isinstance(function, ast.Module) or not sees_batches(function):
+        return ""
+    for up in module.ancestors(run.first):
+        if up is function:
+            return ""
+        if isinstance(up, (ast.If, ast.While)) and _reads_numbers(module, up.test):
+            return f"assumes that rank 0 speaks for all: `{module.text_of(up.test)}` goes by each rank's own batch"
+    return ""
+
+
+def _reads_numbers(module: SourceModule, test: ast.expr) -> bool:
+    """True for a test of what was read out of a tensor: `.item()`, `.any()`."""
+    given = [test, *(v for n in walk(test) if isinstance(n, ast.Name) for v in values_of(module, n))]
+    read = ("item", "any", "all", "tolist", "isnan", "isinf", "isfinite")
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in read for v in given for n in walk(v))
 
 
 def _may_go_under(module: SourceModule, statement: ast.stmt) -> bool:

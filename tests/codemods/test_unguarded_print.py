@@ -277,6 +277,25 @@ def test_a_trainer_that_may_have_more_is_not(given: str) -> None:
     check_transformed(UnguardedPrint, script(above, "print('converting')", head=head), after)
 
 
+def test_what_a_trainer_predicts_is_each_rank_s_own() -> None:
+    above = ("trainer = pl.Trainer(devices=2)", "answers = trainer.predict(model)")
+    check_nothing(UnguardedPrint, script(*above, "print(answers)", head="import lightning.pytorch as pl\n"))
+
+
+def test_a_dialogue_has_one_process() -> None:
+    lines = ("trainer = pl.Trainer(devices=2)", "print('type STOP to end')", "text = input()")
+    check_nothing(UnguardedPrint, script(*lines, head="import lightning.pytorch as pl\n"))
+
+
+def test_a_line_under_a_test_of_each_rank_s_batch() -> None:
+    place = {"base": "pl.LightningModule", "arguments": "self, batch, i", "name": "training_step"}
+    lines = ("end = batch.argmax().item()", "if end == 3:", "    print('end reached')")
+    after = hook(*lines[:2], "    if self.global_rank == 0:", "        print('end reached')", **place)
+    check_transformed(UnguardedPrint, hook(*lines, **place), after, unsafe=True)
+    (finding,) = findings_of(UnguardedPrint, hook(*lines, **place))
+    assert finding.reason == "assumes that rank 0 speaks for all: `end == 3` goes by each rank's own batch"
+
+
 def test_a_line_beside_one_that_every_rank_is_to_print_belongs_to_it() -> None:
     head = "import torch.distributed as dist\n"
     above = ("rank = dist.get_rank()",)
