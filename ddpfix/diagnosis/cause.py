@@ -21,6 +21,7 @@ class Diagnosis:
     cause: the message that names the probable cause, None where none does. failed: whether the run failed at all. first: the
     first rank's own failure, None where only echoes or none are there. waiting: where ranks waited in vain, one for each.
     parameters, indices: those without a gradient. others: the other messages, one of each kind. exits: how the ranks ended.
+    fell: ranks that failed by themselves in logs of their own, of which none says who was first; empty where one is.
     """
 
     log: Log
@@ -32,6 +33,7 @@ class Diagnosis:
     indices: tuple[int, ...] = ()
     others: tuple[Hit, ...] = ()
     exits: tuple[Exit, ...] = ()
+    fell: tuple[int, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -40,6 +42,8 @@ class Diagnosis:
     @property
     def rank(self) -> int | None:
         """The rank that fell first, as far as the log tells."""
+        if self.fell:
+            return next((e.rank for e in self.exits if e.root), None)
         if self.first is not None and self.first.rank is not None:
             return self.first.rank
         if self.cause is not None and self.cause.rank is not None and self.cause.message.role is not Role.WARNING:
@@ -79,6 +83,7 @@ def diagnose(log: Log) -> Diagnosis:
         indices=tuple(_indices(log.hits)),
         others=tuple(_others(log.hits, cause)),
         exits=log.exits,
+        fell=_unordered(culprits),
     )
 
 
@@ -93,7 +98,7 @@ def _counts(hit: Hit, log: Log) -> bool:
 
 
 def _belongs(hit: Hit, crash: Crash) -> bool:
-    return crash.line <= hit.line <= crash.end + BELOW and hit.rank in (crash.rank, None)
+    return hit.file == crash.file and crash.line <= hit.line <= crash.end + BELOW and hit.rank in (crash.rank, None)
 
 
 def _roles(hits: Iterable[Hit]) -> set[Role]:
@@ -115,6 +120,12 @@ def _last_of_each_rank(crashes: Sequence[Crash]) -> list[Crash]:
     """What a rank printed before its last traceback it survived. Where no line says whose it is, all may be last ones."""
     last = {c.rank: c for c in crashes}
     return [c for c in crashes if c.rank is None or last[c.rank] is c]
+
+
+def _unordered(culprits: Sequence[Crash]) -> tuple[int, ...]:
+    """The ranks of failures that stand in different files, so that the order of their lines says nothing."""
+    several = len({c.file for c in culprits}) > 1
+    return tuple(sorted({c.rank for c in culprits if c.rank is not None})) if several else ()
 
 
 def _one_for_each_rank(crashes: Sequence[Crash]) -> Iterable[Crash]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,8 @@ from ddpfix.outputs.paths import shown_from
 from ddpfix.settings import Settings
 
 LARGEST = 1 << 30  # bytes
+KINDS = (".log", ".out", ".err", ".txt")
+_RANK = re.compile(r"(?:^|/)(?P<folder>\d+)/std(?:out|err)\.log$|rank[-_]?(?P<name>\d+)")
 
 
 class UnreadableLog(Exception):
@@ -26,15 +29,29 @@ class UnreadableLog(Exception):
 
 
 def read(path: Path) -> cause.Diagnosis:
-    """The diagnosis of a log file. Raises UnreadableLog."""
+    """The diagnosis of a log, or of a folder with one log for each rank (`torchrun --log-dir`). Raises UnreadableLog."""
     try:
-        if path.is_dir():
-            raise UnreadableLog(path, "it is a folder")
-        if path.stat().st_size > LARGEST:
-            raise UnreadableLog(path, f"it is larger than {LARGEST >> 20} MiB; give its end: tail -c 100M {path.name} > end.log")
-        return cause.diagnose(log.read(path.read_bytes(), _named(path)))
+        if not path.is_dir():
+            return cause.diagnose(log.read(_bytes(path), _named(path)))
+        files = sorted(p for p in path.rglob("*") if p.suffix in KINDS and p.is_file() and p.stat().st_size)
+        if not files:
+            raise UnreadableLog(path, f"the folder holds no file with the ending {', '.join(KINDS)}")
+        logs = [log.read(_bytes(p), name := p.relative_to(path).as_posix(), rank=rank_in(name)) for p in files]
+        return cause.diagnose(log.merged(logs, _named(path)))
     except OSError as error:
         raise UnreadableLog(path, error.strerror or str(error)) from None
+
+
+def _bytes(path: Path) -> bytes:
+    if path.stat().st_size > LARGEST:
+        raise UnreadableLog(path, f"it is larger than {LARGEST >> 20} MiB", f"give its end: tail -c 100M {path.name} > end.log")
+    return path.read_bytes()
+
+
+def rank_in(name: str) -> int | None:
+    """The rank that a log's name tells: torchrun's `attempt_0/1/stderr.log`, or `rank_1.log`."""
+    found = _RANK.search(name)
+    return int(found["folder"] or found["name"]) if found else None
 
 
 def in_repository(diagnosis: cause.Diagnosis, tree: Tree, settings: Settings) -> report.InRepository:

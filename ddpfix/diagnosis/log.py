@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
@@ -32,7 +32,10 @@ _EXIT_WORD = b" (local_rank: "
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A known message in a log. count: how often it stands there, over all ranks; line and words are those of the first."""
+    """A known message in a log. count: how often it stands there, over all ranks; line and words are those of the first.
+
+    file: of a folder of logs, the one that holds it.
+    """
 
     message: Message
     line: int
@@ -40,6 +43,7 @@ class Hit:
     text: str
     said: tuple[tuple[str, str], ...] = ()
     count: int = 1
+    file: str = ""
 
     def get(self, name: str) -> str:
         return dict(self.said).get(name, "")
@@ -69,26 +73,36 @@ class Log:
     tail: tuple[Line, ...]
 
 
-def read(data: bytes, file: str) -> Log:
-    """What the bytes of a log say. Never fails: what is not understood is left out."""
-    text = _Text(data)
+def read(data: bytes, file: str, *, rank: int | None = None) -> Log:
+    """What the bytes of a log say. Never fails: what is not understood is left out. rank: whose lines without a label are."""
+    text = _Text(data, rank)
     spots = sorted(_spots(data))
     raw = [(word, text.line_at(at)) for word, at in _bounded(spots)]
     hits = _hits(raw, Counter(word for _, word in spots))
     heads = [line for word, line in raw if word == tracebacks.HEAD and line.text.startswith(tracebacks.HEAD)]
     crashes = tracebacks.joined([c for head in heads if (c := _crash(text, head))])
     exits = tuple(_exits(text, [line for word, line in raw if word == _EXIT_WORD.decode()]))
-    ranks = {x for x in (*(h.rank for h in hits), *(c.rank for c in crashes), *(e.rank for e in exits)) if x is not None}
+    ranks = {x for x in (rank, *(h.rank for h in hits), *(c.rank for c in crashes), *(e.rank for e in exits)) if x is not None}
     launcher = [h.line for h in hits if h.message.id == "R06"] + [c.line for c in crashes if c.type == "ChildFailedError"]
     tail = tuple(_tail(text, min(launcher, default=text.count + 1)))
     return Log(file, len(data), text.count, tuple(sorted(ranks)), hits, crashes, exits, tail)
 
 
-class _Text:
-    """The bytes of a log by line."""
+def merged(logs: Sequence[Log], file: str) -> Log:
+    """The logs of one run, one a rank or a stream, as one; each line is told with its file."""
+    hits = tuple(replace(h, file=log.file) for log in logs for h in log.hits)
+    crashes = tuple(replace(c, file=log.file) for log in logs for c in log.crashes)
+    ranks = tuple(sorted({rank for log in logs for rank in log.ranks}))
+    exits = tuple(e for log in logs for e in log.exits)
+    tail = next((log.tail for log in logs if log.crashes), logs[-1].tail)
+    return Log(file, sum(log.size for log in logs), sum(log.lines for log in logs), ranks, hits, crashes, exits, tail)
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+
+class _Text:
+    """The bytes of a log by line. rank: whose lines without a label are."""
+
+    def __init__(self, data: bytes, rank: int | None) -> None:
+        self.data, self.rank = data, rank
         self.starts = [0, *(m.end() for m in re.finditer(b"\n", data))]
         self.count = len(self.starts) - (1 if data.endswith(b"\n") or not data else 0)
 
@@ -96,7 +110,7 @@ class _Text:
         """By number, from 1."""
         start = self.starts[number - 1]
         end = self.starts[number] if number < len(self.starts) else len(self.data)
-        return bare(self.data[start : min(end, start + _LONGEST_LINE)].decode("utf-8", "replace"), number)
+        return self._bare(start, end, number)
 
     def line_at(self, offset: int) -> Line:
         """The line that holds a byte; where carriage returns drew over it, the part that holds the byte."""
@@ -106,7 +120,11 @@ class _Text:
         begin = self.data.rfind(b"\r", start, offset) + 1 or start
         stop = self.data.find(b"\r", offset, end)
         end = stop if stop >= 0 else end
-        return bare(self.data[begin : min(end, begin + _LONGEST_LINE)].decode("utf-8", "replace"), number)
+        return self._bare(begin, end, number)
+
+    def _bare(self, start: int, end: int, number: int) -> Line:
+        line = bare(self.data[start : min(end, start + _LONGEST_LINE)].decode("utf-8", "replace"), number)
+        return line if line.rank is not None else Line(number, self.rank, line.text)
 
     def following(self, number: int, most: int) -> list[Line]:
         return [self.line(n) for n in range(number, min(number + most, self.count + 1))]

@@ -53,12 +53,13 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
         title = {Role.WARNING: "Nothing failed. It warns", Role.ECHO: "The first failure is not in this log"}
         yield from _wrapped(f"{title.get(hit.message.role, 'Probable cause')}: ", f"{hit.message.cause} [{hit.message.id}]")
         yield from _wrapped("  it means: ", hit.message.means)
-        yield f"  line {hit.line}: {_short(hit.text)}"
+        yield f"  {_line(hit.file, hit.line)}: {_short(hit.text)}"
         return
     if not diagnosis.failed:
         yield "Nothing failed in this log, as far as it shows, and it holds no message that ddpfix knows."
     elif first is not None:
-        yield f"Unknown: no message that ddpfix knows. The program's own error, line {first.end}: {_short(first.error)}"
+        own = f"The program's own error, {_line(first.file, first.end)}: {_short(first.error)}"
+        yield f"Unknown: no message that ddpfix knows. {own}"
     else:
         yield "Unknown: the run failed, and no message that ddpfix knows says why."
     yield "  The last lines that matter:"
@@ -72,8 +73,11 @@ def _facts(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.waiting:
         yield "  where the ranks waited:"
         yield from (f"    rank {_rank(c.rank)}: {_at(c)}" for c in diagnosis.waiting)
+    elif first is not None and diagnosis.rank is None and diagnosis.fell:
+        yield f"  fell: ranks {', '.join(map(str, diagnosis.fell))}; which of them first, separate logs do not say"
+        yield f"  one of them, {_line(first.file, first.line)}: {first.type} at {_at(first)}"
     elif first is not None:
-        yield f"  first to fall: rank {_rank(diagnosis.rank)}, line {first.line}: {first.type} at {_at(first)}"
+        yield f"  first to fall: rank {_rank(diagnosis.rank)}, {_line(first.file, first.line)}: {first.type} at {_at(first)}"
     elif diagnosis.rank is not None and diagnosis.failed:
         yield f"  first to fall: rank {diagnosis.rank}"
     if diagnosis.parameters or diagnosis.indices:
@@ -110,7 +114,7 @@ def _others(diagnosis: Diagnosis) -> Iterator[str]:
         yield "Also in the log:"
     for hit in diagnosis.others:
         times = f", {hit.count} times" if hit.count > 1 else ""
-        yield from _wrapped(f"  {hit.message.id} line {hit.line}{times}: ", hit.message.means)
+        yield from _wrapped(f"  {hit.message.id} {_line(hit.file, hit.line)}{times}: ", hit.message.means)
 
 
 def _wrapped(head: str, words: str) -> list[str]:
@@ -120,6 +124,10 @@ def _wrapped(head: str, words: str) -> list[str]:
 def _short(words: str, most: int = 160) -> str:
     flat = "".join(c if c.isprintable() else " " for c in " ".join(words.split()))  # no escape sequence reaches the screen
     return flat if len(flat) <= most else flat[: most - 1] + "…"
+
+
+def _line(file: str, line: int) -> str:
+    return f"{file} line {line}" if file else f"line {line}"
 
 
 def _rank(rank: int | None) -> str:
@@ -169,14 +177,14 @@ def to_json(diagnosis: Diagnosis, repository: InRepository | None) -> str:
 
 def _message(hit: Hit) -> dict[str, Any]:
     m = hit.message
-    said = {"id": m.id, "role": m.role.value, "line": hit.line, "rank": hit.rank, "count": hit.count}
+    said = {"id": m.id, "role": m.role.value, "file": hit.file, "line": hit.line, "rank": hit.rank, "count": hit.count}
     told = {"means": m.means, "cause": m.cause, "repair": m.repair, "codes": list(m.codes), "source": m.source}
     return {**said, "text": " ".join(hit.text.split()), **told}
 
 
 def _crash(crash: Crash) -> dict[str, Any]:
     frames = [{"path": f.path, "line": f.line, "function": f.function} for f in crash.frames]
-    return {"rank": crash.rank, "line": crash.line, "error": crash.error, "frames": frames}
+    return {"rank": crash.rank, "file": crash.file, "line": crash.line, "error": crash.error, "frames": frames}
 
 
 def _place(place: Place, shown: Shown) -> dict[str, Any]:

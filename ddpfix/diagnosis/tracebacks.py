@@ -26,7 +26,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """An exception that ended a rank, or was printed. line, end: its first and last line. error: its last words, in one line."""
+    """An exception that ended a rank, or was printed. line, end: its first and last line. error: its last words, in one line.
+
+    chained: it came about while another one was handled. file: of a folder of logs, the one that holds it.
+    """
 
     rank: int | None
     line: int
@@ -34,6 +37,7 @@ class Crash:
     error: str
     frames: tuple[Frame, ...]
     chained: bool = False
+    file: str = ""
 
     @property
     def type(self) -> str:

@@ -146,7 +146,7 @@ def test_a_cause_without_a_codemod_applies_nothing(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["diagnose", "gone.log"], "gone.log cannot be read: No such file or directory"),
-        (["diagnose", "."], ". cannot be read: it is a folder"),
+        (["diagnose", "."], ". cannot be read: the folder holds no file with the ending .log, .out, .err, .txt"),
         (["diff", "--log", "gone.log"], "gone.log cannot be read"),
         (["diff", "--evidence", "train.py"], "train.py cannot be read: no JSON"),
         (["diagnose", "train.py", "--output-format", "xml"], "no output format is called 'xml'"),
@@ -156,6 +156,36 @@ def test_what_cannot_be_read_is_one_line_and_exit_2(tmp_path: Path, arguments: l
     done = ddpfix(repository(tmp_path), *arguments)
     (line,) = done.stderr.decode().splitlines()
     assert done.returncode == 2 and said in line
+
+
+def rank_logs(folder: Path, **ranks: str) -> None:
+    """Logs as `torchrun --log-dir --redirects 3` leaves them: a folder a rank, no label in front of the lines."""
+    for name, text in ranks.items():
+        place = folder / "none_x1" / "attempt_0" / name.removeprefix("r")
+        place.mkdir(parents=True)
+        (place / "stderr.log").write_text(text)
+        (place / "stdout.log").write_text("step 0 loss 0.7\n")
+
+
+CRASH = 'Traceback (most recent call last):\n  File "/a/train.py", line {}, in train\n{}\n'
+
+
+def test_a_folder_with_a_log_for_each_rank_is_one_run(tmp_path: Path) -> None:
+    lost = "RuntimeError: [x/pair.cc:553] Connection closed by peer [127.0.0.1]:1"
+    missing = "UnboundLocalError: cannot access local variable 'best' where it is not associated with a value"
+    rank_logs(tmp_path / "logs", r0=CRASH.format(9, lost), r1=CRASH.format(30, missing))
+    said = ddpfix(tmp_path, "diagnose", "logs").stdout.decode()
+    assert said.startswith("logs: 8 lines, ranks 0, 1\n") and "[P02]" in said
+    assert "first to fall: rank 1, none_x1/attempt_0/1/stderr.log line 1: UnboundLocalError at /a/train.py:30 in train" in said
+
+
+def test_separate_logs_do_not_say_which_of_two_fell_first(tmp_path: Path) -> None:
+    error = "RuntimeError: Expected to mark a variable ready only once. This error is caused by"
+    rank_logs(tmp_path / "logs", r0=CRASH.format(9, error), r1=CRASH.format(9, error))
+    said = ddpfix(tmp_path, "diagnose", "logs").stdout.decode()
+    assert "[T06]" in said and "fell: ranks 0, 1; which of them first, separate logs do not say" in said
+    answer = json.loads(ddpfix(tmp_path, "diagnose", "logs", "--output-format", "json").stdout)
+    assert answer["first_rank"] is None and answer["cause"]["file"] == "none_x1/attempt_0/0/stderr.log"
 
 
 def test_an_escape_sequence_of_a_log_does_not_reach_the_screen(tmp_path: Path) -> None:
