@@ -65,7 +65,7 @@ def test_what_would_read_as_something_else_is_quoted(value: str) -> None:
 def test_an_edit_that_would_change_the_meaning_is_an_error() -> None:
     file = TextFile("a.yaml", b"flag: true\nother: 1\n")
     whole = ReplaceExpression(file.path, file.span_between(0, 10), "false")
-    with pytest.raises(RewriteError, match="same YAML|more than was meant"):
+    with pytest.raises(RewriteError, match=r"same YAML|more than was meant"):
         text_edits.replacements(file, [whole])
     with pytest.raises(RewriteError, match="more than was meant"):  # a piece of a block scalar
         edited("x: |\n  flag: yes\n", "yes", "no")

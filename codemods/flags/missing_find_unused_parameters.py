@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import Pin, lightning_pin
@@ -11,7 +12,7 @@ from codemods.analysis.model.config_flags import config_settings
 from codemods.analysis.model.config_judgement import missing
 from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flow_values import Cause, Decision
-from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, needs_flag
 from codemods.analysis.model.observed_errors import Failure, failure_of, judged
 from codemods.analysis.model.observed_usage import Probed, named, probed
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
@@ -21,9 +22,9 @@ from codemods.analysis.model.unused_flag import (
     State,
     Wrapper,
     anchor_of,
+    settings_in,
     static_graph_of,
     switched,
-    wrappers,
 )
 from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import (
@@ -36,6 +37,8 @@ from codemods.findings import Applicability, Evidence, Finding, lowest
 from codemods.project import Project
 from codemods.source import SourceModule
 from codemods.text_file import TextFile
+
+FLAG = (b"find_unused_parameters", b"find-unused-parameters")
 
 # What decides whether a module takes part, and how far that may be trusted.
 _LEVELS = {
@@ -119,9 +122,10 @@ class MissingFindUnusedParameters(DdpCodemod):
     ## Safety
     Safe where a random number drawn in the model's own code decides whether a registered module takes part, the class and
     the wrapper are both plain, and the default of the framework's version is known. With one process nothing changes: the
-    flag acts in DDP only. Unsafe where an index, the data, the step or the rank decides, or where the version of Lightning
-    is not pinned: a model that needs the flag would fail without it in its second step, but the branch may never be taken.
-    Unsafe as well where only a probe (`--evidence`) saw a parameter left out. Safe where a log (`--log`) shows that the run
+    flag acts in DDP only. (Lightning wraps the model on one device as well where `strategy="ddp"` asks for it: there the same
+    step fails on one process too, and is mended with it.) Unsafe where an index, the data, the step or the rank decides, or
+    where the version of Lightning is not pinned: a model that needs the flag would fail without it in its second step, but the
+    branch may never be taken. Unsafe as well where only a probe (`--evidence`) saw a parameter left out. Safe where a log (`--log`) shows that the run
     stopped for want of the flag, one wrapper alone can have said it, and the model is read: no reentrant checkpointing, no
     output of a class of its own.
 
@@ -132,7 +136,10 @@ class MissingFindUnusedParameters(DdpCodemod):
     - an output of a class of its own: DDP does not look into it for tensors; unsafe
     - a Lightning version that is not pinned to one side of 2.0: unsafe, with the version it assumes
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it
-    - a module that is left out by a setting: nothing is said
+    - a module that is left out by a setting: told where the flag is written as off, else nothing is said
+    - a value that an expression decides: told where the model needs the flag
+    - the default of an option of the command line, a value in a YAML file: unsafe
+    - a configuration that models with and without the need may be trained with: told
     - a model that is only evaluated (no backward pass near the wrapper): nothing is said
     - a probe that left a parameter out although the source shows that all take part: told, with both sides
     - a log's error where the source shows that all take part, or that another message in the log contradicts: told, with both
@@ -150,9 +157,9 @@ class MissingFindUnusedParameters(DdpCodemod):
 
     code = "DDP002"
     TRIGGERS = (
-        (b"lightning", b"DistributedDataParallel", b"find_unused_parameters"),
-        (b"DistributedDataParallel", b"Trainer", b"Fabric", b"DDPStrategy", b"DDPPlugin", b"ddp_find_unused_parameters"),
-        (b"DistributedDataParallel(", b"DDP(", b"ddp", b"DDPStrategy", b"DDPPlugin", b"DistributedDataParallelKwargs"),
+        (b"lightning", b"DistributedDataParallel", *FLAG),
+        (b"DistributedDataParallel", b"Trainer", b"Fabric", b"DDPStrategy", b"DDPPlugin", *FLAG),
+        (b"DistributedDataParallel(", b"DDP(", b"ddp", b"DDPStrategy", b"DDPPlugin", b"DistributedDataParallelKwargs", *FLAG),
     )
     READS_TESTS = False
     TEXT = (b"find_unused_parameters", b"strategy")
@@ -164,8 +171,9 @@ class MissingFindUnusedParameters(DdpCodemod):
             yield from self._configuration(module, project)
             return
         seen: set[int] = set()
-        for wrapper in wrappers(project, module):
-            settings = [s for s in wrapper.settings if s.state in (State.OFF, State.DEFAULT) and s.module is module]
+        for wrapper, here in settings_in(project, module):
+            yield from self._tied(project, wrapper, [s for s in here if s.state is State.UNKNOWN])
+            settings = [s for s in here if s.state in (State.OFF, State.DEFAULT)]
             settings = [s for s in settings if effect_of(project, wrapper, s) is not State.ON and id(s.node) not in seen]
             seen |= {id(s.node) for s in settings}
             if settings:
@@ -209,6 +217,37 @@ class MissingFindUnusedParameters(DdpCodemod):
                 if probe is None or not any(row.sometimes for row in probe.rows):
                     yield self._never(setting, usage, probe)
                 return
+        if setting.state is State.OFF and not trained.assumed:
+            by_setting = ((u, d) for u in trained.usages for d in u.skipped if d.cause is Cause.CONFIG)
+            yield from (self._by_setting(setting, *found) for found in islice(by_setting, 1))
+
+    def _by_setting(self, setting: Setting, usage: Usage, decision: Decision) -> Finding:
+        names = modules_of(decision)
+        return self.finding(
+            setting.module,
+            anchor_of(setting),
+            f"{setting.text} holds for every configuration, and {names} of {usage.name} takes part only where `{decision.text}` "
+            f"({decision.path}:{decision.line}): with a configuration that leaves it out DDP stops in the second step",
+            evidence=[Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line)],
+            reason="make the module only where it is used, freeze it before the wrap, or let the setting decide over the flag",
+        )
+
+    def _tied(self, project: Project, wrapper: Wrapper, settings: list[Setting]) -> Iterator[Finding]:
+        """An expression decides over the flag of a model that needs it."""
+        trained = trained_by(project, wrapper) if settings else Trained()
+        usage = next((u for u in trained.usages if needs_flag(u)), None)
+        decision = next((d for d in usage.skipped if d.cause in _LEVELS), None) if usage is not None else None
+        if usage is None or decision is None or not seen_training(project, wrapper, trained):
+            return
+        for setting in settings:
+            yield self.finding(
+                setting.module,
+                anchor_of(setting),
+                f"{modules_of(decision)} of {usage.name} takes no part in steps that `{decision.text}` decides "
+                f"({decision.path}:{decision.line}), and {setting.text} decides whether DDP looks for it",
+                evidence=[Evidence("static", f"`{decision.text}` decides", decision.path, decision.line), *usage.evidence[:8]],
+                reason="the flag is left to the expression it is tied to: for this model it has to come to True",
+            )
 
     def _skipping(
         self, project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, decision: Decision, trained: Trained,
@@ -332,6 +371,8 @@ def _level(
     if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):
         return Applicability.DISPLAY, "write DDPStrategy(find_unused_parameters=True): Lightning 1 knows no name for it"
     doubts: list[tuple[Applicability, str]] = [(_LEVELS[decision.cause], _decided_by(decision))]
+    if setting.overridable:
+        doubts.append((Applicability.UNSAFE, f"assumes that {setting.overridable}"))
     if trained.assumed:
         doubts.append((Applicability.UNSAFE, f"assumes that {trained.assumed}"))
     if trained.unknown:

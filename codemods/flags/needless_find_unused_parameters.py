@@ -27,9 +27,9 @@ from codemods.analysis.model.unused_flag import (
     comment_column,
     is_on,
     loose_settings,
+    settings_in,
     static_graph_of,
     switched,
-    wrappers,
 )
 from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import FALSE_NAMES, LAYER_DROP_FAMILIES, LIGHTNING_FALSE_NAME_FROM, ON_NAMES
@@ -48,9 +48,9 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     ## What it does
     Finds the flag switched on (`DistributedDataParallel`, `DDPStrategy`, `DDPPlugin`, `DistributedDataParallelKwargs`,
     `ddp_find_unused_parameters`, `'ddp_find_unused_parameters_true'`; as a keyword, a name, in a dict, in a conditional
-    expression) and follows the model it is for from `forward` or `training_step` to the loss. Where every parameter gets
-    there on every path the flag is switched off, with a comment that says why, how to see it if that changes, and how to
-    roll back.
+    expression, as the default of an option or a field, in YAML) and follows the model it is for from `forward` or
+    `training_step` to the loss. Where every parameter gets there on every path the flag is switched off, with a comment that
+    says why, how to see it if that changes, and how to roll back.
 
     ## Why it matters
     With the flag on DDP walks the whole autograd graph in every step, clones the model's outputs, reduces a map of used
@@ -129,9 +129,13 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     - a model that takes part only by a setting: told
     - several outputs of which it is not seen which enter the loss: told
     - a Trainer that makes the loss in its own way: told
-    - a value that comes from a command line or a configuration: nothing is said
+    - a value that an expression decides: told where the model does without the flag, else nothing is said
+    - the default of an option of the command line or of a dataclass: unsafe, another value may be given
+    - a value in a YAML file: unsafe, another configuration may be put beside it
+    - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, which take nothing for on: told for the first where the version is
+      pinned, nothing is said for the second, unless the model is shown to do without it
     - a flag in a dict that no wrapper of the file takes: told
-    - a name that is read in several places: nothing is said
+    - a name that is read in several places: left to it, as an expression
 
     ## References
     torch 2.13 `nn/parallel/distributed.py` and `reducer.cpp`; the warning "did not find any unused parameters" is no proof
@@ -140,7 +144,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     """
 
     code = "DDP001"
-    TRIGGERS = ((b"find_unused_parameters", *DEFAULT_ON),)
+    TRIGGERS = ((b"find_unused_parameters", b"find-unused-parameters", *DEFAULT_ON),)
     TEXT = (b"find_unused_parameters",)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -149,10 +153,10 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             return
         taken: dict[int, tuple[Setting, list[Wrapper]]] = {}
         tests = any(part.startswith("test") for part in module.path.split("/"))
-        for wrapper in wrappers(project, module):
-            for setting in wrapper.settings:
+        for wrapper, here in settings_in(project, module):
+            for setting in here:
                 given = setting.state is State.ON or not tests
-                if setting.module is module and given and effect_of(project, wrapper, setting) is State.ON:
+                if given and (setting.state is State.UNKNOWN or effect_of(project, wrapper, setting) is State.ON):
                     taken.setdefault(id(setting.node), (setting, []))[1].append(wrapper)
         for setting, takers in taken.values():
             yield from self._weighed(project, setting, takers, self._judge(project, setting, takers))
@@ -171,7 +175,10 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         proved = bool(usages) and not unknown and all(usage.verdict is Verdict.ALL for usage in usages)
         ever = bool(usages) and not unknown and all(usage.verdict in (Verdict.ALL, Verdict.NEVER) for usage in usages)
         probe = probed(project, takers, (usage.name for usage in usages))
-        if setting.state is State.DEFAULT:
+        if setting.state is State.UNKNOWN:
+            if proved:
+                yield self._tied(setting, usages)
+        elif setting.state is State.DEFAULT:
             pinned = takers[0].framework is Framework.LIGHTNING
             if proved and not (probe is not None and probe.left_out):
                 yield self._off(project, setting, takers, trained, probe)
@@ -185,6 +192,18 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             yield self._never(setting, usages)
         else:
             yield self._told(project, setting, usages, unknown, takers[0], probe)
+
+    def _tied(self, setting: Setting, usages: list[Usage]) -> Finding:
+        """An expression decides: it may know of models that this reading does not."""
+        names = ", ".join(dict.fromkeys(usage.name for usage in usages))
+        return self.finding(
+            setting.module,
+            anchor_of(setting),
+            f"{setting.text} decides whether DDP searches the graph in every step; every parameter of {names} reaches the loss "
+            "without it",
+            evidence=[e for usage in usages for e in usage.evidence][:ROWS],
+            reason="the flag is left to the expression it is tied to: where that comes to True for this model, it can be off",
+        )
 
     def _weighed(
         self, project: Project, setting: Setting, takers: list[Wrapper], found: Iterator[Finding]
@@ -394,7 +413,7 @@ def _is_lightning(framework: Framework) -> bool:
 
 def _level(project: Project, setting: Setting, usages: list[Usage], *, trains: bool) -> tuple[Applicability, str]:
     """How sure the proof is, and what it takes for granted."""
-    assumptions = [a for usage in usages for a in usage.assumptions]
+    assumptions = [a for usage in usages for a in usage.assumptions] + [setting.overridable] * bool(setting.overridable)
     if place := grad_switch(project, setting.module, *(usage.site.module for usage in usages)):
         assumptions.append(f"{place} does not freeze or release parameters of this model during training")
     if not trains:

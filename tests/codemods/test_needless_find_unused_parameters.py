@@ -324,13 +324,16 @@ def test_manual_optimization_is_told() -> None:
     check_told(Rule, before, files={**TWO, "lit.py": manual}, reason="optimises by hand")
 
 
-def test_a_value_from_the_command_line_is_left_alone() -> None:
-    check_nothing(Rule, script("model = DDP(model, find_unused_parameters=args.search)\n"), files={"net.py": NET})
+def test_an_expression_is_left_to_decide_and_told() -> None:
+    source = script("model = DDP(model, find_unused_parameters=args.search)\n")
+    check_told(Rule, source, files={"net.py": NET}, reason="left to the expression")
+    check_nothing(Rule, source, files={"net.py": DROPS})
+    check_nothing(Rule, script("model = DDP(load(), find_unused_parameters=args.search)\n"))
 
 
 def test_a_name_that_is_read_twice_is_left_alone() -> None:
     wrap = "search = True\nmodel = DDP(model, find_unused_parameters=search)\nother = DDP(Net(), find_unused_parameters=search)\n"
-    check_nothing(Rule, script(wrap), files={"net.py": NET})
+    check_told(Rule, script(wrap), files={"net.py": NET}, reason="left to the expression")
 
 
 def test_a_dict_that_nothing_in_the_file_takes_is_told() -> None:

@@ -48,7 +48,7 @@ def config_settings(file: TextFile) -> Iterator[ConfigSetting]:
     for root in file.documents:
         shared = _shared(root)
         for path, mapping in _mappings(root):
-            values = {k.value: v for k, v in mapping.value if hasattr(v, "value")}
+            values = {k.value: v for k, v in mapping.value if k.id == "scalar"}
             for key, value in mapping.value:
                 if key.id == value.id == "scalar" and (found := _setting(file, path, values, key.value, value)):
                     state, framework, strategy = found

@@ -9,6 +9,7 @@ from enum import Enum
 
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.functions import find_function
+from codemods.analysis.model.flag_defaults import default_of
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.data.find_unused_parameters import (
@@ -49,6 +50,7 @@ class Setting:
 
     node: the expression that says it; for a keyword its value, for DEFAULT the call that could say it. call: the call whose
     keyword `node` is, None where it stands elsewhere. text: how it reads, for messages. strategy: it is a strategy's name.
+    overridable: what has to hold for the value to count, where it is a default that others may not keep.
     """
 
     state: State
@@ -59,6 +61,7 @@ class Setting:
     strategy: bool = False
     text: str = ""
     conditional: bool = False
+    overridable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,25 @@ def _wrappers(project: Project, module: SourceModule) -> Iterator[Wrapper]:
             yield _keyword_wrapper(project, module, call, Framework.LIGHTNING, RAW_KEYWORD, taken)
 
 
+def settings_in(project: Project, module: SourceModule) -> tuple[tuple[Wrapper, tuple[Setting, ...]], ...]:
+    """The wrappers whose flag is decided in the file, in this file first, each with the settings that stand here."""
+    others = project.memo("wrappers with settings elsewhere", lambda: _decided_elsewhere(project)).get(module.path, ())
+    both = (*wrappers(project, module), *others)
+    found = ((w, tuple(s for s in w.settings if s.module is module)) for w in both)
+    return tuple((w, here) for w, here in found if here)
+
+
+def _decided_elsewhere(project: Project) -> dict[str, tuple[Wrapper, ...]]:
+    """Path of a setting -> wrappers of other files that it is for."""
+    out: dict[str, tuple[Wrapper, ...]] = {}
+    for path in project.files_containing(RAW_KEYWORD.encode()):
+        module = project.module(path)
+        for wrapper in wrappers(project, module) if module is not None else ():
+            for home in dict.fromkeys(s.module.path for s in wrapper.settings if s.module is not module):
+                out[home] = (*out.get(home, ()), wrapper)
+    return out
+
+
 def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
     return family(qualified(module, call.func)) == "lightning"
 
@@ -114,12 +136,20 @@ def _is_arguments(project: Project, module: SourceModule, call: ast.Call) -> boo
 
 def loose_settings(project: Project, module: SourceModule) -> Iterator[Setting]:
     """The flag switched on in data that no wrapper of this file is seen to take: dicts, strategy names, assignments."""
-    claimed = {id(s.node) for w in wrappers(project, module) for s in w.settings}
+    claimed = {id(s.node) for w, _ in settings_in(project, module) for s in w.settings}
     for node in module.nodes(ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and key.value in (RAW_KEYWORD, HF_KEYWORD) and id(value) not in claimed:
                 if isinstance(value, ast.Constant) and value.value is True:
                     yield Setting(State.ON, module, value, str(key.value), text=f'{{"{key.value}": True}}')
+    for owner, name, value, _ in stored_by_call(module):
+        if name in (RAW_KEYWORD, HF_KEYWORD) and _is_true(value) and id(value) not in claimed:
+            yield Setting(State.ON, module, value, name, text=f'{owner}["{name}"] = True')
+    for assign in module.nodes(ast.Assign):
+        for target in assign.targets:
+            name = _stored_name(target)
+            if name in (RAW_KEYWORD, HF_KEYWORD) and _is_true(assign.value) and id(assign.value) not in claimed:
+                yield Setting(State.ON, module, assign.value, name, text=f"{module.text_of(target)} = True")
     for constant in module.nodes(ast.Constant):
         if constant.value in ON_NAMES and id(constant) not in claimed and _names_a_strategy(module, constant):
             yield Setting(State.ON, module, constant, "strategy", strategy=True, text=module.text_of(constant))
@@ -128,6 +158,17 @@ def loose_settings(project: Project, module: SourceModule) -> Iterator[Setting]:
             on = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
             if keyword.arg in (RAW_KEYWORD, HF_KEYWORD) and on and id(keyword.value) not in claimed:
                 yield Setting(State.ON, module, keyword.value, keyword.arg, text=f"dict({keyword.arg}=True)")
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _stored_name(target: ast.expr) -> str:
+    """The key or attribute that an assignment sets; a plain name counts where a configuration in Python gives it a value."""
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        return str(target.slice.value)
+    return target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
 
 
 def _names_a_strategy(module: SourceModule, node: ast.Constant) -> bool:
@@ -162,10 +203,10 @@ def _keyword_settings(project: Project, module: SourceModule, call: ast.Call, ke
     value = next((k.value for k in call.keywords if k.arg == keyword), None)
     if value is None and keyword == RAW_KEYWORD and len(call.args) > 8:
         value = call.args[8]
-        yield from _values(module, value, keyword, None, conditional=False)
+        yield from _values(project, module, value, keyword, None, conditional=False)
         return
     if value is not None:
-        yield from _values(module, value, keyword, call, conditional=False)
+        yield from _values(project, module, value, keyword, call, conditional=False)
         return
     spread = [k.value for k in call.keywords if k.arg is None]
     found = False
@@ -175,13 +216,13 @@ def _keyword_settings(project: Project, module: SourceModule, call: ast.Call, ke
             if inner is None:
                 yield Setting(State.UNKNOWN, module, expression, keyword, None, text=f"**{module.text_of(expression)}")
             else:
-                yield from _values(home, inner, keyword, None, conditional=False)
+                yield from _values(project, home, inner, keyword, None, conditional=False)
     if not found:
         yield Setting(State.DEFAULT, module, call, keyword, call, text="not given")
 
 
 def _values(
-    module: SourceModule, value: ast.expr, keyword: str, call: ast.Call | None, *, conditional: bool
+    project: Project, module: SourceModule, value: ast.expr, keyword: str, call: ast.Call | None, *, conditional: bool
 ) -> Iterator[Setting]:
     """The constants that an expression may come to."""
     text = f"{keyword}={module.text_of(value)}"
@@ -189,12 +230,17 @@ def _values(
         state = State.DEFAULT if value.value is None else State.ON if value.value else State.OFF
         yield Setting(state, module, value, keyword, call, text=text, conditional=conditional)
     elif isinstance(value, ast.IfExp):
-        yield from _values(module, value.body, keyword, None, conditional=True)
-        yield from _values(module, value.orelse, keyword, None, conditional=True)
+        yield from _values(project, module, value.body, keyword, None, conditional=True)
+        yield from _values(project, module, value.orelse, keyword, None, conditional=True)
     elif isinstance(value, ast.Name) and (bound := bound_once(module, value)) is not None:
-        for inner in _values(module, bound, keyword, None, conditional=conditional):
+        for inner in _values(project, module, bound, keyword, None, conditional=conditional):
             shared = uses(module, value) > 1
             yield inner if not shared else Setting(State.UNKNOWN, module, value, keyword, None, text=text)
+    elif (default := default_of(project, module, value)) is not None:
+        state = State.ON if default.value else State.OFF
+        yield Setting(
+            state, default.module, default.node, keyword, None, text=default.text, conditional=True, overridable=default.kept_by
+        )
     else:
         yield Setting(State.UNKNOWN, module, value, keyword, None, text=text, conditional=conditional)
 
@@ -266,11 +312,13 @@ def _named_dict(
     project: Project, module: SourceModule, name: ast.Name, keyword: str, depth: int
 ) -> Iterator[tuple[SourceModule, ast.expr | None]]:
     """A dict bound to a name, with `name["keyword"] = …` behind it."""
+    home = module.function_of(name)
     stored = [
         a.value for a in module.nodes(ast.Assign) for t in a.targets
         if isinstance(t, ast.Subscript) and dotted(t.value) == name.id
-        and isinstance(t.slice, ast.Constant) and t.slice.value == keyword and module.function_of(a) is module.function_of(name)
+        and isinstance(t.slice, ast.Constant) and t.slice.value == keyword and module.function_of(a) is home
     ]  # fmt: skip
+    stored += [v for owner, key, v, at in stored_by_call(module) if (owner, key) == (name.id, keyword) and at is home]
     if stored:
         yield from ((module, value) for value in stored)
         return
@@ -279,6 +327,21 @@ def _named_dict(
         yield module, None
         return
     yield from _dict_values(project, module, bound, keyword, depth + 1)
+
+
+def stored_by_call(module: SourceModule) -> Iterator[tuple[str, str, ast.expr, FunctionNode | None]]:
+    """(dict, key, value, function) of `d.setdefault("key", value)`, `d.update(key=value)` and `d.update({"key": value})`."""
+    for call in module.calls_named("setdefault", "update"):
+        if not isinstance(call.func, ast.Attribute) or not (owner := dotted(call.func.value)):
+            continue
+        pairs: list[tuple[ast.expr | None, ast.expr]] = []
+        if call.func.attr == "setdefault" and len(call.args) == 2:
+            pairs = [(call.args[0], call.args[1])]
+        elif call.func.attr == "update" and call.args and isinstance(call.args[0], ast.Dict):
+            pairs = list(zip(call.args[0].keys, call.args[0].values, strict=True))
+        keyed = [(k.value, v) for k, v in pairs if isinstance(k, ast.Constant) and isinstance(k.value, str)]
+        keyed += [(k.arg, k.value) for k in call.keywords if k.arg and call.func.attr == "update"]
+        yield from ((owner, key, value, module.function_of(call)) for key, value in keyed)
 
 
 def _called(project: Project, module: SourceModule, call: ast.Call) -> list[tuple[SourceModule, FunctionNode]]:
