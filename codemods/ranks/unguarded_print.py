@@ -158,7 +158,8 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if _stands_beside_one_for_each(module, run):
                 continue
-            assumes = assumes or spelled.assumes or _where_it_runs(project, module, function) or _by_own_data(module, function, run)
+            assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
+            assumes = assumes or _by_own_data(module, function, run)
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
             edits: list[Edit] = [guard, *spelled.edits]
             verb = "prints" if run.makes(Kind.PRINT) else "logs"
@@ -303,8 +304,9 @@ def _by_own_data(module: SourceModule, function: FunctionNode | ast.Module, run:
 def _reads_numbers(module: SourceModule, test: ast.expr) -> bool:
     """True for a test of what was read out of a tensor: `.item()`, `.any()`."""
     given = [test, *(v for n in walk(test) if isinstance(n, ast.Name) for v in values_of(module, n))]
+    called = [n.func for v in given for n in walk(v) if isinstance(n, ast.Call)]
     read = ("item", "any", "all", "tolist", "isnan", "isinf", "isfinite")
-    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in read for v in given for n in walk(v))
+    return any(isinstance(f, ast.Attribute) and f.attr in read for f in called)
 
 
 def _may_go_under(module: SourceModule, statement: ast.stmt) -> bool:
