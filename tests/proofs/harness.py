@@ -116,7 +116,7 @@ def copied(proof: Proof, target: Path) -> Path:
 
 def tree_of(folder: Path) -> Tree:
     files = tuple(sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()))
-    return Tree(folder, files, tuple(f for f in files if f.endswith(".py")))
+    return Tree(folder, files, tuple(f for f in files if f.endswith((".py", ".yaml", ".yml"))))
 
 
 def fixed(proof: Proof, folder: Path) -> tuple[Finding, ...]:
