@@ -292,6 +292,46 @@ for _ in range(4):
     assert seen[("Two", first + 1)] == (8, ("b.weight", "b.bias"))
 
 
+@needs("lightning")
+def test_each_backward_by_hand_is_a_step_and_what_is_frozen_after_the_wrap_is_left_out(tmp_path: Path) -> None:
+    source = """\
+import lightning.pytorch as pl
+import torch
+from torch.utils.data import DataLoader
+
+
+class Gan(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.g, self.d, self.late = (torch.nn.Linear(4, 4) for _ in range(3))
+
+    def training_step(self, batch, batch_idx):
+        self.late.requires_grad_(False)
+        for optimizer, fake in zip(self.optimizers(), (self.g(batch), self.g(batch).detach())):
+            self.toggle_optimizer(optimizer)
+            self.manual_backward(self.late(self.d(fake)).mean())
+            optimizer.step()
+            optimizer.zero_grad()
+            self.untoggle_optimizer(optimizer)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.g.parameters(), 0.1), torch.optim.SGD(self.d.parameters(), 0.1)
+
+
+pl.Trainer(
+    accelerator="cpu", devices=1, strategy="ddp_find_unused_parameters_true", max_epochs=1, logger=False,
+    enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+).fit(Gan(), DataLoader(torch.randn(20, 4), batch_size=4))
+"""
+    done, evidence = probe(tmp_path, source)
+    assert evidence is not None, done.stderr.decode()
+    (row,) = evidence.observed
+    assert row.steps == 10
+    assert row.never == ("late.weight", "late.bias")
+    assert {n: k for n, k in row.counts if n not in row.never} == dict.fromkeys(("g.weight", "g.bias", "d.weight", "d.bias"), 5)
+
+
 def test_copies_and_pickles_of_a_watched_model_work(tmp_path: Path) -> None:
     if importlib.util.find_spec("accelerate") is None:
         pytest.skip("needs accelerate")

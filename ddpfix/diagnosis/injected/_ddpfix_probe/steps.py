@@ -37,12 +37,15 @@ class Step:
 
 
 class Model:
-    """A wrapped model, by the module inside of the wrapper."""
+    """A wrapped model, by the module inside of the wrapper, and the parameters that require a gradient when it is wrapped.
+
+    The wrapper waits for those, also where they are frozen later: torch 2.13, two processes.
+    """
 
     def __init__(self, module: Any) -> None:
         self.module = module  # held: its id must stay its own
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        self.parameters = [(n, p) for n, p in module.named_parameters() if n not in ignored]
+        self.parameters = [(n, p) for n, p in module.named_parameters() if p.requires_grad and n not in ignored]
         self.number = len(_models)
         self.framework = ""
         self.places: list[list[Any]] = []
@@ -67,7 +70,7 @@ class Model:
         if step is None or not step.passes:
             return
         self.steps += 1
-        missing = [n for n, p in self.parameters if p.requires_grad and id(p) not in step.reached]
+        missing = [n for n, p in self.parameters if id(p) not in step.reached]
         left = [] if step.hidden else [(n, fn) for n, fn in step.outputs if n not in step.used]
         behind: set[int] = graph.walk([fn for _, fn in left])[1] if left and missing else set()
         aside = [n for n, p in self.parameters if id(p) in behind and id(p) not in step.reached]
@@ -128,11 +131,10 @@ def register(
     for place in (_absolute(p) for p in places if p):
         if place not in model.places:
             model.places.append(place)
-    trained = [p for _, p in model.parameters if p.requires_grad]
     recorder.write(
         "wrap", model=model.number, name=type(inner).__qualname__, module=type(inner).__module__,
         framework=model.framework, places=model.places, flag=flag, static_graph=static_graph, stand_in=stand_in,
-        parameters=len(trained),
+        parameters=len(model.parameters),
     )  # fmt: skip
     return model
 
