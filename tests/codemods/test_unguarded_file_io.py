@@ -55,6 +55,12 @@ def test_a_folder_that_is_needed_again_below_is_not_taken_away_by_rank_zero_alon
     assert finding.reason == "assumes that no other rank needs what shutil.rmtree(…) takes away before that is done"
 
 
+def test_a_compiled_model_is_a_file_of_this_process() -> None:
+    lines = (TRAINER, "model = torch.jit.script(args.model)", "model.save(os.path.join(args.folder, 'init.zip'))")
+    after = script(*lines[:2], "if trainer.is_global_zero:", "    " + lines[2])
+    check_transformed(UnguardedFileIo, script(*lines), after, unsafe=True)
+
+
 def test_what_a_script_takes_away_may_be_needed_by_others() -> None:
     lines = (TRAINER, "os.remove('a.lock')")
     after = script(lines[0], "if trainer.is_global_zero:", "    " + lines[1])

@@ -381,7 +381,9 @@ class _Reader:
             self._add(Kind.COLLECTIVE, f"{written}()", call)
         elif method == "open":
             self._open(call, _mode(call, 0))
-        elif method in host_only.WRITING_METHODS or (method in ("save", "rename") and kind is Nature.HOST):
+        elif method in host_only.WRITING_METHODS or (
+            method in ("save", "rename") and (kind is Nature.HOST or self._is_script_module(receiver))
+        ):
             in_memory = method in ("write", "flush") and self._is_buffer(receiver)
             if not in_memory:
                 self._add(Kind.FILE, self._text(call), call)
@@ -400,6 +402,11 @@ class _Reader:
         """True for a name that holds `logger.experiment`, a dummy on every rank but 0."""
         values = values_of(self._module, receiver) if isinstance(receiver, ast.Name) else []
         return bool(values) and all(last(dotted(v)) == "experiment" for v in values)
+
+    def _is_script_module(self, receiver: ast.expr) -> bool:
+        """True for what `torch.jit` has compiled: its `save` writes a file of this process and waits for nobody."""
+        values = [v for v in values_of(self._module, receiver) if isinstance(v, ast.Call)]
+        return bool(values) and all(qualified(self._module, v.func).startswith("torch.jit.") for v in values)
 
     def _is_buffer(self, receiver: ast.expr) -> bool:
         return last(dotted(receiver)) in ("buffer", "buf", "stream", "output") and nature(self._module, receiver) is Nature.HOST

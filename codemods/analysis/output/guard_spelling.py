@@ -20,7 +20,7 @@ from codemods.source import FunctionNode, SourceModule
 __all__ = ["Spelling", "guard_for", "has_guard"]
 
 _MINUS_ONE = re.compile(
-    r"rank[\"'),\s\w=:.]{0,80}?default\s*=\s*-1\b|rank[\"']?\]?\s*(?::\s*\w+\s*)?=\s*-1\b|rank[\"',\s]{1,4}-1\b|"
+    r"rank[\"'),\s\w=:.]{0,80}?default\s*=\s*-1\b|rank[\"']?\]?\s*(?::\s*\w+\s*)?=\s*-1\b|rank[\"']\s{0,2},\s{0,2}-1\b|"
     r"rank[\"')\]]*\s*(?:[!=]=|>=?|in|not in)\s*[\[(]?\s*-1\b", re.IGNORECASE
 )  # fmt: skip
 _FRAMEWORK = (
