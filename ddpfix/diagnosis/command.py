@@ -89,12 +89,22 @@ def observed(logs: Sequence[Path], files: Sequence[Path], tree: Tree) -> tuple[O
     said = [row for path in logs for row in observations.observed(read(path), tree.files)]
     for path in files:
         try:
-            said += from_json(path.read_text(encoding="utf-8"), file=_named(path)).observed
+            file = from_json(path.read_text(encoding="utf-8"), file=_named(path))
+            said += file.observed
+            _refuse_other_code(path, file.base, tree)
         except OSError as error:
             raise UnreadableLog(path, error.strerror or str(error)) from None
         except ValueError as error:
             raise UnreadableLog(path, str(error), "make it with `ddpfix probe`") from None
     return tuple(said)
+
+
+def _refuse_other_code(path: Path, base: str, tree: Tree) -> None:
+    """Raises UnreadableLog where the code that was probed is not the code that is to be changed: lines would point elsewhere."""
+    from ddpfix import git
+
+    if base and tree.is_git and (changed := git.code_changed_since(tree.root, base)):
+        raise UnreadableLog(path, f"it was seen on other code: {changed}", "run `ddpfix probe` again")
 
 
 def _named(path: Path) -> str:

@@ -129,6 +129,16 @@ def read_blobs(root: Path, shas: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
+def code_changed_since(root: Path, commit: str) -> str:
+    """What of the Python code committed at HEAD is another than at `commit`, in a few words; "" where nothing is."""
+    with repository(root) as git:
+        result = git.run("diff", "--name-only", "--no-renames", "-z", commit, "HEAD", "--", "*.py", check=False)
+    if result.status:
+        return f"{commit[:12]} is no commit of this repository"
+    names = [os.fsdecode(name) for name in result.stdout.split(b"\0") if name]
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
 def under_way(operation: str) -> GitRefusal:
     """For a switch while a merge, rebase … waits to be finished."""
     _, _, finish, abort = next(row for row in _OPERATIONS if row[0] == operation)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import signal
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.diagnosis.probed import ACCELERATE, HF, LIGHTNING, RAW, last_line, plain, probe, with_branch
-from tests.gitrepos import make, own_settings, sh
+from tests.gitrepos import make, own_settings, put, sh
 from tests.programs import ddpfix
 from tests.prove.programs import needs_torch
 
@@ -360,17 +359,21 @@ def test_apply_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = head + "import importlib\n\n" + loop[loop.index("os.environ.update") :].replace(
         "DDP(Net(),", "DDP(importlib.import_module('hub').load('x'),"
     ).replace("y, other = ", "y = ")
-    repo = make(tmp_path, {"train.py": source.encode(), "hub.py": hub.encode()})
+    repo = make(tmp_path, {"train.py": source.encode(), "hub.py": hub.encode(), "README.md": b"text\n"})
     told = ddpfix(repo, "diff", "--unsafe-fixes", "--select", "DDP001")
     assert told.stdout == b""
     done, evidence = probe(repo, source, "--steps", "25")
     assert done.returncode == 0 and evidence is not None and evidence.base == sh(repo, "rev-parse", "HEAD")
     offered = ddpfix(repo, "diff", "--evidence", "seen.json", "--select", "DDP001")
     assert offered.stdout == b"", "not by default"
+    put(repo, {"README.md": b"other text, the same code\n"})
+    sh(repo, "commit", "-qam", "words")
     applied = ddpfix(repo, "apply", "--unsafe-fixes", "--evidence", "seen.json", "--select", "DDP001")
     assert applied.returncode == 0, applied.stderr.decode()
     text = (repo / "train.py").read_text()
     assert "find_unused_parameters=False" in text and "in 25 steps of a probe" in text
     summary = (repo / "DDPFIX_SUMMARY.md").read_text()
     assert "seen.json" in summary and "had a path to the loss in each of 25 steps" in summary
-    assert os.path.basename(sys.executable) not in summary or str(tmp_path) not in summary
+    assert str(tmp_path) not in summary
+    refused = ddpfix(repo, "diff", "--evidence", "seen.json")
+    assert refused.returncode == 2 and b"it was seen on other code: train.py" in refused.stderr
