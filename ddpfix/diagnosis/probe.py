@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections import Counter
@@ -19,6 +20,7 @@ from ddpfix.prove.launchers import Training, understood
 from ddpfix.prove.ranks import TRACER, free_port, rank_environment
 
 INJECTED = Path(__file__).parent / "injected"
+PATIENCE = 20.0  # seconds for the program after Ctrl-C
 SHARES = (0.01, 0.05, 0.10)  # of the steps in which a rare branch might be taken
 FRAMEWORKS = {
     "torch": "DistributedDataParallel",
@@ -119,13 +121,15 @@ def _run(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> int:
         raise CannotProbe(f"{command[0]} cannot be run", str(error), "Give the command as you give it here.") from error
     try:
         return process.wait()
-    except BaseException:  # Ctrl-C reaches the program as well: it ends in its own way, if it does so soon
+    except KeyboardInterrupt:  # it reaches the program as well, which ends in its own way, if it does so soon
         try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
+            return process.wait(PATIENCE)
+        except (KeyboardInterrupt, subprocess.TimeoutExpired):
+            return -signal.SIGKILL
+    finally:
+        if process.poll() is None:
             process.kill()
             process.wait()
-        raise
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

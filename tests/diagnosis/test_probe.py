@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.diagnosis.probed import ACCELERATE, HF, LIGHTNING, RAW, last_line, plain, probe, with_branch
+from codemods.evidence import from_json
+from tests.diagnosis.probed import ACCELERATE, HF, LIGHTNING, QUIET, RAW, last_line, plain, probe, with_branch
 from tests.gitrepos import make, own_settings, put, sh
 from tests.programs import ddpfix
 from tests.prove.programs import needs_torch
@@ -109,6 +112,28 @@ def test_a_crash_is_passed_on_and_what_was_seen_is_kept(tmp_path: Path, crash: s
         alone = plain(tmp_path, source)
         traceback = alone.stderr.decode()[alone.stderr.decode().index("Traceback") :]
         assert traceback in done.stderr.decode() and said in traceback
+
+
+def test_an_interrupted_probe_keeps_what_it_saw(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(with_branch(RAW).replace("range(30)", "range(10**9)"))
+    command = [sys.executable, "-P", "-m", "ddpfix.cli", "probe", "--steps", "100000000", "--out", "seen.json", "--"]
+    own = subprocess.Popen(
+        [*command, sys.executable, "train.py"], cwd=tmp_path, env={**os.environ, **QUIET}, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert own.stdout is not None
+        for _ in range(5):
+            own.stdout.readline()
+        os.killpg(own.pid, signal.SIGINT)
+        _, said = own.communicate(timeout=60)
+    finally:
+        if own.poll() is None:
+            os.killpg(own.pid, signal.SIGKILL)
+    assert own.returncode == 130
+    assert b"the program failed (status 130); 2 parameters were left out" in said
+    seen = from_json((tmp_path / "seen.json").read_text()).observed[0]
+    assert seen.steps >= 4 and seen.never == ("aux.weight", "aux.bias")
 
 
 @needs("accelerate")
