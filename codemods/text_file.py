@@ -18,14 +18,14 @@ TEXT_KINDS = (".yaml", ".yml")
 
 
 class TextFile(SourceModule):
-    """A `SourceModule` without a syntax tree: what walks the tree finds nothing in it. Raises Unreadable where it is not UTF-8."""
+    """A `SourceModule` without a syntax tree: what walks the tree finds nothing in it. Raises Unreadable where it is no UTF-8."""
 
     def _parse(self) -> ast.Module:
         return ast.Module([], [])
 
     @cached_property
     def documents(self) -> Sequence[yaml.Node]:
-        """The root node of each YAML document; none where PyYAML cannot read the file (templates, tabs). Nothing is constructed."""
+        """The root node of each YAML document; none where PyYAML cannot read the file (a template). Nothing is constructed."""
         import yaml
 
         try:

@@ -160,6 +160,15 @@ def test_what_only_looks_like_the_flag(text: str) -> None:
         check_nothing(rule, text, files=files(lit), path="config.yaml")
 
 
+def test_a_comment_silences_a_value_and_one_that_silences_nothing_is_told() -> None:
+    text = "trainer:\n  strategy: ddp_find_unused_parameters_true  # ddpfix: ignore[{}] asked for\n"
+    assert findings_of(Needless, text.format("DDP001"), files(LIT), path="config.yaml") == []
+    codes = [f.code for f in findings_of(Needless, text.format("DDP001, DDP101"), files(LIT), path="config.yaml")]
+    assert codes == []  # DDP101 was not looked for
+    (unused,) = findings_of(Needless, text.format("DDP001"), files(DROPS), path="config.yaml")
+    assert (unused.code, unused.span.line) == ("DDP000", 2)
+
+
 def test_lightning_1_has_it_on_by_default() -> None:
     old = {**files(DROPS), "requirements.txt": "lightning==1.9.5\n"}
     check_nothing(Missing, "trainer:\n  strategy: ddp\n", files=old, path="config.yaml")
@@ -193,7 +202,8 @@ def raw(*lines: str, drops: bool = False) -> tuple[str, dict[str, str]]:
     net = as_net(source)
     head = "import argparse\nfrom dataclasses import dataclass, field\n\n"
     body = "\n".join(textwrap.dedent(line) for line in lines)
-    return f"{head}from torch.nn.parallel import DistributedDataParallel as DDP\nfrom lit import Lit\n\n{body}\nmodel(1).backward()\n", {"lit.py": net}
+    head += "from torch.nn.parallel import DistributedDataParallel as DDP\nfrom lit import Lit\n"
+    return f"{head}\n{body}\nmodel(1).backward()\n", {"lit.py": net}
 
 
 def written(wrap: str, value: str) -> str:

@@ -125,9 +125,9 @@ class MissingFindUnusedParameters(DdpCodemod):
     flag acts in DDP only. (Lightning wraps the model on one device as well where `strategy="ddp"` asks for it: there the same
     step fails on one process too, and is mended with it.) Unsafe where an index, the data, the step or the rank decides, or
     where the version of Lightning is not pinned: a model that needs the flag would fail without it in its second step, but the
-    branch may never be taken. Unsafe as well where only a probe (`--evidence`) saw a parameter left out. Safe where a log (`--log`) shows that the run
-    stopped for want of the flag, one wrapper alone can have said it, and the model is read: no reentrant checkpointing, no
-    output of a class of its own.
+    branch may never be taken. Unsafe as well where only a probe (`--evidence`) saw a parameter left out. Safe where a log
+    (`--log`) shows that the run stopped for want of the flag, one wrapper alone can have said it, and the model is read: no
+    reentrant checkpointing, no output of a class of its own.
 
     ## Refuses
     - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
