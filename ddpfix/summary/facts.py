@@ -39,6 +39,16 @@ FACTS: Mapping[str, Facts] = {
         "Training goes on past the step that failed, for enough steps to take the rare branch.",
         (*UNUSED, "Expected to mark a variable ready only once"),
     ),
+    "DDP003": Facts(
+        "Drop the flag that static_graph overrules",
+        "Training goes on past the second step with the same losses, and torch prints no complaint about the flag.",
+        ("Your training graph has changed in this iteration",),
+    ),
+    "DDP004": Facts(
+        "Checkpoint without re-entrant backward passes",
+        "Training goes on past the first backward pass, with the same losses on one process as before.",
+        ("Expected to mark a variable ready only once", *UNUSED),
+    ),
     "DDP101": Facts(
         "Reduce epoch metrics over the ranks",
         "Each logged value is the mean over both processes, and the epoch ends: a rank that does not reach the call leaves the "
@@ -66,10 +76,31 @@ FACTS: Mapping[str, Facts] = {
         "With the folder deleted first, both processes start.",
         ("FileExistsError",),
     ),
+    "DDP205": Facts(
+        "Report to the tracker from one process",
+        "There is one run for one training, and no process ends with an error about a run that it has not.",
+        ("You must call wandb.init() before wandb.log()", *WAITING),
+    ),
     "DDP206": Facts(
         "Run the hooks that every rank needs on every rank",
         "Both processes get through the first epoch, and the files that the hook writes come once.",
         ("AttributeError", "Skipping the `training_step` by returning None in distributed training", *WAITING),
+    ),
+    "DDP207": Facts(
+        "Ask for the right rank",
+        "On two nodes, or two processes of one, each takes a device of its own and what is wanted once comes once.",
+        ("CUDA error: invalid device ordinal", "Duplicate GPU detected"),
+    ),
+    "DDP208": Facts("Draw one progress bar", "One bar is drawn, and the loop goes through the same items.", ()),
+    "DDP209": Facts(
+        "Change the experiment on the process that has it",
+        "The run's page shows the settings, and both processes get past the line.",
+        ("'function' object has no attribute", *WAITING),
+    ),
+    "DDP210": Facts(
+        "Use what rank 0 alone has on rank 0 alone",
+        "Both processes get past the line.",
+        ("object has no attribute", "UnboundLocalError", *WAITING),
     ),
     "DDP301": Facts(
         "Let every rank reach the collective calls",
@@ -85,6 +116,21 @@ FACTS: Mapping[str, Facts] = {
         "Let no rank leave before a collective call",
         "Both processes get to the end of the hook or the loop.",
         (*WAITING, "Detected mismatch between collectives on ranks"),
+    ),
+    "DDP304": Facts(
+        "Destroy the process group at the end",
+        "Both processes end with status 0, and NCCL prints no warning about resources that may leak.",
+        ("Process group cannot be None", *WAITING),
+    ),
+    "DDP305": Facts(
+        "Decide on all ranks together",
+        "A process whose own number says stop, and one whose does not, go the same way.",
+        WAITING,
+    ),
+    "DDP306": Facts(
+        "Ask for the group before it is used",
+        "The script runs to its end on one process without a launcher, and on two with it.",
+        ("Default process group has not been initialized", "Process group cannot be None"),
     ),
     "DDP601": Facts(
         "Remove compute_metrics that is never called",

@@ -9,6 +9,7 @@ import pytest
 
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.flags.conflicting_static_graph import ConflictingStaticGraph
 from codemods.flags.needless_find_unused_parameters import NeedlessFindUnusedParameters
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -58,7 +59,8 @@ NeedlessFlag.__module__ = "codemods.flags.needless_flag"
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "all_codemods", lambda: (NeedlessFlag(), NeedlessFindUnusedParameters()))
+    known = (NeedlessFlag(), NeedlessFindUnusedParameters(), ConflictingStaticGraph())
+    monkeypatch.setattr(catalog, "all_codemods", lambda: known)
 
 
 def rows(source: str = WRAP) -> dict[str, tuple[str, str]]:
@@ -124,7 +126,7 @@ def test_evidence_finds_its_question(text: str, asked: str) -> None:
 
 
 def test_what_static_graph_settles_is_not_asked() -> None:
-    fixed = in_memory({"train.py": WRAP.replace("True)", "True, static_graph=True)")}, codemods=[NeedlessFindUnusedParameters()])
-    part = section(render(fixed, context()), "## DDP001")
+    fixed = in_memory({"train.py": WRAP.replace("True)", "True, static_graph=True)")}, codemods=[ConflictingStaticGraph()])
+    part = section(render(fixed, context()), "## DDP003")
     assert part.count("Not asked: `static_graph=True` makes torch ignore the flag.") == 3
     assert "Nothing was recorded" not in part

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from codemods.codemod import DdpCodemod
 from ddpfix import catalog
 from ddpfix.summary import SUMMARY_COMMIT, commit_message
 from ddpfix.summary.commit_messages import subject
@@ -40,6 +41,11 @@ def test_every_codemod_has_a_message_of_proper_width(codemod: object) -> None:
     assert lines[1] == ""
     assert all(len(line) <= 72 or " " not in line.strip() for line in lines)
     assert not any(line.startswith("#") for line in lines)
+
+
+@pytest.mark.parametrize("codemod", catalog.all_codemods(), ids=lambda c: c.code)
+def test_every_codemod_that_mends_something_has_a_subject_of_its_own(codemod: DdpCodemod) -> None:
+    assert codemod.code in FACTS or "There is no fix" in (codemod.__doc__ or "")
 
 
 @pytest.mark.parametrize("code", sorted(FACTS))
