@@ -44,6 +44,8 @@ def net(forward: str, *, init: str = "", arguments: str = "x", more: str = "") -
 
 ALL_USED = {
     "a straight line": net("return self.b(F.relu(self.a(x)))"),
+    "two at once": net("return self.d(self.c(self.b(self.a(x))))", init="self.c, self.d = nn.Linear(4, 4), nn.Linear(4, 4)"),
+    "plain values at once": net("return self.b(self.a(x))", init="self.seen, self.count = {}, 0"),
     "a residual": net("x = x + self.a(x)\nx += self.b(x)\nreturn x"),
     "both arms of a test": net("if x.shape[0] > 1:\n    y = self.b(self.a(x))\nelse:\n    y = self.a(self.b(x))\nreturn y"),
     "a test without modules": net(
@@ -443,3 +445,32 @@ def test_recursion_ends() -> None:
         usage(net("return self._run(self.a(x))", more="def _run(self, x):\n    return self._run(self.b(x))")).verdict
         is Verdict.UNKNOWN
     )
+
+
+FROZEN = """\
+import lightning.pytorch as pl
+
+
+class Voice(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.out(x)
+
+
+"""
+
+
+def test_a_part_that_lightning_freezes_needs_no_gradient() -> None:
+    source = FROZEN + net("return self.b(self.a(x))", init="self.voice = Voice()\nself.voice.freeze()")
+    assert usage(source).verdict is Verdict.ALL
+    thawed = FROZEN + net("return self.b(self.a(x))", init="self.voice = Voice()")
+    assert usage(thawed).verdict is Verdict.NEVER
+
+
+def test_a_freeze_of_the_projects_own_is_not_known() -> None:
+    own = FROZEN.replace("    def forward", "    def freeze(self):\n        pass\n\n    def forward")
+    found = usage(own + net("return self.b(self.a(self.voice(x)))", init="self.voice = Voice()\nself.voice.freeze()"))
+    assert found.verdict is Verdict.UNKNOWN and "self.voice.freeze() freezes" in found.reasons[0]

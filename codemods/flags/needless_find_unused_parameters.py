@@ -365,7 +365,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         reasons = [unknown] if unknown else []
         reasons += [
             f"whether {modules_of(d)} of {usage.name} takes part is up to `{d.text}` ({d.path}:{d.line})"
-            for usage in usages for d in usage.skipped if d.cause.varies
+            for usage in usages for d in usage.skipped if d.cause.varies and not d.names <= usage.opaque
         ]  # fmt: skip
         reasons += [reason for usage in usages for reason in usage.reasons]
         text = "; ".join(dict.fromkeys(reasons[:3])) or "the model is not followed to a class"

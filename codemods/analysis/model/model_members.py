@@ -114,6 +114,9 @@ class _Reader:
             self.constants.setdefault(target.attr, []).append(constant)
             if not isinstance(value, ast.Constant) or under:
                 self.constants[target.attr].append(value)  # two entries: never taken for a constant
+        elif isinstance(target, (ast.Tuple, ast.List)) and _matches(target, value):
+            for element, one in zip(target.elts, value.elts, strict=True):  # type: ignore[attr-defined]
+                self._assignment(site, function, element, one)
         elif isinstance(target, (ast.Tuple, ast.List)):
             for element in target.elts:
                 if dotted(element).startswith("self."):
@@ -207,6 +210,13 @@ class _Reader:
 
     def _called(self, name: str) -> bool:
         return any(name in _called_as_modules(self.project, site) for site in self.facts.lineage)
+
+
+def _matches(target: ast.Tuple | ast.List, value: ast.expr) -> bool:
+    """True for `self.a, self.b = one, other`: each has its own value."""
+    if not isinstance(value, (ast.Tuple, ast.List)) or len(value.elts) != len(target.elts):
+        return False
+    return not any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts))
 
 
 def _called_as_modules(project: Project, site: ClassSite) -> frozenset[str]:
