@@ -362,12 +362,17 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     def _told(
         self, project: Project, setting: Setting, usages: list[Usage], unknown: str, wrapper: Wrapper, probe: Probed | None = None
     ) -> Finding:
-        reasons = [unknown] if unknown else []
-        reasons += [
-            f"whether {modules_of(d)} of {usage.name} takes part is up to `{d.text}` ({d.path}:{d.line})"
-            for usage in usages for d in usage.skipped if d.cause.varies and not d.names <= usage.opaque
-        ]  # fmt: skip
-        reasons += [reason for usage in usages for reason in usage.reasons]
+        decisions = [(usage, d) for usage in usages for d in usage.skipped if d.cause.varies]
+        open_questions = {
+            known: [
+                f"whether {modules_of(d)} of {usage.name} takes part is up to `{d.text}` ({d.path}:{d.line})"
+                for usage, d in decisions if known != (d.names <= usage.opaque)
+            ]
+            for known in (True, False)
+        }  # fmt: skip
+        # of a module that is not known itself, that is what has to be said first
+        reasons = [*([unknown] if unknown else []), *open_questions[True]]
+        reasons += [*(reason for usage in usages for reason in usage.reasons), *open_questions[False]]
         text = "; ".join(dict.fromkeys(reasons[:3])) or "the model is not followed to a class"
         if wrapper.framework is Framework.HF and (dropping := _layer_drop_family(wrapper.module)):
             text += f"; models of the family {dropping} drop layers at random by default, and need the flag then"
