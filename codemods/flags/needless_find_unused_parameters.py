@@ -145,6 +145,14 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     code = "DDP001"
     TRIGGERS = ((b"find_unused_parameters", b"find-unused-parameters", *DEFAULT_ON),)
+    # the flag, or a call that takes it as on where it is left out
+    SITES = (
+        re.compile(
+            rb"find[_-]unused[_-]parameters|TrainingArguments\(|"
+            rb"Trainer(?:\.from_argparse_args)?\([^()]*(?:\([^()]*\)[^()]*){0,6}(?:strategy|plugins)[ \t]*="
+        ),
+    )
+    READS_TESTS = False
     TEXT = (b"find_unused_parameters",)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
