@@ -95,3 +95,19 @@ def test_more_words_than_one_automaton_takes_are_all_found() -> None:
     gate = Gate([Wide()])
     assert all(gate.open_for(b"def f(word%03d): pass" % n) for n in range(150))
     assert not gate.open_for(b"def f(word150): pass") and not gate.open_for(b"word000")
+
+
+def test_words_that_overlap_are_each_seen() -> None:
+    def made(number: str, word: bytes) -> DdpCodemod:
+        class Made(DdpCodemod):
+            code, TRIGGERS = number, ((word,),)
+
+            def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+                yield from ()
+
+        return Made()
+
+    words = {"DDP991": b"use_rank", "DDP992": b"rank_zero", "DDP993": b"zero_grad", "DDP994": b"rank"}
+    gate = Gate([made(number, word) for number, word in words.items()])
+    assert [c.code for c in gate.open_for(b"use_rank_zero_grad()\n")] == ["DDP991", "DDP992", "DDP993", "DDP994"]
+    assert [c.code for c in gate.open_for(b"rank_zero\n")] == ["DDP992", "DDP994"]
