@@ -177,3 +177,21 @@ def test_checking_imports_neither_libcst_nor_gitpython(repo: Path, tmp_path: Pat
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", CHECK, str(repo)], env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_yaml_files_are_read_where_they_matter_and_are_no_python_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_settings(monkeypatch, tmp_path)
+    files = {
+        "train.py": b"import lightning.pytorch as pl\nimport hydra\n\nhydra.utils.instantiate(cfg.trainer).fit(load())\n",
+        "conf/trainer.yaml": b"strategy: ddp_find_unused_parameters_true\n",
+        "conf/other.yaml": b"batch_size: 4\n",
+        "conf/broken.yaml": b"strategy: [ddp_find_unused_parameters_true\n",
+        "conf/latin.yml": b"# find_unused_parameters \xe9\n",
+        "vendor/conf/trainer.yaml": b"strategy: ddp_find_unused_parameters_true\n",
+    }
+    repo = make(tmp_path, files)
+    (repo / "conf" / "link.yaml").symlink_to("trainer.yaml")
+    report = check(repo)
+    assert [(f.path, f.code, f.span.line) for f in report.findings] == [("conf/trainer.yaml", "DDP001", 1)]
+    assert report.scanned == 1
+    assert set(told(report)) == {"conf/latin.yml"} and "utf-8" in told(report)["conf/latin.yml"]

@@ -111,3 +111,10 @@ def test_words_that_overlap_are_each_seen() -> None:
     gate = Gate([made(number, word) for number, word in words.items()])
     assert [c.code for c in gate.open_for(b"use_rank_zero_grad()\n")] == ["DDP991", "DDP992", "DDP993", "DDP994"]
     assert [c.code for c in gate.open_for(b"rank_zero\n")] == ["DDP992", "DDP994"]
+
+
+def test_a_yaml_file_is_opened_by_the_words_for_text_alone() -> None:
+    python = b"import torch\nprint(rank)\n# torch.distributed lightning TrainingArguments(\n"
+    assert Gate(CODEMODS).open_for(python, "conf/a.yaml") == ()
+    opened = {c.code for c in Gate(CODEMODS).open_for(b"strategy: ddp_find_unused_parameters_true\n", "conf/a.yml")}
+    assert opened == {c.code for c in CODEMODS if b"find_unused_parameters" in c.TEXT} >= {"DDP001", "DDP002"}

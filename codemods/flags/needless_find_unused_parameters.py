@@ -39,6 +39,7 @@ from codemods.source import SourceModule
 from codemods.text_file import TextFile
 
 ROWS = 30
+FLAG = (b"find_unused_parameters", b"find-unused-parameters")
 DEFAULT_ON = (b"TrainingArguments(", b"strategy", b"plugins")  # where leaving the flag out may mean on
 
 
@@ -144,7 +145,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     """
 
     code = "DDP001"
-    TRIGGERS = ((b"find_unused_parameters", b"find-unused-parameters", *DEFAULT_ON),)
+    TRIGGERS = ((*FLAG, *DEFAULT_ON), (*FLAG, b"ightning", b"TrainingArguments("))
     # the flag, or a call that takes it as on where it is left out
     SITES = (
         re.compile(
