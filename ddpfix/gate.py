@@ -35,7 +35,8 @@ class Gate:
     def open_for(self, data: bytes, path: str = "") -> tuple[DdpCodemod, ...]:
         """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
         if path.endswith(TEXT_KINDS):
-            return tuple(c for c, words in self._text if words.occurs_in(data))
+            tests = is_test_file(path)
+            return tuple(c for c, words in self._text if words.occurs_in(data) and (c.READS_TESTS or not tests))
         seen = self._anchors.seen_in(data)
         if not seen:
             return ()

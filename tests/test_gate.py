@@ -118,3 +118,4 @@ def test_a_yaml_file_is_opened_by_the_words_for_text_alone() -> None:
     assert Gate(CODEMODS).open_for(python, "conf/a.yaml") == ()
     opened = {c.code for c in Gate(CODEMODS).open_for(b"strategy: ddp_find_unused_parameters_true\n", "conf/a.yml")}
     assert opened == {c.code for c in CODEMODS if b"find_unused_parameters" in c.TEXT} >= {"DDP001", "DDP002"}
+    assert Gate(CODEMODS).open_for(b"strategy: ddp_find_unused_parameters_true\n", "tests/conf/a.yml") == ()
