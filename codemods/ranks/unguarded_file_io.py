@@ -137,14 +137,15 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if not _writes_below(project, module, function):
                 continue
-            if not has_guard(project, module, function) or is_left_to_rank_zero(project, module, function):
+            if not has_guard(project, module, function):
                 continue
             done = list(self._runs(module, project, function, in_class=in_class))
-            if done and is_guarded_at_its_calls(project, module, function):
+            if not done and in_class and function.name in _HOOKS:
+                done = list(self._between(module, project, function))
+            elif done and is_guarded_at_its_calls(project, module, function):
                 continue
-            yield from done
-            if in_class and function.name in _HOOKS and not done:
-                yield from self._between(module, project, function)
+            if done and not is_left_to_rank_zero(project, module, function):  # the dearest question, asked of few
+                yield from done
         if ranks_in_file(project, module):
             yield from self._runs(module, project, module.tree, in_class=False)
 

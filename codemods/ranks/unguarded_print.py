@@ -138,14 +138,15 @@ class UnguardedPrint(DdpCodemod):
         if not in_class and (printer := self._printer(module, project, function)) is not None:
             yield printer
             return
-        if not has_guard(project, module, function, lines=True) or is_left_to_rank_zero(project, module, function):
+        if not has_guard(project, module, function, lines=True):
             return
         found = list(self._runs(module, project, function))
         if found and is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
             return
-        yield from found
         if in_class and function.name in _HOOKS:
-            yield from self._told(module, project, function)
+            found += self._told(module, project, function)
+        if found and not is_left_to_rank_zero(project, module, function):  # the dearest question, asked of few
+            yield from found
 
     def _runs(self, module: SourceModule, project: Project, function: FunctionNode | ast.Module) -> Iterator[Finding]:
         """A finding for each run of prints; one for all lines of the function that are assumed to be wanted once."""
