@@ -28,8 +28,9 @@ class TextFile(SourceModule):
         """The root node of each YAML document; none where PyYAML cannot read the file (a template). Nothing is constructed."""
         import yaml
 
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same nodes and marks, in a tenth of the time
         try:
-            return tuple(node for node in yaml.compose_all(self.text, yaml.SafeLoader) if node is not None)
+            return tuple(node for node in yaml.compose_all(self.text, loader) if node is not None)
         except (yaml.YAMLError, RecursionError, ValueError):
             return ()
 
