@@ -63,7 +63,7 @@ def span_of(file: TextFile, scalar: yaml.ScalarNode) -> Span:
     """The scalar alone, without its anchor and tag."""
     start, end = scalar.start_mark.index, scalar.end_mark.index
     properties = _PROPERTIES.match(file.text, start, end)
-    return file.span_between(properties.end() if properties and scalar.style is None else start, end)
+    return file.span_between(properties.end() if properties and not scalar.style else start, end)
 
 
 def _setting(
@@ -74,7 +74,7 @@ def _setting(
     if key == "strategy":
         state = state_of_name(value.value)
         return (state, Framework.LIGHTNING, True) if state is not None else None
-    if key not in (RAW_KEYWORD, HF_KEYWORD) or value.style is not None or (truth := _truth(value)) is None:
+    if key not in (RAW_KEYWORD, HF_KEYWORD) or value.style or (truth := _truth(value)) is None:
         return None
     state = State.ON if truth else State.OFF
     if key == HF_KEYWORD:
