@@ -16,7 +16,6 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
 from codemods.fix_source import Accept, find_in, fix_project
 from codemods.project import Project
-from codemods.source import SourceModule
 from codemods.text_file import TEXT_KINDS
 from ddpfix import cache, catalog
 from ddpfix.discovery import Tree
