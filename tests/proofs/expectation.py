@@ -92,6 +92,7 @@ class Proof:
     arguments: tuple[str, ...] = ()
     level: Literal["safe", "unsafe"] = "safe"
     needs: tuple[str, ...] = ("torch",)
+    versions: Mapping[str, str] = field(default_factory=dict)  # distribution -> what of it the outcome holds for: ">=2"
     launch_timeout: float = 60
     env: Mapping[str, str] = field(default_factory=dict)
     cold: bool = False

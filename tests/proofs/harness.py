@@ -13,8 +13,11 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from packaging.specifiers import SpecifierSet
 
 from codemods.findings import Applicability, Finding
 from codemods.fix_source import safe, with_unsafe
@@ -79,7 +82,9 @@ def starter(proof: Proof) -> Start:
 
 
 def missing(proof: Proof) -> list[str]:
-    return [name for name in proof.needs if importlib.util.find_spec(name) is None]
+    gone = [name for name in proof.needs if importlib.util.find_spec(name) is None]
+    wanted = {} if gone else proof.versions
+    return gone + [f"{name} {wants}" for name, wants in wanted.items() if version(name) not in SpecifierSet(wants)]
 
 
 # One run
