@@ -17,10 +17,10 @@ pytestmark = pytest.mark.proof
 
 @pytest.fixture(scope="module")
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """All selected proofs, two at a time: a proof of two ranks that mostly wait needs one core."""
+    """All selected proofs, three at a time: two ranks that mostly wait for each other need less than a core."""
     base = tmp_path_factory.mktemp("proofs")
     chosen = [f for item in request.session.items if (f := _folder(item))]
-    pool = ThreadPoolExecutor(2)
+    pool = ThreadPoolExecutor(3)
     yield {folder.name: pool.submit(shown, folder, base / folder.name) for folder in chosen}
     pool.shutdown(cancel_futures=True)
 
