@@ -13,8 +13,8 @@ from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, Ranks, ranks_a
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
-MANY_FILES = 25  # and so does one that stands in more files than this
 MANY = 60  # a name that is called in more places than this belongs to more than one function
+MANY_FILES = 25  # and so does one that stands in more files than this
 
 
 @dataclass(frozen=True, slots=True)
