@@ -39,7 +39,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["ddpfix", *arguments])
-    return int(cli.app(list(arguments), standalone_mode=False))
+    return int(cli.app.app(list(arguments), standalone_mode=False))
 
 
 def test_the_second_answer_is_the_first_one(
@@ -54,7 +54,7 @@ def test_the_second_answer_is_the_first_one(
 
 def test_a_process_that_has_the_answer_loads_no_command_line(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a user sees it: the same text and exit status, from a process that imported neither typer nor a codemod."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
     code = (
         "import sys, time; now = time.time_ns; time.time_ns = lambda: now() + 20_000_000_000\n"
         "from ddpfix.__main__ import main\n"

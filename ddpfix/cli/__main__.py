@@ -1,0 +1,5 @@
+"""`python -m ddpfix.cli`: the program without the answers that stand before it."""
+
+from ddpfix.cli import main
+
+main()

@@ -1,0 +1,134 @@
+"""`ddpfix diff`, `ddpfix apply` and `ddpfix undo`: the patch, its delivery, and the way back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from ddpfix.cli.app import CLEAN, FINDINGS, app
+from ddpfix.cli.options import Exclude, Extend, Ignore, Logs, Paths, Seen, Select, Trouble, Unsafe, asked, with_evidence
+from ddpfix.cli.showing import clear_progress, command_line, note, progress, show_patch
+
+if TYPE_CHECKING:
+    from ddpfix.discovery import Tree
+    from ddpfix.settings import Settings
+    from ddpfix.summary import ShownProof
+
+
+@app.command()
+def diff(
+    paths: Paths = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: Extend = None,
+    unsafe_fixes: Unsafe = False,
+    exclude: Exclude = None,
+    stat: Annotated[bool, typer.Option("--stat", help="Only count the lines of each file.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="The reason above each hunk.")] = False,
+    log: Logs = None,
+    evidence: Seen = None,
+    color: Annotated[str, typer.Option("--color", help="auto, always or never.")] = "auto",
+) -> None:
+    """Show what apply would do, as a patch that `git apply` accepts. Exit 1 if there is one."""
+    projects = asked(paths, select, ignore, extend_select, unsafe_fixes, exclude)
+    _diff(with_evidence(projects, log, evidence), stat=stat, explain=explain, color=color)
+
+
+def _diff(projects: Sequence[tuple[Tree, Settings]], *, stat: bool, explain: bool, color: str) -> NoReturn:
+    from codemods.fix_source import safe, with_unsafe
+    from ddpfix import catalog, engine, patches
+
+    out: list[bytes] = []
+    for tree, settings in projects:
+        codemods = catalog.selected(settings.selection)
+        fixed = engine.fix(tree, settings, codemods, with_unsafe if settings.unsafe_fixes else safe)
+        for path, reason in [(f.path, f.error) for f in fixed.report.failed]:
+            note(f"{path}: not read: {reason}")
+        for finding, reason in fixed.withdrawn:
+            note(f"{finding.path}:{finding.span.line}: {finding.code} withdrawn: {reason}")
+        prefix = patches.prefix_from(tree.root, Path.cwd())
+        out.append(patches.stat(fixed) if stat else patches.explained(fixed, prefix) if explain else patches.plain(fixed, prefix))
+    data = b"".join(out)
+    show_patch(data, color)
+    raise typer.Exit(FINDINGS if data else CLEAN)
+
+
+@app.command()
+def apply(
+    paths: Paths = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: Extend = None,
+    unsafe_fixes: Unsafe = False,
+    exclude: Exclude = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="The same as `ddpfix diff`.")] = False,
+    branch: Annotated[str, typer.Option("--branch", help="The branch to commit on.", show_default=False)] = "",
+    no_switch: Annotated[bool, typer.Option("--no-switch", help="Make the branch, stay where you are.")] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Write the files, commit nothing.")] = False,
+    include_dirty: Annotated[
+        bool, typer.Option("--include-dirty", help="Fix files with uncommitted changes too: written in place, nothing committed.")
+    ] = False,
+    no_summary_commit: Annotated[bool, typer.Option("--no-summary-commit", help="Leave the summary document out.")] = False,
+    run_hooks: Annotated[bool, typer.Option("--run-hooks", help="Run the repository's commit hooks.")] = False,
+    format_command: Annotated[
+        str, typer.Option("--format-command", help="Run this on the changed files before the commit.", show_default=False)
+    ] = "",
+    proof: Annotated[Path | None, typer.Option("--proof", help="The JSON of `ddpfix prove`, for the summary.")] = None,
+    log: Logs = None,
+    evidence: Seen = None,
+    color: Annotated[str, typer.Option("--color", help="auto, always or never (with --dry-run).")] = "auto",
+) -> None:
+    """Fix, and commit the fixes on a branch of their own: a commit for each codemod, then the summary."""
+    projects = with_evidence(asked(paths, select, ignore, extend_select, unsafe_fixes, exclude), log, evidence)
+    if dry_run:
+        _diff(projects, stat=False, explain=False, color=color)
+    from ddpfix import catalog, run
+
+    if len(projects) > 1:
+        roots = " and ".join(str(tree.root) for tree, _ in projects)
+        raise Trouble(f"these paths lie in {roots}", todo="Apply to one repository at a time.")
+    tree, settings = projects[0]
+    codemods = catalog.selected(settings.selection)
+    options = run.Options(
+        unsafe=settings.unsafe_fixes,
+        branch=branch or settings.branch,
+        switch=not no_switch,
+        summary=not no_summary_commit,
+        in_place=in_place or include_dirty,
+        include_dirty=include_dirty,
+        run_hooks=run_hooks,
+        format_command=format_command or settings.format_command,
+        proof=read_proof(proof) if proof else None,
+    )
+    applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())
+    clear_progress()
+    for failure in applied.fixed.report.failed:
+        note(f"{failure.path}: not read: {failure.error}")
+    sys.stdout.write(applied.screen)
+    raise typer.Exit(CLEAN)
+
+
+def read_proof(path: Path) -> ShownProof:
+    """What `ddpfix prove` wrote into a file."""
+    from ddpfix import summary
+
+    try:
+        return summary.read_proof(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        make_one = "Make one with `ddpfix prove --output-format json`."
+        raise Trouble(f"{path} cannot be used as a proof", str(error), make_one) from error
+
+
+@app.command()
+def undo(
+    path: Annotated[Path, typer.Argument(help="The repository.")] = Path(),
+) -> None:
+    """Take back the last apply, if nobody has built on it since."""
+    from ddpfix import run
+
+    sys.stdout.write(run.undo(path))
+    raise typer.Exit(CLEAN)

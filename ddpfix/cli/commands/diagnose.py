@@ -1,0 +1,58 @@
+"""`ddpfix diagnose`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ddpfix.cli.app import CLEAN, FINDINGS, app
+from ddpfix.cli.options import Ignore, Select, Trouble, Unsafe, asked
+from ddpfix.cli.showing import note
+
+if TYPE_CHECKING:
+    from ddpfix.diagnosis.cause import Diagnosis
+    from ddpfix.discovery import Tree
+    from ddpfix.settings import Settings
+
+
+@app.command()
+def diagnose(
+    log: Annotated[Path, typer.Argument(help="What a run printed, of one rank or of all.")],
+    repository: Annotated[Path | None, typer.Argument(help="The code that ran: its lines and repairs are named too.")] = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    unsafe_fixes: Unsafe = False,
+    apply_: Annotated[bool, typer.Option("--apply", help="Commit the repairs of the cause, as `ddpfix apply` does.")] = False,
+    output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
+) -> None:
+    """Name the probable cause of a failed run from its log. Exit 0: named, or nothing failed; 1: unknown; 2: trouble."""
+    from ddpfix.diagnosis import command
+
+    if output_format not in ("text", "json"):
+        raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
+    found = command.read(log)
+    projects = asked([repository or Path()], select, ignore, None, unsafe_fixes, None) if repository or apply_ else []
+    inside = [command.in_repository(found, tree, settings) for tree, settings in projects]
+    sys.stdout.write(command.Answer(found, inside[0] if inside else None).render(output_format))
+    status = CLEAN if found.known or not found.failed else FINDINGS
+    for tree, settings in projects if apply_ else ():
+        note(_repaired(found, log, tree, settings))
+    raise typer.Exit(status)
+
+
+def _repaired(found: Diagnosis, log: Path, tree: Tree, settings: Settings) -> str:
+    """The closing screen of an apply with the codemods that repair the cause, or why there was none."""
+    from ddpfix import catalog, run
+    from ddpfix.diagnosis import command, observations
+
+    chosen = command.narrowed(found, settings)
+    if not chosen.select:
+        return "Nothing to apply: no codemod repairs this cause."
+    seen = replace(tree, observed=observations.observed(found, tree.files))
+    options = run.Options(unsafe=chosen.unsafe_fixes, branch=chosen.branch, format_command=chosen.format_command)
+    again = command.as_apply(log, chosen)
+    return run.apply(seen, chosen, catalog.selected(chosen.selection), options, command=again).screen.rstrip()

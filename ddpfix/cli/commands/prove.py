@@ -1,0 +1,53 @@
+"""`ddpfix prove`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ddpfix.cli.app import CLEAN, FINDINGS, TROUBLE, app
+from ddpfix.cli.options import Exclude, Extend, Ignore, Select, Trouble, Unsafe, Words, asked
+from ddpfix.cli.showing import note
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def prove(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="The command that trains: -- python train.py", metavar="-- COMMAND")
+    ] = None,
+    nproc: Annotated[int, typer.Option("--nproc", min=1, help="Processes.")] = 2,
+    steps: Annotated[int, typer.Option("--steps", min=0, help="Optimizer steps after which every rank stops; 0: never.")] = 20,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds for each of the two runs.")] = 600,
+    memory: Annotated[float, typer.Option("--memory", min=0, help="GiB for all processes; 0: 4/5 of the machine's.")] = 0,
+    link: Annotated[Words, typer.Option("--link", help="A path that git ignores and the program needs.")] = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: Extend = None,
+    unsafe_fixes: Unsafe = False,
+    exclude: Exclude = None,
+    output_format: Annotated[str, typer.Option("--output-format", help="text, or json for `apply --proof`.")] = "text",
+) -> None:
+    """Run a training command on two CPU processes before and after the fixes. Exit 0: right after; 1: wrong; 2: trouble."""
+    from ddpfix import catalog
+    from ddpfix.prove import proof as proofs
+    from ddpfix.prove import report
+
+    if output_format not in ("text", "json"):
+        raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
+    ((tree, settings),) = asked(None, select, ignore, extend_select, unsafe_fixes, exclude)
+    bounds = proofs.Bounds(nproc, steps, timeout, memory)
+    codemods = catalog.selected(settings.selection)
+    made = proofs.prove(tree, settings, codemods, command or [], cwd=Path.cwd(), bounds=bounds, links=link or ())
+    table = report.text(made, width=shutil.get_terminal_size((120, 40)).columns)
+    if output_format == "json":
+        sys.stdout.write(report.to_json(made))
+        note(table.rstrip())
+    else:
+        sys.stdout.write(table)
+    if not made.right:
+        note(made.output.rstrip())
+    raise typer.Exit(TROUBLE if made.impossible else CLEAN if made.right else FINDINGS)

@@ -1,0 +1,67 @@
+"""What goes to the screen: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ddpfix.cli.options import Trouble
+
+
+def note(text: str) -> None:
+    """A line that is no result."""
+    sys.stderr.write(f"{text}\n")
+
+
+def progress() -> Callable[[int, int], None] | None:
+    """A counter on stderr, where that is a terminal and nobody collects it."""
+    if not sys.stderr.isatty() or os.environ.get("CI"):
+        return None
+
+    def show(done: int, total: int) -> None:
+        if total > 50 and done % 10 == 0:
+            sys.stderr.write(f"\r{done}/{total} files\x1b[K")
+            sys.stderr.flush()
+
+    return show
+
+
+def clear_progress() -> None:
+    if sys.stderr.isatty() and not os.environ.get("CI"):
+        sys.stderr.write("\r\x1b[K")
+
+
+def wants_color(color: str) -> bool:
+    if color not in ("auto", "always", "never"):
+        raise Trouble(f"--color takes auto, always or never, not {color!r}")
+    if color == "auto":
+        return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return color == "always"
+
+
+def show_patch(data: bytes, color: str) -> None:
+    """Raw bytes into a pipe; coloured, and through the pager where it is longer than the screen, on a terminal."""
+    colored = wants_color(color)
+    if colored:
+        from ddpfix import patches
+
+        data = patches.colored(data)
+    if sys.stdout.isatty() and data.count(b"\n") > os.get_terminal_size().lines - 2:
+        pager = os.environ.get("PAGER", "less -FRX")
+        try:
+            subprocess.run(pager, shell=True, input=data, check=False)
+            return
+        except OSError:
+            pass
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def command_line() -> str:
+    """The command as it was given, for the summary; no path of this machine in it."""
+    return shlex.join(["ddpfix", *(Path(a).name if os.path.isabs(a) else a for a in sys.argv[1:])])
