@@ -135,9 +135,9 @@ def test_analyses_know_no_codemod(name: str) -> None:
 # Who writes and who prints
 
 # the package that delivers, the cache and the answers in the user's own folder, copies and traces in passing ones, and the
-# file that a probe is asked for
+# files that a probe and a review are asked for
 WRITERS = {"ddpfix.git", "ddpfix.cache", "ddpfix.answers", "ddpfix.formatting", "ddpfix.prove.tracer._ddpfix_tracer.recorder",
-           "ddpfix.diagnosis.probe"}
+           "ddpfix.diagnosis.probe", "ddpfix.decisions"}
 WRITING = {"write_text", "write_bytes", "unlink", "rename", "replace", "rmdir", "mkdir", "makedirs", "remove", "rmtree", "touch",
            "chmod", "symlink", "link", "truncate", "copy", "copyfile", "move", "mkdtemp"}  # fmt: skip
 FILE_OWNERS = {"os", "shutil", "tempfile", "Path", "path", "target", "place", "fresh", "folder", "file"}

@@ -13,7 +13,7 @@ from ddpfix.git.in_place import undo_in_place, write_in_place
 from ddpfix.git.journal import BranchRun, InPlaceRun, runs
 from ddpfix.git.refusal import GitRefusal
 from ddpfix.git.runner import journal_folder
-from ddpfix.git.snapshots import Blob, Snapshot, code_changed_since, find_root, read_blobs, relative_path, snapshot
+from ddpfix.git.snapshots import Blob, Snapshot, code_changed_since, find_root, head, read_blobs, relative_path, snapshot
 from ddpfix.git.switching import Undone, check_switch, switch_to, undo
 from ddpfix.git.worktrees import passing_copy, write_files
 
@@ -31,6 +31,7 @@ __all__ = [
     "code_changed_since",
     "commit_steps",
     "find_root",
+    "head",
     "journal_folder",
     "passing_copy",
     "read_blobs",

@@ -107,6 +107,13 @@ def snapshot(root: Path) -> Snapshot:
         )
 
 
+def head(root: Path) -> str:
+    """The id of the commit that HEAD stands on, "" before the first one. Raises GitRefusal."""
+    with repository(root) as git:
+        found = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", check=False)
+    return "" if found.status else found.text
+
+
 def read_blobs(root: Path, shas: Iterable[str]) -> dict[str, bytes]:
     """The committed bytes of many blobs, by id, in one git process. Raises GitRefusal where one cannot be read."""
     wanted = list(dict.fromkeys(shas))

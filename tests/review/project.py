@@ -1,0 +1,42 @@
+"""The example classifier as a repository: 24 findings, one unsafe, one told, a group, and fixes that share imports and lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ddpfix.discovery import discover
+from ddpfix.review.items import Review, ReviewItem, review
+from ddpfix.settings import Settings
+from tests.gitrepos import make
+
+BEFORE = Path(__file__).parents[2] / "fixtures" / "examples" / "lightning-classifier" / "before"
+STOPWATCH = b"""\
+import time
+
+import lightning.pytorch as pl
+
+
+class Stopwatch(pl.Callback):
+    def on_train_start(self, trainer, pl_module):
+        self.started = time.time()
+        print("start")
+
+    def on_train_end(self, trainer, pl_module):
+        print(time.time() - self.started)
+"""
+FILES = {p.relative_to(BEFORE).as_posix(): p.read_bytes() for p in sorted(BEFORE.rglob("*")) if p.is_file()}
+FILES["classifier/stopwatch.py"] = STOPWATCH
+
+
+def classifier(folder: Path, *, name: str = "repo") -> Path:
+    return make(folder, dict(FILES), name=name)
+
+
+def reviewed(repo: Path) -> Review:
+    (tree,) = discover([repo])
+    return review(tree, Settings())
+
+
+def at(found: Review, path: str, line: int, code: str) -> ReviewItem:
+    (item,) = [i for i in found.items if (i.finding.path, i.finding.span.line, i.finding.code) == (path, line, code)]
+    return item
