@@ -45,14 +45,29 @@ class Tree:
     observed: tuple[Observed, ...] = ()
 
 
-def discover(paths: Sequence[Path], exclude: Sequence[str] = ()) -> list[Tree]:
-    """The projects that the paths lie in, one for each root. Raises NoSuchPath."""
+def discover(paths: Sequence[Path], exclude: Sequence[str] = (), *, force_exclude: bool = False) -> list[Tree]:
+    """The projects that the paths lie in, one for each root. Raises NoSuchPath.
+
+    A file that is named itself is looked at, whatever is excluded, vendored or ignored by git; not so with `force_exclude`.
+    """
     by_root: dict[Path, list[Path]] = {}
     for path in paths:
         if not path.exists():
             raise NoSuchPath(f"{path} does not exist")
         by_root.setdefault(find_root(path), []).append(path.resolve())
-    return [_tree(root, wanted, exclude) for root, wanted in by_root.items()]
+    return [_tree(root, wanted, exclude, force_exclude) for root, wanted in by_root.items()]
+
+
+def with_file(path: Path, exclude: Sequence[str] = (), *, force_exclude: bool = False) -> Tree:
+    """The project of one file, which need not be there yet: what an editor holds under that name. Raises NoSuchPath."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise NoSuchPath(f"{path.parent} does not exist")
+    (tree,) = discover([path if path.is_file() else folder], exclude, force_exclude=force_exclude)
+    name = _relative(tree.root, path.resolve())
+    if path.is_file():
+        return tree
+    return Tree(tree.root, tuple(sorted({*tree.files, name})), (name,), (), tree.is_git)
 
 
 def find_root(path: Path) -> Path:
@@ -69,7 +84,7 @@ def find_root(path: Path) -> Path:
     return folder
 
 
-def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str]) -> Tree:
+def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: bool) -> Tree:
     is_git = (root / ".git").exists()
     listed = git_files(root) if is_git else None
     files = list(listed) if listed is not None else list(walk_files(root, ""))
@@ -77,7 +92,9 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str]) -> Tree:
     known = set(files)
     for prefix, path in zip(prefixes, wanted, strict=True):
         # what the user names is looked at even where git ignores it
-        if path.is_file():
+        if force:
+            extra = []
+        elif path.is_file():
             extra = [prefix]
         elif prefix and not any(f.startswith(prefix + "/") for f in known):
             extra = [f for f in walk_files(root, prefix) if f not in known]
@@ -90,7 +107,8 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str]) -> Tree:
     for name in sorted(known):
         below = [p for p in prefixes if not p or name == p or name.startswith(p + "/")]
         if name.endswith((".py", *TEXT_KINDS)) and below:
-            if name in below or not (_is_vendored(name, below) or any(_excluded(p, name) for p in patterns)):
+            named = name in below and not force
+            if named or not (_is_vendored(name, [""] if force else below) or any(_excluded(p, name) for p in patterns)):
                 chosen.append(name)
     skipped = tuple(Failure(p, SUBMODULE) for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))
     return Tree(root, tuple(sorted(known)), tuple(chosen), skipped, is_git)

@@ -73,27 +73,35 @@ def check(
     *,
     use_cache: bool = True,
     progress: Progress | None = None,
+    read: Callable[[str], bytes | None] | None = None,
 ) -> Report:
     """Findings of a project. Reads only; a project in which nothing changed since the last run is answered from the cache.
 
     codemods: those that the settings select, unless given. They are imported only where the cache has no answer.
+    read: gives the bytes where they are not those of the work tree; nothing is cached then.
     """
     started = time.perf_counter()
+    use_cache = use_cache and read is None
     key, state = (cache.key(tree, settings, codemods), cache.state_of(tree)) if use_cache else ("", None)
     if state and (known := cache.load(tree, key, state)):
         return known
     chosen = catalog.selected(settings.selection) if codemods is None else codemods
     with collector_off():
-        report = _check(tree, settings, chosen, started, progress)
+        report = _check(tree, settings, chosen, started, progress, read or disk_reader(tree.root))
     if state and (codemods is not None or not any(catalog.is_plugged_in(c) for c in chosen)):
         cache.store(key, state, report)
     return report
 
 
 def _check(
-    tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], started: float, progress: Progress | None
+    tree: Tree,
+    settings: Settings,
+    codemods: Sequence[DdpCodemod],
+    started: float,
+    progress: Progress | None,
+    read: Callable[[str], bytes | None],
 ) -> Report:
-    project = Project(tree.files, disk_reader(tree.root), observed=tree.observed)
+    project = Project(tree.files, read, observed=tree.observed)
     work, unread = gated(project, tree.chosen, codemods)
     findings: list[Finding] = []
     failed = [*tree.skipped, *not_read(tree.root, unread)]
@@ -194,11 +202,13 @@ def fix(
     return Fixed(report, before, result.changed, result.fixed, left, result.withdrawn)
 
 
-def line_edits(report: Report) -> dict[str, list[dict[str, object]]]:
+def line_edits(
+    report: Report, *, read: Callable[[str], bytes | None] | None = None
+) -> dict[str, list[dict[str, object]]]:
     """Finding id -> the line replacements of its fix, each worked out alone. Imports LibCST."""
     from codemods.rewriter import RewriteError, replacements, with_deep_stack
 
-    project = Project((e.path for f in report.findings for e in f.edits), disk_reader(report.root))
+    project = Project((e.path for f in report.findings for e in f.edits), read or disk_reader(report.root))
     out: dict[str, list[dict[str, object]]] = {}
     for finding in report.findings:
         rows: list[dict[str, object]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -43,28 +44,59 @@ FAIL_ON = ("display", "unsafe", "safe")
 
 def load(root: Path) -> Settings:
     """The settings of a project: `ddpfix.toml` wins over pyproject.toml. Raises SettingsError."""
-    for name, table in (("ddpfix.toml", ()), ("pyproject.toml", ("tool", "ddpfix"))):
-        path = root / name
-        if not path.is_file():
-            continue
-        try:
-            data: dict[str, Any] = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-        except OSError as error:
-            raise SettingsError(f"{path}: {error.strerror or error}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            if table:  # somebody else's file: what is wrong in it is not ours to judge
-                continue
-            raise SettingsError(f"{path}: {error}") from None
-        for key in table:
-            inner = data.get(key, {})
-            if not isinstance(inner, dict):
-                if key == "ddpfix":
-                    raise SettingsError(f"{path}: tool.ddpfix is a table")
-                inner = {}
-            data = inner
-        if data or not table:
-            return parse(data, str(path))
-    return Settings()
+    return read(path) if (path := source(root)) else Settings()
+
+
+def source(root: Path) -> Path | None:
+    """The file that a project's settings come from. Raises SettingsError."""
+    if (own := root / "ddpfix.toml").is_file():
+        return own
+    shared = root / "pyproject.toml"
+    try:
+        return shared if shared.is_file() and _table(shared) else None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):  # somebody else's file: what is wrong in it is not ours to judge
+        return None
+
+
+def read(path: Path) -> Settings:
+    """The settings of one file: `[tool.ddpfix]` of a pyproject.toml, the whole of any other. Raises SettingsError."""
+    try:
+        return parse(_table(path), str(path))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: {error}") from None
+
+
+def _table(path: Path) -> Mapping[str, object]:
+    try:
+        data: dict[str, Any] = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror or error}") from None
+    if path.name != "pyproject.toml":
+        return data
+    tools = data.get("tool", {})
+    table = tools.get("ddpfix", {}) if isinstance(tools, dict) else {}
+    if not isinstance(table, dict):
+        raise SettingsError(f"{path}: tool.ddpfix is a table")
+    return table
+
+
+def as_toml(settings: Settings) -> str:
+    """The settings as lines of a settings file."""
+    rows = []
+    for field in fields(Settings):
+        value = getattr(settings, field.name)
+        rows.append(f"{field.name.replace('_', '-')} = {_toml(value)}")
+    return "\n".join(rows) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml(v) for v in value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items()) + " }" if value else "{}"
+    return "{}" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def parse(data: Mapping[str, object], source: str) -> Settings:

@@ -20,6 +20,9 @@ Ignore = Annotated[Words, typer.Option("--ignore", help="Leave these codes, name
 Extend = Annotated[Words, typer.Option("--extend-select", help="These codes, names or topics too.")]
 Unsafe = Annotated[bool, typer.Option("--unsafe-fixes/--no-unsafe-fixes", help="Fixes that rest on an assumption, too.")]
 Exclude = Annotated[Words, typer.Option("--exclude", help="Paths (globs) to leave alone.")]
+Config = Annotated[Path | None, typer.Option("--config", help="Take the settings from this file.", show_default=False)]
+Isolated = Annotated[bool, typer.Option("--isolated", help="Heed no settings file.")]
+Force = Annotated[bool, typer.Option("--force-exclude", help="Leave out what is excluded even where it is named.")]
 Logs = Annotated[list[Path] | None, typer.Option("--log", help="What a run of this code printed, as evidence.")]
 Seen = Annotated[list[Path] | None, typer.Option("--evidence", help="What `ddpfix probe` wrote, as evidence.")]
 
@@ -43,17 +46,31 @@ def asked(
     extend: Sequence[str] | None,
     unsafe: bool,
     exclude: Sequence[str] | None,
+    *,
+    config: Path | None = None,
+    isolated: bool = False,
+    force_exclude: bool = False,
+    stdin_as: Path | None = None,
 ) -> list[tuple[Tree, Settings]]:
-    """The projects the paths lie in, each with its settings; the command line wins."""
+    """The projects the paths lie in, each with its settings; the command line wins.
+
+    config: the file to take the settings from instead of the project's; isolated: none. force_exclude: a file that is named
+    is left out, too, where it is excluded. stdin_as: the one file asked about, whose text comes from elsewhere.
+    """
     from ddpfix import discovery, settings
 
+    if config and isolated:
+        raise Trouble("--config and --isolated exclude each other", todo="Give one of them.")
+    if config and not config.is_file():
+        raise Trouble(f"{config} is no file", todo="Give a settings file to --config.")
+
     out = []
-    given = list(paths or [Path()])
+    given = [stdin_as] if stdin_as else list(paths or [Path()])
     for path in given:
-        if not path.exists():
+        if not path.exists() and not stdin_as:
             raise Trouble(f"{path} does not exist", todo="Give a file or a folder.")
     for root in dict.fromkeys(discovery.find_root(p) for p in given):
-        stored = settings.load(root)
+        stored = settings.Settings() if isolated else settings.read(config) if config else settings.load(root)
         chosen = replace(
             stored,
             select=words(select) or stored.select,
@@ -63,7 +80,9 @@ def asked(
             exclude=(*stored.exclude, *words(exclude)),
         )
         inside = [p for p in given if discovery.find_root(p) == root]
-        out += [(tree, chosen) for tree in discovery.discover(inside, chosen.exclude)]
+        if stdin_as:
+            return [(discovery.with_file(stdin_as, chosen.exclude, force_exclude=force_exclude), chosen)]
+        out += [(tree, chosen) for tree in discovery.discover(inside, chosen.exclude, force_exclude=force_exclude)]
     return out
 
 

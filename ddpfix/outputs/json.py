@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from codemods.findings import Finding
+from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
 
@@ -61,3 +63,13 @@ def render(
         "elapsed": round(sum(r.elapsed for r, _ in reports), 4),
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def document(answer: Answer) -> str:
+    """The report of `check`; with a baseline, how many findings it kept quiet and which of its entries are gone."""
+    edits = answer.edit_objects() if answer.with_edits else None
+    text = render(answer.reports, answer.folder, edits=edits)
+    if not answer.baseline:
+        return text
+    extended = {**json.loads(text), "baseline": {"known": answer.known, "gone": [asdict(entry) for entry in answer.gone]}}
+    return json.dumps(extended, ensure_ascii=False, indent=1) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codemods.findings import Finding
+from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
 
@@ -18,6 +19,10 @@ def line(finding: Finding, shown: Shown) -> str:
 
 def flat(text: str) -> str:
     return " ".join(text.split())
+
+
+def document(answer: Answer) -> str:
+    return render(answer.reports)
 
 
 def render(reports: list[tuple[Report, Shown]]) -> str:
@@ -53,5 +58,5 @@ def totals(reports: list[Report]) -> str:
     return text + (f" {plural(failed, 'file')} could not be read." if failed else "")
 
 
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def plural(count: int, noun: str, several: str = "") -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"

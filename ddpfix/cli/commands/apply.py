@@ -10,7 +10,22 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from ddpfix.cli.app import CLEAN, FINDINGS, app
-from ddpfix.cli.options import Exclude, Extend, Ignore, Logs, Paths, Seen, Select, Trouble, Unsafe, asked, with_evidence
+from ddpfix.cli.options import (
+    Config,
+    Exclude,
+    Extend,
+    Force,
+    Ignore,
+    Isolated,
+    Logs,
+    Paths,
+    Seen,
+    Select,
+    Trouble,
+    Unsafe,
+    asked,
+    with_evidence,
+)
 from ddpfix.cli.showing import clear_progress, command_line, note, progress, show_patch
 
 if TYPE_CHECKING:
@@ -27,6 +42,9 @@ def diff(
     extend_select: Extend = None,
     unsafe_fixes: Unsafe = False,
     exclude: Exclude = None,
+    force_exclude: Force = False,
+    config: Config = None,
+    isolated: Isolated = False,
     stat: Annotated[bool, typer.Option("--stat", help="Only count the lines of each file.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="The reason above each hunk.")] = False,
     log: Logs = None,
@@ -34,7 +52,9 @@ def diff(
     color: Annotated[str, typer.Option("--color", help="auto, always or never.")] = "auto",
 ) -> None:
     """Show what apply would do, as a patch that `git apply` accepts. Exit 1 if there is one."""
-    projects = asked(paths, select, ignore, extend_select, unsafe_fixes, exclude)
+    projects = asked(
+        paths, select, ignore, extend_select, unsafe_fixes, exclude, config=config, isolated=isolated, force_exclude=force_exclude
+    )
     _diff(with_evidence(projects, log, evidence), stat=stat, explain=explain, color=color)
 
 
@@ -65,6 +85,9 @@ def apply(
     extend_select: Extend = None,
     unsafe_fixes: Unsafe = False,
     exclude: Exclude = None,
+    force_exclude: Force = False,
+    config: Config = None,
+    isolated: Isolated = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The same as `ddpfix diff`.")] = False,
     branch: Annotated[str, typer.Option("--branch", help="The branch to commit on.", show_default=False)] = "",
     no_switch: Annotated[bool, typer.Option("--no-switch", help="Make the branch, stay where you are.")] = False,
@@ -83,7 +106,10 @@ def apply(
     color: Annotated[str, typer.Option("--color", help="auto, always or never (with --dry-run).")] = "auto",
 ) -> None:
     """Fix, and commit the fixes on a branch of their own: a commit for each codemod, then the summary."""
-    projects = with_evidence(asked(paths, select, ignore, extend_select, unsafe_fixes, exclude), log, evidence)
+    projects = asked(
+        paths, select, ignore, extend_select, unsafe_fixes, exclude, config=config, isolated=isolated, force_exclude=force_exclude
+    )
+    projects = with_evidence(projects, log, evidence)
     if dry_run:
         _diff(projects, stat=False, explain=False, color=color)
     from ddpfix import catalog, run
