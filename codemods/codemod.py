@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from codemods.findings import Applicability, Edit, Evidence, Finding, Fix, Span
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule
 
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Safety", "Refuses", "References")
@@ -51,7 +52,7 @@ class DdpCodemod(ABC):
 
     code: ClassVar[str]
     TRIGGERS: ClassVar[tuple[tuple[bytes, ...], ...]]
-    SITES: ClassVar[tuple[re.Pattern[bytes], ...]] = ()
+    SITES: ClassVar[tuple[re.Pattern[bytes] | Site, ...]] = ()
     READS_TESTS: ClassVar[bool] = True
     TEXT: ClassVar[tuple[bytes, ...]] = ()
     opt_in: ClassVar[bool] = False

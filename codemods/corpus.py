@@ -1,6 +1,8 @@
-"""Where a word occurs in a repository: all files as one run of bytes, so that a look-up is one search and no file is read twice.
+"""Where a word occurs in a repository: all files as a few long runs of bytes, so that a look-up is one search a run and no
+file is read twice.
 
-A search over 54 MB takes 5 to 25 ms; reading 2,900 files again for each word takes ten times as long.
+The search is that of `ahocorasick_rs`, which looks for one word at 20 GB/s and more: over 54 MB it takes 2 ms, where `find` takes
+15 to 30 and reading 2,900 files again 80.
 """
 
 from __future__ import annotations
@@ -9,7 +11,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
+
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_RUN = 1 << 21  # bytes; a search that knows enough ends with the run it is in
 
 
 def is_use(data: bytes | bytearray, at: int, end: int) -> bool:
@@ -29,55 +34,96 @@ def uses(data: bytes, name: bytes) -> bool:
     return False
 
 
+_AS = re.compile(rb"[ \t]+as[ \t]+(\w+)")
+_IMPORT = re.compile(rb"import [ \t]*\Z")
+
+
+def alias_at(data: bytes, at: int, end: int) -> bytes:
+    """The name that `data[at:end]` is imported as, b"" where it is not."""
+    match = _AS.match(data, end)
+    return match.group(1) if match and _IMPORT.search(data, max(at - 24, 0), at) else b""
+
+
 class Corpus:
     """Files joined, each behind a byte that no source holds. Never changes."""
 
     def __init__(self, paths: Iterable[str], read: Callable[[str], bytes | None]) -> None:
         self.paths: list[str] = []
-        self._starts: list[int] = []
-        self._bytes = bytearray()  # grown in place: a list of files that is joined would hold them all twice
+        self._runs: list[bytes] = []
+        self._firsts: list[int] = []  # of each run, the number of the file it begins with
+        self._starts: list[list[int]] = []
+        self._places: dict[str, tuple[int, int, int]] = {}
+        held: list[bytes] = []
+        starts: list[int] = []
+        size = 0
         for path in paths:
             data = read(path)
             if data is None:
                 continue
+            if size and size + len(data) > _RUN:
+                self._close(held, starts)
+                held, starts, size = [], [], 0
+            self._places[path] = (len(self._runs), size, len(data))
             self.paths.append(path)
-            self._starts.append(len(self._bytes))
-            self._bytes += data
-            self._bytes.append(0)
+            starts.append(size)
+            held += (data, b"\0")
+            size += len(data) + 1
+        if held:
+            self._close(held, starts)
+
+    def _close(self, held: list[bytes], starts: list[int]) -> None:
+        self._runs.append(b"".join(held))
+        self._firsts.append(len(self.paths) - len(starts))
+        self._starts.append(starts)
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file, None for one that is not here."""
+        place = self._places.get(path)
+        if place is None:
+            return None
+        run, start, size = place
+        return self._runs[run][start : start + size]
+
+    def _found(self, word: bytes) -> Iterator[tuple[str, bytes, int]]:
+        """(file, its run, where) for every place at which `word` stands, in order."""
+        search = BytesAhoCorasick([word], matchkind=MatchKind.LeftmostFirst)
+        for first, starts, data in zip(self._firsts, self._starts, self._runs, strict=True):
+            for _, at, _ in search.find_matches_as_indexes(data):
+                yield self.paths[first + bisect_right(starts, at) - 1], data, at
 
     def containing(self, word: bytes) -> Iterator[str]:
         """The files that hold `word`, in order."""
-        at = self._bytes.find(word)
-        while at >= 0:
-            index = bisect_right(self._starts, at) - 1
-            yield self.paths[index]
-            if index + 1 == len(self._starts):
-                return
-            at = self._bytes.find(word, self._starts[index + 1])
+        if not word:
+            yield from self.paths
+            return
+        before = ""
+        for path, _, _ in self._found(word):
+            if path != before:
+                yield path
+                before = path
 
     def using(self, name: bytes) -> Iterator[str]:
         """The files in which `name` stands as a whole word, other than behind its own `def` or `class`, in order.
 
         The neighbours are looked at by hand: a pattern with look-behinds costs ten times the search.
         """
-        data, at = self._bytes, self._bytes.find(name)
-        while at >= 0:
-            end = at + len(name)
-            if is_use(data, at, end):
-                index = bisect_right(self._starts, at) - 1
-                yield self.paths[index]
-                if index + 1 == len(self._starts):
-                    return
-                end = self._starts[index + 1]
-            at = data.find(name, end)
+        before, size = "", len(name)
+        for path, data, at in self._found(name):
+            if path != before and is_use(data, at, at + size):
+                yield path
+                before = path
 
     def matches(self, head: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
         """(file, match) for every match that begins with `head`, in order.
 
         The word is searched for first: on a pattern alone the same pass takes five times as long.
         """
-        data, at = self._bytes, self._bytes.find(head)
-        while at >= 0:
+        for path, data, at in self._found(head):
             if match := pattern.match(data, at):
-                yield self.paths[bisect_right(self._starts, at) - 1], match
-            at = data.find(head, at + len(head))
+                yield path, match
+
+    def aliases(self, name: bytes) -> Iterator[bytes]:
+        """The other names that `import name as other` gives it, in order."""
+        for _, data, at in self._found(name):
+            if other := alias_at(data, at, at + len(name)):
+                yield other

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from posixpath import dirname, join, normpath
 from typing import TypeVar
 
-from codemods.corpus import Corpus, uses
+from codemods.corpus import Corpus, alias_at, uses
 from codemods.evidence import Observed
 from codemods.source import SourceModule, Unreadable
 from codemods.text_file import TEXT_KINDS, TextFile
@@ -17,7 +17,6 @@ from codemods.text_file import TEXT_KINDS, TextFile
 T = TypeVar("T")
 # A header as far as its colon; a longer one than this is no list of bases.
 _CLASS_HEADER = re.compile(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
-_ALIAS = re.compile(rb"import [ \t]*(\w+)[ \t]+as[ \t]+(\w+)")
 _DOTTED = re.compile(rb"[A-Za-z_][\w.]*")
 Reader = Callable[[str], bytes | None]
 
@@ -79,7 +78,15 @@ class Project:
         return self._memo[key]  # type: ignore[return-value]
 
     def read(self, path: str) -> bytes | None:
+        if path not in self._changed and (held := self._corpora.get((".py",))) is not None:
+            known = held.read(path)
+            if known is not None:
+                return known
         return self._read(path)
+
+    def hold(self) -> None:
+        """Read every Python file now, once, for those who are about to ask for most of them."""
+        self._corpus((".py",))
 
     def add(self, module: SourceModule) -> None:
         """Hand over a module that is already parsed."""
@@ -88,7 +95,7 @@ class Project:
     def module(self, path: str) -> SourceModule | None:
         """The parsed file, or None where it is missing or unreadable (`why_unreadable` says why)."""
         if path not in self._modules:
-            data = self._read(path) if path in self.files else None
+            data = self.read(path) if path in self.files else None
             try:
                 kind = TextFile if path.endswith(TEXT_KINDS) else SourceModule
                 self._modules[path] = kind(path, data) if data is not None else None
@@ -146,17 +153,18 @@ class Project:
                 found.setdefault(base.decode("ascii", "replace"), []).append((path, name))
         return {base: tuple(places) for base, places in found.items()}
 
-    def import_aliases(self) -> Mapping[str, tuple[str, ...]]:
-        """Name -> the other names that `import name as other` gives it somewhere, found in the bytes."""
+    def aliases_of(self, name: str) -> tuple[str, ...]:
+        """The other names that `import name as other` gives it somewhere, found in the bytes."""
 
-        def build() -> Mapping[str, tuple[str, ...]]:
-            found: dict[str, dict[str, None]] = {}
-            for _, match in self._matches(b"import ", _ALIAS):
-                name, other = (g.decode("ascii", "replace") for g in match.groups())
-                found.setdefault(name, {})[other] = None
-            return {name: tuple(others) for name, others in found.items()}
+        def build() -> tuple[str, ...]:
+            word = name.encode()
+            found = [*self._corpus((".py",)).aliases(word)]
+            for path, data in self._changed.items():
+                if path.endswith(".py"):
+                    found += [o for m in re.finditer(re.escape(word), data) if (o := alias_at(data, *m.span()))]
+            return tuple(dict.fromkeys(other.decode("ascii", "replace") for other in found))
 
-        return self.memo("import aliases", build)
+        return self.memo(("import aliases", name), build)
 
     def _matches(self, head: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
         yield from ((p, m) for p, m in self._corpus((".py",)).matches(head, pattern) if p not in self._changed)

@@ -124,6 +124,9 @@ def gated(
 ) -> tuple[dict[str, Sequence[DdpCodemod]], list[str]]:
     """(path -> codemods that can have something to say there, paths without bytes)."""
     gate = Gate(codemods)
+    paths = tuple(paths)
+    if 2 * len(paths) > len(project.python_files):
+        project.hold()
     work: dict[str, Sequence[DdpCodemod]] = {}
     unread: list[str] = []
     for path in paths:

@@ -9,6 +9,7 @@ from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 from codemods.analysis.distribution import is_test_file
 from codemods.codemod import DdpCodemod
+from codemods.sites import Site
 from codemods.text_file import TEXT_KINDS
 
 HEAD = 4096  # bytes; where a common word occurs, it mostly does so early
@@ -53,11 +54,11 @@ class Gate:
         open_for = [c for n, (c, needs) in enumerate(self._needs) if n in maybe and all(passes(i) for i in needs)]
         if open_for and path and is_test_file(path):
             open_for = [c for c in open_for if c.READS_TESTS]
-        found: dict[re.Pattern[bytes], bool] = {}  # codemods share patterns, too
+        found: dict[re.Pattern[bytes] | Site, bool] = {}  # codemods share patterns, too
 
-        def has(site: re.Pattern[bytes]) -> bool:
+        def has(site: re.Pattern[bytes] | Site) -> bool:
             if site not in found:
-                found[site] = site.search(data) is not None
+                found[site] = bool(site.search(data))
             return found[site]
 
         return tuple(c for c in open_for if not c.SITES or any(map(has, c.SITES)))

@@ -22,7 +22,7 @@ CODEMODS_ORDER = [
     {"codemods.findings"},
     {"codemods.source", "codemods.evidence"},
     {"codemods.text_file"},
-    {"codemods.project", "codemods.corpus"},
+    {"codemods.project", "codemods.corpus", "codemods.sites"},
     {"codemods.data"},
     {"codemods.analysis"},
     {"codemods.codemod", "codemods.runs", "codemods.layout", "codemods.blocks", "codemods.deep_stack", "codemods.rewriter",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.data.rank_words import RANK_GUARD, RANK_TEST
+from codemods.data.rank_words import RANK_GUARDS, RANK_TEST
 
 TESTS = (
     "if dist.get_rank() == 0:", 'if int(os.environ.get("RANK", "0")) == 0:', 'if int(os.environ["LOCAL_RANK"]) in (-1, 0):',
@@ -31,12 +31,12 @@ def test_a_line_that_may_guard(line: str) -> None:
 
 @pytest.mark.parametrize("line", NOT_TESTS)
 def test_a_line_that_guards_nothing(line: str) -> None:
-    assert not RANK_GUARD.search(f"{line}\n    f()\n".encode())
+    assert not any(site.search(f"{line}\n    f()\n".encode()) for site in RANK_GUARDS)
 
 
 def test_a_decorator_is_a_guard_and_no_test() -> None:
     source = b"@rank_zero_only\ndef f():\n    save()\n"
-    assert RANK_GUARD.search(source) and not RANK_TEST.search(source)
+    assert any(site.search(source) for site in RANK_GUARDS) and not RANK_TEST.search(source)
 
 
 IDLE = "class A:\n    def f(self):\n        if self.accelerator.is_main_process:\n            {}\n        go()\n"

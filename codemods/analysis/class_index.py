@@ -251,7 +251,7 @@ def _likely_heirs(project: Project, site: ClassSite) -> dict[str, set[str]]:
 
 def _heirs_of(project: Project, site: ClassSite) -> dict[str, set[str]]:
     headers = project.class_headers()
-    seen, queue = {site.name}, [site.name, *project.import_aliases().get(site.name, ())]
+    seen, queue = {site.name}, [site.name, *project.aliases_of(site.name)]
     out: dict[str, set[str]] = {}
     while queue:
         for path, name in headers.get(queue.pop(), ()):

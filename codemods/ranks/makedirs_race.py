@@ -15,6 +15,7 @@ from codemods.analysis.ranks.reach import calls_of, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule, walk
 
 _CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
@@ -89,10 +90,11 @@ class MakedirsRace(DdpCodemod):
     code = "DDP204"
     TRIGGERS = ((b"makedirs(", b"mkdir("),)
     # a call that gives no exist_ok in its first line, or a clock
-    SITES = (re.compile(
+    SITES = (Site(
         rb"strftime\(|\bnow\(|int\(time\.time|"
-        rb"(?:makedirs|mkdir)(?:[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}exist_ok)|[ \t]+as\b)"
-    ),)
+        rb"(?:makedirs|mkdir)(?:[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}exist_ok)|[ \t]+as\b)",
+        b"strftime(", b"now(", b"time.time", b"makedirs", b"mkdir",
+    ),)  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

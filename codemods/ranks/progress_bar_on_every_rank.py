@@ -17,6 +17,7 @@ from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Evidence, Finding, SetKeyword
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
@@ -94,7 +95,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
         (b"tqdm",),
         OFFERS_A_GUARD,
     )  # fmt: skip
-    SITES = (re.compile(rb"\bt(?:qdm|range)[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}disable[ \t]*=)"),)
+    SITES = (Site(rb"\bt(?:qdm|range)[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}disable[ \t]*=)", b"tqdm", b"trange"),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
 from codemods.data.process_words import SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
@@ -93,9 +94,9 @@ class TrackerOnEveryRank(DdpCodemod):
 
     code = "DDP205"
     TRIGGERS = ((b"wandb", b"SummaryWriter", b"mlflow"), SHOWS_PROCESSES)
-    SITES = (re.compile(
+    SITES = (Site(
         rb"\bwandb[ \t]*\.[ \t]*(?:log|save|log_artifact|alert|init)[ \t]*\(|SummaryWriter[ \t]*\(|\bmlflow\.log_|"
-        rb"\bimport init\b"
+        rb"\bimport init\b", b"wandb", b"SummaryWriter", b"mlflow", b"import init"
     ),)
     READS_TESTS = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -26,6 +27,7 @@ from codemods.data import host_only
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule, walk
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
@@ -116,10 +118,11 @@ class UnguardedFileIo(DdpCodemod):
         OFFERS_A_GUARD,
     )  # fmt: skip
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning
-    SITES = (re.compile(
+    SITES = (Site(
         rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate)"
-        rb"\w*(?:open|save|dump|writ|to_csv|remove|rmtree|rename|unlink|copy|move)\w*\(|\bshutil\b"
-    ),)
+        rb"\w*(?:open|save|dump|writ|to_csv|remove|rmtree|rename|unlink|copy|move)\w*\(|\bshutil\b",
+        b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"copy", b"move", b"shutil",
+    ),)  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -237,9 +240,8 @@ def _writes_below(project: Project, module: SourceModule, function: FunctionNode
 @lru_cache(maxsize=64)
 def _writing(module: SourceModule) -> frozenset[int]:
     """The functions that hold a call by whose name files are written, by id."""
-    site = UnguardedFileIo.SITES[0]
-    lines = module.data.splitlines(keepends=True)
-    found = (f for f in module.functions if site.search(b"".join(lines[f.lineno - 1 : f.end_lineno])))
+    lines = list(UnguardedFileIo.SITES[0].lines(module.data))
+    found = (f for f in module.functions if bisect_left(lines, f.lineno) < bisect_right(lines, f.end_lineno or f.lineno))
     return frozenset(id(f) for f in found)
 
 

@@ -19,6 +19,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_rank_zero_only, runs_at_import
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule
 
 _LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
@@ -99,10 +100,11 @@ class WrongRank(DdpCodemod):
 
     code = "DDP207"
     TRIGGERS = ((b"rank", b"RANK"), (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit("))
-    SITES = (re.compile(
+    SITES = (Site(
         rb"(?:local_rank|LOCAL_RANK)\b[^\n]{0,12}(?:[=!]=|in|[<>])|rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
-        rb"cuda[^\n]{0,10}rank|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank"
-    ),)
+        rb"cuda[^\n]{0,10}rank|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank",
+        b"rank", b"LOCAL_RANK",
+    ),)  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
@@ -11,9 +10,10 @@ from codemods.analysis.guards.told_collectives import cure, grouped, guarded_her
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
 from codemods.analysis.ranks.uneven_collectives import uneven_collectives
 from codemods.codemod import DdpCodemod
-from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARD
+from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule
 
 # Also a share of a rank (`files[rank::world]`, `range(rank, …)`), and blocks that the ranks enter one after the other.
@@ -104,7 +104,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
 
     code = "DDP301"
     TRIGGERS = (GUARDS, PROCESSES)
-    SITES = (RANK_GUARD, re.compile(_PARTS))
+    SITES = (*RANK_GUARDS, Site(_PARTS, b"rank", b"process_first("))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
@@ -13,6 +12,7 @@ from codemods.analysis.names import last, qualified
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule
 
 _ONLY_WAIT = frozenset({"barrier", "destroy_process_group", "monitored_barrier"})
@@ -78,10 +78,11 @@ class CollectiveWithoutGroup(DdpCodemod):
         (b"torch.distributed", b"torch import distributed"),
         (b"init_process_group", b"get_dist_info", b"get_rank", b"get_world_size", b"get_dist_rank"),
     )
-    SITES = (re.compile(
+    SITES = (Site(
         rb"init_process_group[ \t]*\(|get_dist_info[ \t]*\(|(?<![.\w])get_(?:rank|world_size|dist_rank)[ \t]*\(|"
-        rb"\w\.get_rank[ \t]*\("
-    ),)
+        rb"\w\.get_rank[ \t]*\(",
+        b"init_process_group", b"get_dist", b"get_rank", b"get_world_size",
+    ),)  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from codemods.analysis.guards.told_collectives import grouped, message, message_
 from codemods.analysis.guards.told_collectives import guarded_here as _sites
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
 from codemods.codemod import DdpCodemod
-from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARD
+from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -84,7 +84,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
 
     code = "DDP303"
     TRIGGERS = (GUARDS, PROCESSES)
-    SITES = (RANK_GUARD,)
+    SITES = RANK_GUARDS
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

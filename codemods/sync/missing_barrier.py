@@ -14,7 +14,7 @@ from codemods.analysis.guards.guard_place import guarded_call
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.same_way import parting_ways
 from codemods.codemod import DdpCodemod
-from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARD
+from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Evidence, Finding, InsertAfter
 from codemods.project import Project
 from codemods.source import SourceModule, walk
@@ -93,7 +93,7 @@ class MissingBarrier(DdpCodemod):
          b"rename", b"replace(", b"download", b"extract", b"to_p", b"rmtree", b"remove", b"unlink", b"import"),
         (*PROCESSES, b".save_model("),
     )  # fmt: skip
-    SITES = (RANK_GUARD, re.compile(rb"\.save_model\("))
+    SITES = (*RANK_GUARDS, re.compile(rb"\.save_model\("))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from codemods.analysis.names import dotted
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule, walk
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
@@ -86,11 +87,15 @@ class OneRankDecision(DdpCodemod):
         (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed"),
         (b"should_stop", b"should_training_stop", b"isnan", b"isfinite", b"isinf", b"break", b"return None", b"finally"),
     )
-    SITES = (re.compile(
-        rb"should_stop[ \t]*=|should_training_stop[ \t]*=|is(?:nan|inf|finite)[ \t]*\(|[eE]arly_?[sS]top|patience|"
-        rb"finally:[ \t]*\r?\n(?:[^\n]*\n){0,25}?[^\n]*(?:barrier|wait_for_everyone|all_reduce|broadcast)\w*\(|"
-        rb"rank[^\n]{0,40}:[ \t]*\r?\n(?:[^\n]*\n){0,3}[ \t]*break\b"
-    ),)
+    SITES = (
+        Site(
+            rb"should_stop[ \t]*=|should_training_stop[ \t]*=|is(?:nan|inf|finite)[ \t]*\(|[eE]arly_?[sS]top|patience",
+            b"should_stop", b"should_training_stop", b"isnan", b"isinf", b"isfinite", b"arly", b"patience",
+        ),
+        Site(rb"finally:[ \t]*\r?\n(?:[^\n]*\n){0,25}?[^\n]*(?:barrier|wait_for_everyone|all_reduce|broadcast)\w*\(",
+             b"finally:", behind=27),
+        Site(rb"rank[^\n]{0,40}:[ \t]*\r?\n(?:[^\n]*\n){0,3}[ \t]*break\b", b"rank", behind=5),
+    )  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -1,0 +1,42 @@
+"""A site is found wherever its pattern alone would match, and only the lines with a word are looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codemods.sites import Site
+from ddpfix.catalog import all_codemods
+
+HERE = Path(__file__).parent.parent
+SITES = {site: codemod.code for codemod in all_codemods() for site in codemod.SITES if isinstance(site, Site)}
+SOURCES = sorted(p for folder in ("tests", "fixtures", "codemods") for p in (HERE / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("site", SITES, ids=lambda s: f"{SITES[s]}-{s.words[0].decode()}")
+def test_no_file_is_lost_by_the_words_of_a_site(site: Site) -> None:
+    held = [data for path in SOURCES if any(word in (data := path.read_bytes()) for word in site.words)]
+    held += [data.replace(b"\n", b"\r\n") for data in held] + [data.replace(b"\n", b"\r") for data in held]
+    without = [path for path in SOURCES if site.pattern.search(data := path.read_bytes()) and not site.search(data)]
+    assert held and without == []
+    assert [data for data in held if site.pattern.search(data) and not site.search(data)] == []
+
+
+def test_a_match_may_reach_into_the_lines_behind() -> None:
+    site = Site(rb"finally:\n(?:[^\n]*\n){0,2}[^\n]*barrier\(", b"finally", behind=3)
+    assert site.search(b"finally:\n  a\n  b\n  barrier()\n")
+    assert site.search(b"x\nfinally:\n  barrier()")
+    assert not site.search(b"finally:\n  a\n  b\n  c\n  barrier()\n")
+    assert not site.search(b"")
+
+
+def test_the_lines_of_all_matches_are_told_from_one() -> None:
+    site = Site(rb"save\(", b"save")
+    assert list(site.lines(b"save(1)\nsaved\nx = save(2), save(3)\n\nsave(")) == [1, 3, 5]
+
+
+def test_what_stands_before_the_line_is_seen_by_a_pattern_that_looks_back() -> None:
+    site = Site(rb"(?<!def )save\(", b"save")
+    assert not site.search(b"def save(x):\n    pass\n")
+    assert site.search(b"def load(x):\n    save(x)\n")
