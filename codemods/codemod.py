@@ -15,6 +15,7 @@ from codemods.findings import Applicability, Edit, Evidence, Finding, Fix, Span
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
+from codemods.text_file import YAML_KINDS
 
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Safety", "Refuses", "References")
 TOPICS = ("flags", "metrics", "ranks", "sync", "data_loading", "checkpoints", "trainer", "launch", "upgrades", "tuning")
@@ -45,8 +46,9 @@ class DdpCodemod(ABC):
 
     code: `DDP101`. TRIGGERS: byte words, an AND of ORs; a file that does not hold one word of each group is never parsed
     for this codemod. SITES: where the words are common, patterns of which one must be found as well. READS_TESTS: False where
-    a repository's own tests, which run on one process, are left out. TEXT: words of which a YAML file must hold one to be
-    looked at; none where the codemod reads Python only. The docstring holds a summary line and the sections of
+    a repository's own tests, which run on one process, are left out. TEXT: words of which a file that is no Python must hold one
+    to be looked at, none where the codemod reads Python only; TEXT_KINDS: how the names of such files end.
+    The docstring holds a summary line and the sections of
     SECTIONS, each under `## `.
     """
 
@@ -55,6 +57,7 @@ class DdpCodemod(ABC):
     SITES: ClassVar[tuple[re.Pattern[bytes] | Site, ...]] = ()
     READS_TESTS: ClassVar[bool] = True
     TEXT: ClassVar[tuple[bytes, ...]] = ()
+    TEXT_KINDS: ClassVar[tuple[str, ...]] = YAML_KINDS
     opt_in: ClassVar[bool] = False
 
     @classmethod

@@ -82,6 +82,14 @@ class DropKeyword(Edit):
 
 
 @dataclass(frozen=True, slots=True)
+class RenameKeyword(Edit):
+    """Call the keyword argument `name` of the call at `span` by the name `new`; its value and its place stay."""
+
+    name: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReplaceExpression(Edit):
     """Put `code` in the place of the expression at `span`. Comments inside the old expression are lost: keep it small."""
 
@@ -155,6 +163,29 @@ class NeedImport(Edit):
 
     code: str
     before: bool = False
+
+
+# Files that are no Python. There a ReplaceExpression is the value of a scalar, which keeps its quotes.
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceText(Edit):
+    """Put `text`, as it is, in the place of a piece of a command line; an empty span is a place to insert it at."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropEntry(Edit):
+    """Take the key and value at `span` out of their mapping."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddEntry(Edit):
+    """Put the entry `key: value` behind the one at `span`, in its layout. value: as it is to be written."""
+
+    key: str
+    value: str
 
 
 STATEMENT_EDITS = (WrapInGuard, Unwrap, InsertBefore, InsertAfter, RemoveStatement, DropImport, NeedImport)

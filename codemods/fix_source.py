@@ -14,11 +14,14 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import (
     AddDecorator,
     Applicability,
+    DropEntry,
     DropKeyword,
     Edit,
     Finding,
     RemoveStatement,
+    RenameKeyword,
     ReplaceExpression,
+    ReplaceText,
     SetKeyword,
     Span,
     WrapInGuard,
@@ -286,17 +289,22 @@ def clash(a: Edit, b: Edit) -> bool:
     if a == b:
         return False
     region, other = claims(a), claims(b)
-    if isinstance(a, (SetKeyword, DropKeyword)) and isinstance(b, (SetKeyword, DropKeyword)) and region == other:
-        return a.name == b.name
+    keywords = (SetKeyword, DropKeyword, RenameKeyword)
+    if isinstance(a, keywords) and isinstance(b, keywords) and region == other:
+        return not _keywords_of(a).isdisjoint(_keywords_of(b))
     if isinstance(a, WrapInGuard) and isinstance(b, WrapInGuard):
         return region.overlaps(other)
     for one, two, inner, outer in ((a, b, region, other), (b, a, other, region)):
-        if isinstance(two, (RemoveStatement, ReplaceExpression)) and outer.holds(inner):
+        if isinstance(two, (RemoveStatement, ReplaceExpression, ReplaceText, DropEntry)) and outer.holds(inner):
             return True
         # under the decorator a guard inside would be idle: the next round sees whether it is still wanted
         if isinstance(two, AddDecorator) and isinstance(one, WrapInGuard) and outer.holds(inner):
             return True
     return False
+
+
+def _keywords_of(edit: SetKeyword | DropKeyword | RenameKeyword) -> set[str]:
+    return {edit.name, edit.new} if isinstance(edit, RenameKeyword) else {edit.name}
 
 
 def fix_source(

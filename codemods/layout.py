@@ -109,6 +109,14 @@ def drop_keyword(call: cst.Call, name: str) -> cst.Call:
     return call.with_changes(args=args)
 
 
+def rename_keyword(call: cst.Call, name: str, new: str) -> cst.Call:
+    """`call` with its keyword argument `name` under another name; every blank and comment stays."""
+    args = list(call.args)
+    index = _keyword_index(args, name)
+    args[index] = args[index].with_changes(keyword=cst.Name(new))
+    return call.with_changes(args=args)
+
+
 def _keyword_index(args: Sequence[cst.Arg], name: str) -> int:
     for i, arg in enumerate(args):
         if arg.keyword is not None and arg.keyword.value == name:

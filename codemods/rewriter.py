@@ -27,6 +27,7 @@ from codemods.findings import (
     InsertBefore,
     NeedImport,
     RemoveStatement,
+    RenameKeyword,
     ReplaceExpression,
     SetKeyword,
     Span,
@@ -242,8 +243,10 @@ class _Writer(cst.CSTTransformer):
         return updated
 
     def _call(self, original: cst.Call, call: cst.Call) -> cst.Call:
-        for edit in self._edits(original, SetKeyword, DropKeyword, AddComment):
-            if isinstance(edit, SetKeyword):
+        for edit in self._edits(original, SetKeyword, DropKeyword, RenameKeyword, AddComment):
+            if isinstance(edit, RenameKeyword):
+                call = layout.rename_keyword(call, edit.name, edit.new)
+            elif isinstance(edit, SetKeyword):
                 call = layout.set_keyword(call, edit.name, edit.value)
             elif isinstance(edit, DropKeyword):
                 call = layout.drop_keyword(call, edit.name)

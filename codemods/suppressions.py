@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from codemods.findings import Evidence, Finding
 from codemods.source import SourceModule, Suppression
+from codemods.text_file import TextFile
 
 CODE = "DDP000"
 NAME = "unused-suppression"
@@ -31,6 +32,8 @@ def silences(module: SourceModule, suppression: Suppression, finding: Finding) -
 
 def _reach(module: SourceModule, finding: Finding) -> tuple[int, int]:
     """First and last line of the innermost statement that the finding begins in; of a compound one only the header."""
+    if isinstance(module, TextFile):
+        return module.reach(finding.span)
     line = finding.span.line
     best = (line, finding.span.end_line)
     smallest = None

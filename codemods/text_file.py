@@ -1,20 +1,24 @@
-"""A file that is no Python: bytes, text, lines and suppressions like any other, and YAML documents as PyYAML composes them."""
+"""A file that is no Python: bytes, text, lines, suppressions like any other; YAML as PyYAML composes it, JSON with its places."""
 
 from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from codemods.findings import Span
+from codemods.json_values import JsonValue, read_json
 from codemods.source import SourceModule, Suppression, suppression_in
 
 if TYPE_CHECKING:
     import yaml
 
-TEXT_KINDS = (".yaml", ".yml")
+YAML_KINDS = (".yaml", ".yml")
+SHELL_KINDS = (".sh", ".bash", ".slurm", ".sbatch", "Makefile")
+JSON_KINDS = (".json",)
+TEXT_KINDS = (*YAML_KINDS, *SHELL_KINDS, *JSON_KINDS)
 
 
 class TextFile(SourceModule):
@@ -26,6 +30,8 @@ class TextFile(SourceModule):
     @cached_property
     def documents(self) -> Sequence[yaml.Node]:
         """The root node of each YAML document; none where PyYAML cannot read the file (a template). Nothing is constructed."""
+        if not self.path.endswith(YAML_KINDS):
+            return ()
         import yaml
 
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same nodes and marks, in a tenth of the time
@@ -35,11 +41,16 @@ class TextFile(SourceModule):
             return ()
 
     @cached_property
+    def json(self) -> JsonValue | None:
+        """The value of a JSON file; None for another kind, and where it is not quite JSON."""
+        return read_json(self.text) if self.path.endswith(JSON_KINDS) else None
+
+    @cached_property
     def _starts(self) -> list[int]:
         out = [0]
         for line in self.lines:
             out.append(out[-1] + len(line))
-        return out
+        return out if not self.text or self.text.endswith(("\n", "\r")) else out[:-1]
 
     def span_between(self, start: int, end: int) -> Span:
         """The span of `text[start:end]`. PyYAML counts lines at more characters than Python, so its own are not taken."""
@@ -52,8 +63,45 @@ class TextFile(SourceModule):
 
     @cached_property
     def suppressions(self) -> Sequence[Suppression]:
+        """Those in comments of YAML and of a shell; JSON has no comments, there only the settings can silence."""
+        if self.path.endswith(JSON_KINDS):
+            return ()
         found = []
         for number, line in enumerate(self.lines, 1):
             if "ddpfix:" in line and (at := line.rfind("#", 0, line.index("ddpfix:"))) >= 0:
                 found.append(suppression_in(line[at:].rstrip(), number, at))
         return tuple(s for s in found if s is not None)
+
+    def reach(self, span: Span) -> tuple[int, int]:
+        """First and last line of what cannot be parted by a comment: a continued shell command, the text of a YAML scalar."""
+        top, bottom = span.line, span.end_line
+        for first, last in self._unparted:
+            if first <= span.line <= last:
+                top, bottom = min(top, first), max(bottom, last)
+        return top, bottom
+
+    @cached_property
+    def _unparted(self) -> Sequence[tuple[int, int]]:
+        if self.path.endswith(YAML_KINDS):
+            return tuple(self._long_scalars())
+        found: list[tuple[int, int]] = []
+        for number, line in enumerate(self.lines, 1):
+            if line.rstrip("\r\n").endswith("\\"):
+                first = found.pop()[0] if found and found[-1][1] == number else number
+                found.append((first, number + 1))
+        return tuple(found)
+
+    def _long_scalars(self) -> Iterator[tuple[int, int]]:
+        stack = list(self.documents)
+        seen: set[int] = set()
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.id == "scalar":
+                span = self.span_between(node.start_mark.index, max(node.start_mark.index, node.end_mark.index - 1))
+                if span.line < span.end_line:
+                    yield span.line, span.end_line
+            else:
+                stack += [n for pair in node.value for n in (pair if node.id == "mapping" else (pair,))]

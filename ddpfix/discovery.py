@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codemods.evidence import Observed
-from codemods.text_file import TEXT_KINDS
+from codemods.text_file import JSON_KINDS, TEXT_KINDS
 from ddpfix import ignore_rules
 from ddpfix.results import Failure
 
@@ -23,6 +23,7 @@ SKIPPED = frozenset(
 # Other people's code kept in the repository: read for facts, never reported on or changed.
 VENDORED = frozenset({"third_party", "third-party", "thirdparty", "vendor", "vendored", "_vendor"})
 SUBMODULE = "a submodule, left alone: run ddpfix in it"
+LARGEST_JSON = 256 * 1024  # bytes; a larger one is data, not settings
 ROOT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", "ddpfix.toml")
 
 
@@ -32,7 +33,7 @@ class NoSuchPath(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One project: its root, every file in it (relative, posix), and those Python and YAML files the user asked about.
+    """One project: its root, every file in it (relative, posix), and those the user asked about: Python, YAML, shell, JSON.
 
     skipped: what was asked for and is left alone, with the reason. observed: what was seen of the project's runs.
     """
@@ -106,12 +107,21 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
     chosen = []
     for name in sorted(known):
         below = [p for p in prefixes if not p or name == p or name.startswith(p + "/")]
-        if name.endswith((".py", *TEXT_KINDS)) and below:
+        if name.endswith((".py", *TEXT_KINDS)) and below and not _is_data(root, name):
             named = name in below and not force
             if named or not (_is_vendored(name, [""] if force else below) or any(_excluded(p, name) for p in patterns)):
                 chosen.append(name)
     skipped = tuple(Failure(p, SUBMODULE) for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))
     return Tree(root, tuple(sorted(known)), tuple(chosen), skipped, is_git)
+
+
+def _is_data(root: Path, name: str) -> bool:
+    if not name.endswith(JSON_KINDS):
+        return False
+    try:
+        return os.lstat(root / name).st_size > LARGEST_JSON
+    except OSError:
+        return True
 
 
 def _submodules(root: Path, files: set[str]) -> list[str]:

@@ -37,7 +37,10 @@ class Gate:
         """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
         if path.endswith(TEXT_KINDS):
             tests = is_test_file(path)
-            return tuple(c for c, words in self._text if words.occurs_in(data) and (c.READS_TESTS or not tests))
+            return tuple(
+                c for c, words in self._text
+                if path.endswith(c.TEXT_KINDS) and words.occurs_in(data) and (c.READS_TESTS or not tests)
+            )  # fmt: skip
         seen = self._anchors.seen_in(data)
         if not seen:
             return ()

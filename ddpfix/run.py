@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from codemods.codemod import DdpCodemod
 from codemods.fix_source import Accept, safe, with_unsafe
+from codemods.text_file import TEXT_KINDS
 from ddpfix import __version__, engine, summary
 from ddpfix.discovery import Tree, find_root
 from ddpfix.formatting import formatted
@@ -183,7 +184,7 @@ def committed_reader(state: Snapshot, root: Path, paths: Sequence[str]) -> Read:
 def _notes(state: Snapshot, touched: Sequence[str]) -> tuple[str, ...]:
     """What the reader of the summary should know of the repository's state."""
     out = []
-    kinds = (".py", ".toml", ".txt", ".cfg", ".yml", ".yaml")
+    kinds = (".py", ".toml", ".txt", ".cfg", *TEXT_KINDS)
     if dirty := sorted(p for p in state.dirty if p.endswith(kinds) and p not in touched):
         out.append(f"uncommitted changes were read as facts, and are in no commit: {', '.join(dirty[:5])}")
     if links := [p for p in state.symlinks if p.endswith(".py")]:

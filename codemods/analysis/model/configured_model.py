@@ -16,7 +16,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.findings import Evidence
 from codemods.project import Project
 from codemods.source import SourceModule
-from codemods.text_file import TEXT_KINDS
+from codemods.text_file import YAML_KINDS
 
 MOST_SCRIPTS = 6  # of more programs nobody could say which configuration goes with which
 # told from the bytes: composing every file of a large configuration takes seconds
@@ -98,7 +98,7 @@ def _cli_model(project: Project, module: SourceModule, call: ast.Call) -> ClassS
 
 def _named_in_files(project: Project) -> Iterator[Trained]:
     """LightningModules that YAML files name by `_target_` or `class_path`."""
-    paths = {p for word in (b"_target_", b"class_path") for p in project.files_containing(word, kinds=TEXT_KINDS)}
+    paths = {p for word in (b"_target_", b"class_path") for p in project.files_containing(word, kinds=YAML_KINDS)}
     places = [(path, match) for path in sorted(paths) for match in _NAMED.finditer(project.read(path) or b"")]
     seen: set[str] = set()
     for path, match in places:

@@ -22,7 +22,7 @@ from codemods.data.find_unused_parameters import LIGHTNING_OFF_FROM
 from codemods.evidence import Observed, named
 from codemods.findings import Applicability, Evidence
 from codemods.project import Project
-from codemods.text_file import TEXT_KINDS, TextFile
+from codemods.text_file import YAML_KINDS, TextFile
 
 # ids of the table of messages: torch's error with the flag off, and Lightning's text for it since 2.0
 NEEDED = ("T02", "L01")
@@ -168,7 +168,7 @@ def _configured(project: Project) -> tuple[str, ...]:
 
     def build() -> tuple[str, ...]:
         words = (b"find_unused_parameters", b"strategy")
-        paths = sorted({p for word in words for p in project.files_containing(word, kinds=TEXT_KINDS)})
+        paths = sorted({p for word in words for p in project.files_containing(word, kinds=YAML_KINDS)})
         settings = [s for p in paths if isinstance(file := project.module(p), TextFile) for s in config_settings(file)]
         off = [s for s in settings if s.state is State.OFF or (s.state is State.DEFAULT and s.framework is not Framework.HF)]
         return tuple(f"{s.file.path}:{s.span.line}" for s in off)

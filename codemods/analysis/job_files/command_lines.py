@@ -1,0 +1,203 @@
+"""Which program a job file starts, and with which flags: shell scripts, Makefiles, texts and lists in YAML, texts in JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from posixpath import basename, dirname, join, normpath
+
+from codemods.findings import Span
+from codemods.passages import Passage, WordList, passages, word_lists
+from codemods.project import Project
+from codemods.shell_words import Word, commands
+from codemods.text_file import TextFile
+
+_PYTHON = re.compile(r"@?-?(?:.*/)?(?:python[\d.]*|\$\{?PYTHON\}?|\$\(PYTHON\))$")
+_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
+_LAUNCHER_MODULES = frozenset(
+    {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
+)
+# Commands that show a text or look for one: what follows is started by nobody.
+_TALKERS = frozenset(
+    {"echo", "printf", "cat", "grep", "pip", "pip3", "conda", "alias", "which", "test", "[", "pkill", "pgrep", "#"}
+)
+_FLAG = re.compile(r"(--?[A-Za-z][\w.-]*)(=?)")
+_STARTS = re.compile(r"python|PYTHON|torchrun|accelerate|deepspeed")
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag of a program. name: as written, with its dashes; values: the words it is given; joined: by `=` in its own word.
+
+    value: the one value as a text, None where it has none, several, or one that the shell decides.
+    """
+
+    name: str
+    word: Word
+    values: tuple[Word, ...]
+    joined: bool
+    value: str | None
+
+    @property
+    def field(self) -> str:
+        """The name as Python has it: `--eval-steps` is `eval_steps`."""
+        return self.name.lstrip("-").replace("-", "_")
+
+    @property
+    def end(self) -> int:
+        return self.values[-1].end if self.values else self.word.end
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A program that is started. launcher: torchrun, accelerate, deepspeed, or "" for Python alone; target: the script as it is
+    written, or the module's dotted name; module: it is started by `-m`. words: all of the command's; flags: those of the program.
+    """
+
+    file: TextFile
+    source: Passage | WordList
+    launcher: str
+    target: str
+    module: bool
+    words: tuple[Word, ...]
+    launcher_flags: tuple[Flag, ...]
+    flags: tuple[Flag, ...]
+
+    def span(self, start: int, end: int) -> Span:
+        """Where a stretch of it stands in the file, by the places of its words."""
+        return self.source.span(start, end) if isinstance(self.source, Passage) else self.file.span_between(start, end)
+
+    def span_of(self, flag: Flag) -> Span:
+        return self.span(flag.word.start, flag.end)
+
+    def flag(self, name: str) -> Flag | None:
+        """The flag that counts: of several the last, as argparse takes them. name: as Python has it."""
+        return next((f for f in reversed(self.flags) if f.field == name), None)
+
+
+def command_lines(file: TextFile) -> tuple[CommandLine, ...]:
+    """Every program that the file starts with Python or a launcher, in order of its place."""
+    if not _STARTS.search(file.text):
+        return ()
+    found: list[CommandLine] = []
+    for passage in passages(file):
+        if _STARTS.search(passage.text):
+            found += (c for words in commands(passage.text) if (c := _started(file, passage, words)))
+    listed = (_started(file, words, words.words) for words in word_lists(file))
+    found += (c for c in listed if c)
+    return tuple(found)
+
+
+def script_of(project: Project, command: CommandLine) -> str | None:
+    """The project's file that the command starts, None where that is not one file."""
+    target = command.target
+    if command.module:
+        resolved = project.resolve(target, "run.py") or project.resolve(target, join(dirname(command.file.path), "run.py"))
+        if resolved is None or resolved.rest:
+            return None
+        return (
+            resolved.path.removesuffix("__init__.py") + "__main__.py" if resolved.path.endswith("__init__.py") else resolved.path
+        )
+    plain = re.sub(r"^(?:\$\{?\w+\}?/)+", "", target)
+    if "$" in plain or not plain:
+        return None
+    for folder in _folders(command.file.path):
+        path = normpath(join(folder, plain))
+        if path in project.files:
+            return path
+    named = [p for p in project.python_files if p == plain or p.endswith("/" + plain.removeprefix("./"))]
+    return named[0] if len(named) == 1 else None
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The root, from which jobs are mostly started, the file's own folder, and those between."""
+    yield ""
+    folder = dirname(path)
+    while folder:
+        yield folder
+        folder = dirname(folder)
+
+
+def _started(file: TextFile, source: Passage | WordList, words: Sequence[Word]) -> CommandLine | None:
+    for i, word in enumerate(words):
+        name = word.raw if word.value is None else word.value
+        if basename(name) in _TALKERS:
+            return None
+        if _PYTHON.match(name):
+            return _by_python(file, source, words, i)
+        if basename(name).lstrip("@-") in _LAUNCHERS and len(words) > i + 1:
+            launcher = basename(name).lstrip("@-")
+            if launcher == "accelerate" and words[i + 1].value != "launch":
+                return None
+            return _by_launcher(file, source, words, i + (2 if launcher == "accelerate" else 1), launcher)
+    return None
+
+
+def _by_python(file: TextFile, source: Passage | WordList, words: Sequence[Word], at: int) -> CommandLine | None:
+    for i in range(at + 1, len(words)):
+        text = words[i].value if words[i].value is not None else words[i].raw
+        assert text is not None
+        if text == "-m" and i + 1 < len(words):
+            module = words[i + 1].value or ""
+            if module in _LAUNCHER_MODULES:
+                launcher = (
+                    "accelerate" if module.startswith("accelerate") else "deepspeed" if "deepspeed" in module else "torchrun"
+                )
+                return _by_launcher(file, source, words, i + 2, launcher)
+            return _line(file, source, words, "", i + 1, i + 2, module=True)
+        if text == "-c":
+            return None
+        if not text.startswith("-"):
+            return _line(file, source, words, "", i, i + 1) if text.endswith(".py") else None
+    return None
+
+
+def _by_launcher(file: TextFile, source: Passage | WordList, words: Sequence[Word], at: int, launcher: str) -> CommandLine | None:
+    module = False
+    for i in range(at, len(words)):
+        text = words[i].value if words[i].value is not None else words[i].raw
+        assert text is not None
+        if text in ("-m", "--module"):
+            module = True
+        elif text.endswith(".py") or (module and words[i - 1].value in ("-m", "--module")):
+            return _line(file, source, words, launcher, i, i + 1, module=module, first=at)
+    return None
+
+
+def _line(
+    file: TextFile,
+    source: Passage | WordList,
+    words: Sequence[Word],
+    launcher: str,
+    target: int,
+    rest: int,
+    *,
+    module: bool = False,
+    first: int = 0,
+) -> CommandLine:
+    written = words[target].value if words[target].value is not None else words[target].raw.strip("\"'")
+    launched = tuple(_flags(words[first:target])) if launcher else ()
+    return CommandLine(file, source, launcher, written or "", module, tuple(words), launched, tuple(_flags(words[rest:])))
+
+
+def _flags(words: Sequence[Word]) -> Iterator[Flag]:
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        match = _FLAG.match(word.raw)
+        if match is None:
+            continue
+        name, equals = match.groups()
+        if not equals and match.end() != len(word.raw):
+            continue  # quoted in the middle, or made by the shell
+        if equals:
+            value = word.value[len(name) + 1 :] if word.value is not None else None
+            yield Flag(name, word, (), True, value)
+            continue
+        values = []
+        while at < len(words) and not _FLAG.match(words[at].raw):
+            values.append(words[at])
+            at += 1
+        yield Flag(name, word, tuple(values), False, values[0].value if len(values) == 1 else None)
