@@ -46,8 +46,12 @@ class Bindings:
         if value is None:
             return
         if isinstance(target, (ast.Tuple, ast.List)):
-            for element in target.elts:
-                self._bind(element, value, at)
+            values = [value] * len(target.elts)
+            if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+                starred = any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts))
+                values = values if starred else value.elts
+            for element, given in zip(target.elts, values, strict=True):
+                self._bind(element, given, at)
         elif isinstance(target, ast.Starred):
             self._bind(target.value, value, at)
         elif isinstance(target, ast.Name):

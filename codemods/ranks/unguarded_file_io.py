@@ -16,6 +16,7 @@ from codemods.analysis.output.effects import Effect, Kind, effects_of_function, 
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.observers import covered, is_left_to_rank_zero
+from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
 from codemods.analysis.output.shared_values import same_everywhere
@@ -98,6 +99,7 @@ class UnguardedFileIo(DdpCodemod):
     - A file that other ranks read, list or test: told, for the guard and a barrier must come together.
     - What only this rank has seen (batches, lists that a step fills), and what is written for each item of a loop without
       being shown to be the same everywhere: told, gather first.
+    - Writing to a file that is opened outside of what would go under the test, told: each rank's opening empties it.
     - Statements that create a folder stay outside the test.
     - Constructors, told: the rank is not known there for sure.
     - Statements that bind a name used later, or that stand between calls every rank needs: told in hooks.
@@ -197,6 +199,8 @@ class UnguardedFileIo(DdpCodemod):
             body = function.body if function.name in _HOOKS else list(run.statements)
             if own := rank_local(project, module, function, body):
                 return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
+        if opened := emptied_above(module, run.statements):
+            return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
         for path in paths:
             if reader := _reader(module, function, run, path):
                 return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early"

@@ -234,3 +234,33 @@ def test_a_cache_may_lie_on_a_disk_of_the_node() -> None:
     after = (TRAINER, "if trainer.is_global_zero:", "    shutil.rmtree(args.cache_dir)")
     before, wanted = (script(*code).replace("import json", "import shutil, json") for code in (lines, after))
     check_transformed(UnguardedFileIo, before, wanted, unsafe=True)
+
+
+def test_a_file_that_every_rank_empties_is_not_written_under_a_test_inside() -> None:
+    lines = ("with open('a.json', 'w') as f:", "    self.prune(trainer)", "    json.dump({'a': 1}, f)")
+    (finding,) = findings_of(UnguardedFileIo, hook(*lines))
+    assert not finding.edits
+    assert finding.reason.startswith("every rank opens that file, and empties it, in line 9")
+    handle = ("f = open('a.json', 'w')", "self.prune(f)", "f.write('a')")
+    (finding,) = findings_of(UnguardedFileIo, hook(*handle))
+    assert "line 9" in finding.reason
+
+
+def test_a_file_that_is_added_to_is_written_under_a_test_inside() -> None:
+    lines = ("with open('a.json', 'a') as f:", "    self.prune(trainer)", "    f.write('a')")
+    guarded = (*lines[:2], "    if trainer.is_global_zero:", "        " + lines[2].strip())
+    check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))
+
+
+def test_the_name_of_the_handle_may_be_another_thing_further_down() -> None:
+    lines = (*DUMP, "f = self.folder / 'a.jpg'", "self.draw(f)")
+    guarded = ("if trainer.is_global_zero:", *("    " + x for x in DUMP), *lines[2:])
+    check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))
+    above = ("f = self.folder", *DUMP, "self.draw(f)")
+    assert not any(f.edits for f in findings_of(UnguardedFileIo, hook(*above)))
+
+
+def test_a_path_beside_the_rank_in_one_assignment_is_no_path_of_the_rank() -> None:
+    lines = ("folder, rank = self.folder, trainer.global_rank", "self.prune(rank)", "open(folder / 'a', 'a').write('b')")
+    guarded = (*lines[:2], "if trainer.is_global_zero:", "    " + lines[2])
+    check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))

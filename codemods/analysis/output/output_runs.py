@@ -186,7 +186,7 @@ def _leaks(module: SourceModule, statements: list[ast.stmt]) -> bool:
     for node in module.nodes(ast.Name):
         if node.id in bound and id(node) not in inside and not isinstance(node.ctx, ast.Store):
             scope = module.function_of(node)
-            if scope is home and not _bound_again(module, node, inside):
+            if scope is home and not _bound_again(module, node, inside, below=statements[-1].end_lineno or 0):
                 return True
             if scope is not home and home is not None and any(up is home for up in module.ancestors(node)):
                 return True
@@ -205,9 +205,17 @@ def _changed(node: ast.AST) -> ast.Name | None:
     return target if isinstance(target, ast.Name) else None
 
 
-def _bound_again(module: SourceModule, read: ast.Name, inside: set[int]) -> bool:
-    """True for a read under a loop, `with` or comprehension of its own that binds the name."""
+def _bound_again(module: SourceModule, read: ast.Name, inside: set[int], *, below: int) -> bool:
+    """True for a read under a loop, `with` or comprehension of its own that binds the name, or behind a new value for it
+    that stands further down than the line `below`.
+    """
+    child: ast.AST = read
     for up in module.ancestors(read):
+        above = _above(child, up) if isinstance(child, ast.stmt) else []
+        child = up
+        given = [t for s in above if isinstance(s, ast.Assign) and s.lineno > below for t in s.targets]
+        if any(isinstance(t, ast.Name) and t.id == read.id for t in given):
+            return True
         if id(up) in inside or isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return False
         targets: list[ast.expr] = []
@@ -220,6 +228,15 @@ def _bound_again(module: SourceModule, read: ast.Name, inside: set[int]) -> bool
         if any(isinstance(n, ast.Name) and n.id == read.id for t in targets for n in walk(t)):
             return True
     return False
+
+
+def _above(child: ast.stmt, up: ast.AST) -> list[ast.stmt]:
+    """The statements above `child` in its block."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(up, field, None)
+        if isinstance(block, list) and any(s is child for s in block):
+            return block[: next(i for i, s in enumerate(block) if s is child)]
+    return []
 
 
 def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
