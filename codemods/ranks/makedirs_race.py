@@ -11,7 +11,8 @@ from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
-from codemods.analysis.ranks.reach import calls_of, ranks_reaching
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.project import Project
@@ -224,7 +225,7 @@ def _handler(module: SourceModule, project: Project, call: ast.Call) -> ast.Exce
     if found := _catching(module, call):
         return found
     function = module.function_of(call)
-    for site in calls_of(project, module, function) if function else ():
+    for site in (calls_of(project, module, function) or () if function else ()):
         caught = _catching(site.module, site.call)
         if caught is not None and caught.type is not None and "FileExistsError" in ast.unparse(caught.type):
             return caught

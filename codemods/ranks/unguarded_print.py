@@ -20,7 +20,8 @@ from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import sees_batches
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
-from codemods.analysis.ranks.reach import calls_of, ranks_reaching
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, Fix, WrapInGuard
@@ -258,7 +259,7 @@ def _where_it_runs(project: Project, module: SourceModule, function: FunctionNod
 
 def _is_called_for_nothing(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True where the project calls the function, and no call wants a value of it."""
-    sites = calls_of(project, module, function)
+    sites = calls_of(project, module, function) or ()
     return bool(sites) and all(isinstance(site.module.parent(site.call), ast.Expr) for site in sites)
 
 

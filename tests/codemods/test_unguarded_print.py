@@ -537,3 +537,41 @@ def test_a_batch_size_per_device_is_a_setting() -> None:
     line = "print(f'batch size per device: {args.batch_size}')"
     check_transformed(UnguardedPrint, script(above, line), script(above, "if rank == 0:", f"    {line}"))
     check_nothing(UnguardedPrint, script(above, "print(f'memory on this device: {args.memory}')"))
+
+
+def test_what_the_ranks_do_one_after_the_other_is_not_said_by_all_at_once() -> None:
+    section = """
+        import torch.distributed as dist
+
+        def load(path):
+            rank = dist.get_rank()
+            if rank > 0:
+                dist.barrier()
+            if path.exists():
+                print("reading the cache")
+            else:
+                print("building the cache")
+            if rank == 0:
+                dist.barrier()
+            {0}
+        """
+    check_nothing(UnguardedPrint, section.format("return path"))
+    check_transformed(
+        UnguardedPrint, section.format('print("ready")'), section.format('if rank == 0:\n                print("ready")')
+    )
+
+
+def test_a_print_of_an_object_that_only_rank_zero_has() -> None:
+    source = """
+        import torch.distributed as dist
+
+        class Board:
+            def show(self, rank):
+                print("shown")
+
+        def main(rank):
+            board = Board(){0}
+            train(board)
+        """
+    assert findings_of(UnguardedPrint, source.format(""))
+    check_nothing(UnguardedPrint, source.format(" if dist.get_rank() == 0 else None"))

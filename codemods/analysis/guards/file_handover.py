@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_calls import CHANGES, Act, file_call, meets, names_the_rank, settles
 from codemods.analysis.files.file_flow import (
@@ -21,8 +20,10 @@ from codemods.analysis.files.file_flow import (
 )
 from codemods.analysis.files.file_paths import forms, names_in, outside
 from codemods.analysis.ranks.collectives import trainer_of
+from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at, speaks_of_ranks, split_of
-from codemods.analysis.ranks.reach import CallSite, called_by_framework, calls_of, in_turn
+from codemods.analysis.ranks.reach import called_by_framework
+from codemods.analysis.ranks.uses import CallSite, calls_of, constructions
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -113,7 +114,7 @@ def _places(project: Project, module: SourceModule) -> _Places:
 def _outermost(project: Project, module: SourceModule, call: ast.Call) -> Guard | None:
     """The outermost rank test round a call, if rank 0 alone passes all of them."""
     guards = [g for g in guards_over(module, call, project=project) if g.ranks.some]
-    if not guards or any(g.ranks not in (Ranks.ZERO, Ranks.LOCAL_ZERO) for g in guards) or in_turn(module, call):
+    if not guards or any(g.ranks not in (Ranks.ZERO, Ranks.LOCAL_ZERO) for g in guards) or in_turn(project, module, call):
         return None
     return guards[-1]
 
@@ -171,7 +172,7 @@ def _saved_by_main(project: Project, module: SourceModule, call: ast.Call) -> Wr
 def _at_guard(
     project: Project, module: SourceModule, anchor: ast.stmt, ranks: Ranks, writes: list[Write]
 ) -> Handover | None:
-    if ranks_at(module, anchor, project=project).some or in_turn(module, anchor):
+    if ranks_at(module, anchor, project=project).some or in_turn(project, module, anchor):
         return None
     inside = {id(n) for n in walk(anchor)}
     calls = [w.call for w in writes if id(w.call) in inside] or [anchor]
@@ -298,30 +299,18 @@ def _in_callers(
 def _callers(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[CallSite]:
     """The calls of a function that every rank makes, and behind which its caller goes on."""
     if function.name == "__init__":
-        sites = _constructions(project, module, function)
+        owner = module.parent(function)
+        made = constructions(project, module, owner) if isinstance(owner, ast.ClassDef) else None
+        sites = made.calls if made is not None else ()
     elif called_by_framework(project, module, function) is not None:
         return
     else:
-        sites = calls_of(project, module, function)
+        sites = calls_of(project, module, function) or ()
     for site in sites[:_CALLERS]:
-        if is_test_file(site.module.path) or in_turn(site.module, site.call):
+        if is_test_file(site.module.path) or in_turn(project, site.module, site.call):
             continue
         if ranks_in_function(project, site.module, site.call) is Ranks.ALL:
             yield site
-
-
-def _constructions(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
-    owner = module.parent(function)
-    if not isinstance(owner, ast.ClassDef):
-        return ()
-    found = []
-    for path in project.files_containing(owner.name.encode()):
-        other = project.module(path)
-        for call in other.calls_named(owner.name) if other else ():
-            made = find_class(project, other, owner.name) if other and isinstance(call.func, ast.Name) else None
-            if made is not None and made.node is owner and other is not None:
-                found.append(CallSite(other, call))
-    return tuple(found)
 
 
 def _carried(

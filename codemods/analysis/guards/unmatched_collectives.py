@@ -10,9 +10,10 @@ from codemods.analysis.guards.guarded_collectives import SHOWN, Guarded
 from codemods.analysis.ranks.collectives import PENDING
 from codemods.analysis.ranks.matching import Mismatch, mismatches, pairing
 from codemods.analysis.ranks.rank_guards import Guard, guards_over
-from codemods.analysis.ranks.reach import called_by_framework, calls_of
+from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.trace_items import Meeting, Side, Step, meetings
 from codemods.analysis.ranks.traces import trace_of
+from codemods.analysis.ranks.uses import calls_of
 from codemods.findings import Evidence
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -120,7 +121,7 @@ def settled_by_callers(
     """True where each caller in the project has the other half: `write(); if rank != 0: dist.barrier()`."""
     if function is None or called_by_framework(project, module, function) is not None:
         return False
-    sites = calls_of(project, module, function)
+    sites = calls_of(project, module, function) or ()
     return bool(sites) and all(_settles(project, s.module, s.call, side, name) for s in sites)
 
 

@@ -17,7 +17,8 @@ from codemods.analysis.output.effects import Effect, Effects, Kind, effects_of, 
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.rank_data import rank_local
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
-from codemods.analysis.ranks.reach import calls_of, ranks_entering
+from codemods.analysis.ranks.reach import ranks_entering
+from codemods.analysis.ranks.uses import calls_of
 from codemods.findings import Applicability
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -78,7 +79,7 @@ def is_left_to_rank_zero(
         return not found[function.name].told
     if not found or function.name in LIGHTNING_HOOKS:
         return False
-    callers = [s.module.method_of(s.call) for s in calls_of(project, module, function)]
+    callers = [s.module.method_of(s.call) for s in calls_of(project, module, function) or ()]
     inside = [c for c in callers if c is not None and c[0] is owner]
     return bool(callers) and len(inside) == len(callers) and all(
         is_left_to_rank_zero(project, module, c[1], seen | {id(function)}) for c in inside
@@ -200,7 +201,7 @@ def _inside(function: FunctionNode, line: int) -> bool:
 
 
 def _called_by_observers(project: Project, module: SourceModule, function: FunctionNode, seen: set[str]) -> bool:
-    sites = calls_of(project, module, function)
+    sites = calls_of(project, module, function) or ()
     owner = module.parent(function)
     for site in sites:
         home = site.module.method_of(site.call)
@@ -280,7 +281,7 @@ def _is_allowed(
         return False
     if ranks_entering(project, module, place[1]) is Ranks.ZERO:
         return True
-    callers = {(s.module.method_of(s.call) or (None, None))[1] for s in calls_of(project, module, place[1])}
+    callers = {(s.module.method_of(s.call) or (None, None))[1] for s in calls_of(project, module, place[1]) or ()}
     inside = all(c is not None and c.name in found and not found[c.name].told for c in callers)
     if callers and inside:
         made.needs += [c.name for c in callers if c is not None]

@@ -14,7 +14,7 @@ from codemods.analysis.output.natures import Nature, nature
 from codemods.analysis.output.observers import covered
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.rank_guards import early_exit, ranks_at
-from codemods.analysis.ranks.reach import calls_of
+from codemods.analysis.ranks.uses import calls_of
 from codemods.data.host_only import MUTATORS
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -58,7 +58,7 @@ def is_guarded_at_its_calls(
 
     looked_at: whether the function that a call stands in is looked through for such statements at all.
     """
-    sites = calls_of(project, module, function)
+    sites = calls_of(project, module, function) or ()
     if any(s.module is not module for s in sites):
         return False
     statements = [(s.module, s.module.parent(s.call)) for s in sites]

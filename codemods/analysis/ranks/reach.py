@@ -3,52 +3,37 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, Ranks, ranks_at
+from codemods.analysis.ranks.in_turn import in_turn
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.uses import HandedOn, Uses, constructions, uses_of
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
-MANY = 60  # a name that is called in more places than this belongs to more than one function
-MANY_FILES = 25  # and so does one that stands in more files than this
-
-
-@dataclass(frozen=True, slots=True)
-class CallSite:
-    """A call, and the file it stands in."""
-
-    module: SourceModule
-    call: ast.Call
+_LAUNCHERS = frozenset(
+    {"spawn", "start_processes", "notebook_launcher", "debug_launcher", "launch", "elastic_launch", "Process"}
+)  # fmt: skip
 
 
 def ranks_reaching(project: Project, module: SourceModule, node: ast.AST) -> Ranks:
     """The ranks that come to `node`, by the tests round it and by those round every call of its function."""
-    here = ranks_at(module, node)
+    here = ranks_at(module, node, project=project)
     if here.some:
         return here
-    if in_turn(module, node):
+    if in_turn(project, module, node):
         return Ranks.UNKNOWN
     function = module.function_of(node)
     return ranks_entering(project, module, function) if function else Ranks.ALL
 
 
-def in_turn(module: SourceModule, node: ast.AST) -> bool:
-    """True in a `with main_process_first():` block, which the ranks enter one after the other."""
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.With, ast.AsyncWith)):
-            for item in up.items:
-                entered = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
-                if last(dotted(entered)) in ORDERED_CONTEXTS:
-                    return True
-    return False
-
-
 def ranks_entering(project: Project, module: SourceModule, function: FunctionNode) -> Ranks:
-    """The ranks that call `function`, as far as its callers in the project show it; ALL where none is seen."""
+    """The ranks that call `function`, as far as its callers in the project show it.
+
+    ALL where none is seen, for then something outside calls it; UNKNOWN where there are too many to look at.
+    """
     found = _entering(project, module, function, frozenset())
     return found or Ranks.ALL
 
@@ -62,25 +47,55 @@ def _entering(project: Project, module: SourceModule, function: FunctionNode, se
 
 
 def _from_callers(project: Project, module: SourceModule, function: FunctionNode, seen: frozenset[int]) -> Ranks | None:
-    if (called := called_by_framework(project, module, function)) is not None:
-        return called
-    sites = calls_of(project, module, function)
-    sites = tuple(s for s in sites if not is_test_file(s.module.path)) or sites  # a test of it runs on one process
-    if not sites:
+    ranks = called_by_framework(project, module, function)
+    if ranks is None:
+        ranks = _from_uses(project, uses_of(project, module, function), seen)
+    owner = module.parent(function)
+    if ranks is Ranks.ALL and isinstance(owner, ast.ClassDef):  # whoever has no object calls none of its methods
+        return _having(project, module, owner, seen)
+    return ranks
+
+
+def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | None:
+    used = uses.outside_tests()  # a test of it runs on one process
+    answers = {_coming(project, s.module, s.call, seen) for s in used.calls}
+    for place in used.handed_on:
+        ranks = Ranks.ALL if _to_a_launcher(place) else _coming(project, place.module, place.node, seen)
+        answers.add(ranks if ranks in (None, Ranks.ALL) else Ranks.UNKNOWN)  # who calls it then is not shown
+    answers.discard(None)
+    if Ranks.ALL in answers or (not answers and not uses.more):
         return Ranks.ALL
-    answers: set[Ranks] = set()
-    for site in sites:
-        ranks: Ranks | None = ranks_at(site.module, site.call)
-        if in_turn(site.module, site.call):
-            ranks = Ranks.UNKNOWN
-        outer = site.module.function_of(site.call)
-        if ranks is Ranks.ALL and outer is not None:
-            ranks = _entering(project, site.module, outer, seen)
-        if ranks is not None:
-            answers.add(ranks)
-    if Ranks.ALL in answers or not answers:
-        return Ranks.ALL
+    if uses.more:
+        return Ranks.UNKNOWN
     return answers.pop() if len(answers) == 1 else Ranks.UNKNOWN
+
+
+def _to_a_launcher(place: HandedOn) -> bool:
+    """True for what `mp.spawn` and the like run in each of the processes that they start."""
+    up = place.module.parent(place.node)
+    call = place.module.parent(up) if isinstance(up, ast.keyword) else up
+    return isinstance(call, ast.Call) and last(dotted(call.func)) in _LAUNCHERS
+
+
+def _coming(project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int]) -> Ranks | None:
+    ranks = ranks_at(module, node, project=project)
+    if in_turn(project, module, node):
+        return Ranks.UNKNOWN
+    outer = module.function_of(node)
+    return _entering(project, module, outer, seen) if ranks is Ranks.ALL and outer is not None else ranks
+
+
+def _having(project: Project, module: SourceModule, owner: ast.ClassDef, seen: frozenset[int]) -> Ranks | None:
+    """The ranks that make an object of the class; ALL where that is not shown."""
+    if id(owner) in seen:
+        return None
+
+    def build() -> Ranks:
+        made = constructions(project, module, owner)
+        found = _from_uses(project, made, seen | {id(owner)}) if made is not None and made.calls else None
+        return found or Ranks.ALL
+
+    return project.memo(("ranks having", module.path, owner.lineno, owner.name), build)
 
 
 def called_by_framework(project: Project, module: SourceModule, function: FunctionNode) -> Ranks | None:
@@ -92,57 +107,4 @@ def called_by_framework(project: Project, module: SourceModule, function: Functi
         return Ranks.LOCAL_ZERO  # Lightning calls it on one process of each node
     if function.name in LIGHTNING_HOOKS or function.name in HF_CALLBACK_HOOKS:
         return Ranks.ALL if class_facts(project, module, owner).external else None
-    return Ranks.ALL if function.name.startswith("__") else None
-
-
-def calls_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
-    """Every call in the project that may be one of `function`: by its name, on `self` of its class or on any object.
-
-    Empty where nobody calls it, where it is handed on as a value, and where the name says too little.
-    """
-    key = ("calls of", module.path, function.lineno, function.name)
-    return project.memo(key, lambda: _calls_of(project, module, function))
-
-
-def _calls_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
-    owner = module.parent(function)
-    found: list[CallSite] = []
-    if len(module.reads_of(function.name)) > len(module.calls_named(function.name)):
-        return ()  # it is handed on
-    among: set[str] | None = None
-    if not isinstance(owner, ast.ClassDef):  # whoever calls a function of another file names that file, or takes all of a package
-        stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-        among = {*project.files_containing(stem.encode()), *project.files_containing(b"import *")}
-    users = project.files_using(function.name, most=MANY_FILES, among=among)
-    if users is None:
-        return ()
-    users = (*users, module.path) if module.path not in users else users
-    for path in sorted(users):
-        other = module if path == module.path else project.module(path)
-        if other is None:
-            continue
-        calls = other.calls_named(function.name)
-        if len(other.reads_of(function.name)) > len(calls):
-            return ()
-        for call in calls:
-            if isinstance(owner, ast.ClassDef) and (_is_bare(call) or _of_another_class(project, other, call, owner)):
-                continue
-            found.append(CallSite(other, call))
-        if len(found) > MANY:
-            return ()
-    return tuple(found)
-
-
-def _is_bare(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name)
-
-
-def _of_another_class(project: Project, module: SourceModule, call: ast.Call, owner: ast.ClassDef) -> bool:
-    """True for `self.name(...)` in a class that has nothing to do with `owner`."""
-    if not isinstance(call.func, ast.Attribute) or dotted(call.func.value) != "self":
-        return False
-    place = module.method_of(call)
-    if place is None or place[0] is owner:
-        return False
-    derives = any(site.node is owner for site in class_facts(project, module, place[0]).lineage)
-    return not derives and not any(last(dotted(b)) == place[0].name for b in owner.bases)
+    return Ranks.ALL if function.name.startswith("__") else None  # the constructor: see who makes the object

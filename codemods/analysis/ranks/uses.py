@@ -1,0 +1,213 @@
+"""Where the project calls a function or makes an object of a class, and where it hands either on as a value."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.class_index import ClassSite, class_facts, find_class, subclasses
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+MANY = 60  # a name that is called in more places than this belongs to more than one function
+MANY_FILES = 25  # and so does one that stands in more files than this
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call, and the file it stands in."""
+
+    module: SourceModule
+    call: ast.Call
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOn:
+    """A place that names a function or class without calling it, and the file it stands in."""
+
+    module: SourceModule
+    node: ast.expr
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Every place of the project that uses a function or a class; nothing in it where nobody does.
+
+    more: there are too many places of that name to look at; these are in the files that speak of its class.
+    """
+
+    calls: tuple[CallSite, ...] = ()
+    handed_on: tuple[HandedOn, ...] = ()
+    more: bool = False
+
+    def outside_tests(self) -> Uses:
+        """Without those of the repository's own tests, unless there are no others."""
+        calls = tuple(s for s in self.calls if not is_test_file(s.module.path))
+        handed_on = tuple(h for h in self.handed_on if not is_test_file(h.module.path))
+        return Uses(calls, handed_on, self.more) if calls or handed_on else self
+
+
+def calls_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...] | None:
+    """Every call in the project that may be one of `function`: by its name, on `self` of its class or on any object.
+
+    Empty where nobody calls it. None where there may be others: it is handed on, or there are too many to look at.
+    """
+    found = uses_of(project, module, function)
+    return None if found.more or found.handed_on else found.calls
+
+
+def uses_of(project: Project, module: SourceModule, function: FunctionNode) -> Uses:
+    """Every use of `function`, as far as there are not too many to look at."""
+    key = ("uses of", module.path, function.lineno, function.name)
+    return project.memo(key, lambda: _of_function(project, module, function))
+
+
+def _of_function(project: Project, module: SourceModule, function: FunctionNode) -> Uses:
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef):
+        users = project.files_using(function.name, most=MANY_FILES, among=_naming(project, module))
+        return _in_files(project, module, function, users) or Uses(more=True)
+    users = project.files_using(function.name, most=MANY_FILES)
+    if found := _in_files(project, module, function, users):
+        return found
+    names = {owner.name, *(s.node.name for s in subclasses(project, ClassSite(module, owner)))}
+    speaking = {path for name in names for path in project.files_containing(name.encode())}
+    users = project.files_using(function.name, most=MANY_FILES, among=speaking)
+    near = _in_files(project, module, function, users)
+    return replace(near, more=True) if near is not None else Uses(more=True)
+
+
+def _in_files(project: Project, module: SourceModule, function: FunctionNode, users: Iterable[str] | None) -> Uses | None:
+    """The uses in these files and its own; None where there are too many."""
+    if users is None:
+        return None
+    owner = module.parent(function)
+    calls: list[CallSite] = []
+    handed_on: list[HandedOn] = []
+    for other in _modules(project, module, users):
+        for node, call in _reads(other, function.name):
+            if _of_a_package(project, other, node):
+                continue
+            if call is None:
+                handed_on.append(HandedOn(other, node))
+            elif isinstance(owner, ast.ClassDef):
+                if not isinstance(node, ast.Name) and not _of_another_class(project, other, call, owner):
+                    calls.append(CallSite(other, call))
+            elif not _leads_elsewhere(project, other, call, function):
+                calls.append(CallSite(other, call))
+        if len(calls) > MANY:
+            return None
+    return Uses(tuple(calls), tuple(handed_on))
+
+
+def constructions(project: Project, module: SourceModule, owner: ast.ClassDef) -> Uses | None:
+    """Every place that makes an object of the class, or of one that derives from it; None where there are too many."""
+    key = ("constructions", module.path, owner.lineno, owner.name)
+    return project.memo(key, lambda: _of_class(project, ClassSite(module, owner)))
+
+
+def _of_class(project: Project, site: ClassSite) -> Uses | None:
+    calls: list[CallSite] = []
+    handed_on: list[HandedOn] = []
+    for made in (site, *subclasses(project, site)):
+        users = project.files_using(made.node.name, most=MANY_FILES, among=_naming(project, made.module))
+        if users is None:
+            return None
+        for other in _modules(project, made.module, users):
+            for node, call in _reads(other, made.node.name):
+                if _only_names(other, node) or not _means(project, other, node, made):
+                    continue
+                if call is not None:
+                    calls.append(CallSite(other, call))
+                else:
+                    handed_on.append(HandedOn(other, node))
+        if len(calls) > MANY:
+            return None
+    return Uses(tuple(calls), tuple(handed_on))
+
+
+def _modules(project: Project, module: SourceModule, users: Iterable[str]) -> Iterator[SourceModule]:
+    yield module
+    for path in users:
+        if path != module.path and (other := project.module(path)) is not None:
+            yield other
+
+
+def _naming(project: Project, module: SourceModule) -> set[str]:
+    """The files that may import a name of this one: they name it in an import, or a package that hands its names on."""
+    return project.memo(("naming", module.path), lambda: _find_naming(project, module))
+
+
+def _find_naming(project: Project, module: SourceModule) -> set[str]:
+    found = set(project.files_containing(b"import *"))
+    folder, _, stem = module.path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")
+    while stem:
+        word = re.escape(stem.encode())
+        imported = re.compile(rb"\b(?:from|import)\b[^\n]*\b" + word + rb"\b|\bimport\s*\([^)]*\b" + word + rb"\b")
+        found |= {path for path in project.files_containing(stem.encode()) if imported.search(project.read(path) or b"")}
+        if f"{folder}/__init__.py" not in found:
+            break
+        folder, _, stem = folder.rpartition("/")
+    return found
+
+
+def _reads(module: SourceModule, name: str) -> Iterator[tuple[ast.Name | ast.Attribute, ast.Call | None]]:
+    """Where the name is read, with the call that it is the function of."""
+    for node in module.reads_of(name):
+        up = module.parent(node)
+        yield node, up if isinstance(up, ast.Call) and up.func is node else None
+
+
+def _of_a_package(project: Project, module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
+    """True for a function of an installed package: `torch.load`, `json.load`."""
+    root, _, rest = dotted(node).partition(".")
+    imported = module.imports.get(root, ()) if rest else ()
+    return bool(imported) and all(project.resolve(i.dotted, module.path) is None for i in imported)
+
+
+def _of_another_class(project: Project, module: SourceModule, call: ast.Call, owner: ast.ClassDef) -> bool:
+    """True for `self.name(...)` in a class that has nothing to do with `owner`."""
+    if not isinstance(call.func, ast.Attribute) or dotted(call.func.value) != "self":
+        return False
+    place = module.method_of(call)
+    if place is None or place[0] is owner:
+        return False
+    derives = any(site.node is owner for site in class_facts(project, module, place[0]).lineage)
+    return not derives and not any(last(dotted(b)) == place[0].name for b in owner.bases)
+
+
+def _leads_elsewhere(project: Project, module: SourceModule, call: ast.Call, function: FunctionNode) -> bool:
+    """True for a call of another function of that name: a method, one of another file."""
+    found = called_function(project, module, call)
+    return found.node is not function if found is not None else dotted(call.func).startswith(("self.", "cls."))
+
+
+def _only_names(module: SourceModule, node: ast.expr) -> bool:
+    """True where a class is named as a type or a base, or for what it holds: no object of it is made there."""
+    below: ast.AST = node
+    for up in module.ancestors(node):
+        if isinstance(up, ast.Attribute) and up.value is below:
+            return True
+        if isinstance(up, ast.arg) or (isinstance(up, ast.AnnAssign) and up.annotation is below):
+            return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)) and up.returns is below:
+            return True
+        if isinstance(up, ast.ClassDef) and any(b is below for b in up.bases):
+            return True
+        if isinstance(up, ast.Call) and last(dotted(up.func)) in ("isinstance", "issubclass", "super"):
+            return True
+        if isinstance(up, ast.stmt):
+            return False
+        below = up
+    return False
+
+
+def _means(project: Project, module: SourceModule, node: ast.Name | ast.Attribute, site: ClassSite) -> bool:
+    """False where the name is another class's; what the source does not show counts."""
+    found = find_class(project, module, dotted(node)) if dotted(node) else None
+    return found is None or found.node is site.node

@@ -1,0 +1,151 @@
+"""Who comes to a function or has an object at all: by every call, by who hands it on, in sections entered one by one."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.uses import MANY, calls_of
+from ddpfix.testing import MAIN, project_of
+
+DIST = "import contextlib\nimport torch\nimport torch.distributed as dist\nimport torch.multiprocessing as mp\n"
+
+
+def reaching(source: str, **files: str) -> Ranks:
+    project = project_of(
+        DIST + textwrap.dedent(source), {f"{name}.py": DIST + textwrap.dedent(text) for name, text in files.items()}
+    )
+    module = project.module(MAIN)
+    assert module is not None
+    return ranks_reaching(project, module, module.calls_named("here")[0])
+
+
+WORK = "def work(*args):\n    here()\n"
+PLACES = {
+    "nobody calls it": (WORK, Ranks.ALL),
+    "called under a guard": (f"{WORK}if dist.get_rank() == 0:\n    work()\n", Ranks.ZERO),
+    "called twice, once by all": (f"{WORK}if dist.get_rank() == 0:\n    work()\nwork()\n", Ranks.ALL),
+    "handed on by all": (f"{WORK}register(work)\n", Ranks.ALL),
+    "handed on under a guard": (f"{WORK}if dist.get_rank() == 0:\n    Thread(target=work).start()\n", Ranks.UNKNOWN),
+    "started in each process": (f"{WORK}def main(node_rank):\n    if node_rank == 0:\n        mp.spawn(work, nprocs=2)\n", Ranks.ALL),
+    "a method of that name elsewhere": (
+        f"{WORK}class A:\n    def go(self):\n        self.work()\nif dist.get_rank() == 0:\n    work()\n", Ranks.ZERO),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_who_comes_to_a_function(name: str) -> None:
+    source, ranks = PLACES[name]
+    assert reaching(source) is ranks
+
+
+def test_more_calls_than_one_looks_at_are_not_nobody() -> None:
+    calls = "".join(f"    work({i})\n" for i in range(MANY + 1))
+    guarded = f"{WORK}def main():\n    if dist.get_rank() == 0:\n        pass\n{calls}"
+    assert reaching(guarded) is Ranks.UNKNOWN
+    project = project_of(guarded)
+    module = project.module(MAIN)
+    assert module is not None
+    assert calls_of(project, module, module.functions[0]) is None
+    alone = project_of(WORK).module(MAIN)
+    assert alone is not None
+    assert calls_of(project_of(WORK), alone, alone.functions[0]) == ()
+
+
+def test_a_common_name_is_looked_for_beside_its_class() -> None:
+    others = {f"other{i}": "def f(x):\n    x.save()\n" for i in range(30)}
+    source = "class Keeper:\n    def save(self):\n        here()\n"
+    assert reaching(source, **others) is Ranks.UNKNOWN
+    assert reaching(source, user="from module import Keeper\nk = Keeper()\nk.save()\n", **others) is Ranks.ALL
+    only = "from module import Keeper\nk = Keeper()\nif dist.get_rank() == 0:\n    k.save()\n"
+    assert reaching(source, user=only, **others) is Ranks.UNKNOWN
+
+
+def test_a_function_of_that_name_in_another_file_is_another() -> None:
+    other = f"{WORK}work()\n"
+    assert reaching(f"{WORK}if dist.get_rank() == 0:\n    work()\n", other=other) is Ranks.ZERO
+    assert reaching(f"{WORK}if dist.get_rank() == 0:\n    work()\n", other="from module import work\nwork()\n") is Ranks.ALL
+
+
+def test_a_function_of_an_installed_package_is_no_call_of_a_method() -> None:
+    source = "class Keeper:\n    def load(self):\n        here()\n    def go(self):\n        if dist.get_rank() == 0:\n            self.load()\n"
+    assert reaching(f"{source}state = torch.load('a')\n") is Ranks.ZERO
+
+
+# Objects
+
+
+OBJECT = "class Board:\n    def __init__(self):\n        {0}\n    def update(self):\n        {1}\n"
+
+
+@pytest.mark.parametrize("at", [("here()", "pass"), ("pass", "here()")])
+def test_whoever_has_no_object_comes_to_no_method(at: tuple[str, str]) -> None:
+    source = OBJECT.format(*at)
+    guarded = "def main(log_dir):\n    board = None\n    if dist.get_rank() == 0 and log_dir:\n        board = Board()\n    run(board)\n"
+    assert reaching(source + guarded) is Ranks.ZERO
+    assert reaching(source + "board = Board()\n") is Ranks.ALL
+    assert reaching(source) is Ranks.ALL
+    assert reaching(source, main=f"from module import Board\n{guarded}") is Ranks.ZERO
+    assert reaching(source, main=f"from module import Board\n{guarded}", other="import module\nb = module.Board()\n") is Ranks.ALL
+
+
+def test_a_type_is_no_object_and_an_heir_is_one() -> None:
+    source = OBJECT.format("pass", "here()")
+    guarded = "def main(board: Board):\n    if dist.get_rank() == 0:\n        board = Board()\n"
+    assert reaching(source + guarded) is Ranks.ZERO
+    assert reaching(source + guarded + "class Wide(Board):\n    pass\nwide = Wide()\n") is Ranks.ALL
+    assert reaching(source + guarded + "boards = {'a': Board}\n") is Ranks.ALL
+
+
+# One after the other
+
+SECTIONS = {
+    "a context": "with accelerator.main_process_first():\n    here()\n",
+    "a context behind a name": "first = accelerator.main_process_first() if several else contextlib.nullcontext()\nwith first:\n    here()\n",
+    "barriers on both sides": "if dist.get_rank() > 0:\n    dist.barrier()\nhere()\nif dist.get_rank() == 0:\n    dist.barrier()\n",
+    "barriers round a branch": """
+        def load(path, local_rank):
+            if local_rank not in (-1, 0):
+                dist.barrier()
+            if path.exists():
+                here()
+            else:
+                build(path)
+            if local_rank == 0:
+                dist.barrier()
+        """,
+    "a context of the project": """
+        @contextlib.contextmanager
+        def wait_for_the_first():
+            if dist.get_rank() != 0:
+                dist.barrier()
+            yield
+            if dist.get_rank() == 0:
+                dist.barrier()
+        with wait_for_the_first():
+            here()
+        """,
+    "a function called there": "def build():\n    here()\nwith accelerator.main_process_first():\n    build()\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_who_enters_in_turn_is_not_shown(name: str) -> None:
+    assert reaching(SECTIONS[name]) is Ranks.UNKNOWN
+
+
+NO_SECTIONS = {
+    "one barrier above": "if dist.get_rank() > 0:\n    dist.barrier()\nhere()\n",
+    "barriers for all": "dist.barrier()\nhere()\ndist.barrier()\n",
+    "behind both": "if dist.get_rank() > 0:\n    dist.barrier()\nif dist.get_rank() == 0:\n    dist.barrier()\nhere()\n",
+    "what the context is made of": "with accelerator.main_process_first(here()):\n    pass\n",
+    "another context": "with torch.no_grad():\n    here()\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_SECTIONS)
+def test_what_is_no_section(name: str) -> None:
+    assert reaching(NO_SECTIONS[name]) is Ranks.ALL
