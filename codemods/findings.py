@@ -188,6 +188,16 @@ class AddEntry(Edit):
     value: str
 
 
+# What a person wrote
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceLines(Edit):
+    """Put the whole lines `code` in the place of those from `span.line` to before `span.end_line`; as a person wrote them."""
+
+    code: str
+
+
 STATEMENT_EDITS = (WrapInGuard, Unwrap, InsertBefore, InsertAfter, RemoveStatement, DropImport, NeedImport)
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from codemods import suppressions
+from codemods.by_hand import EditedLines, in_place_of
 from codemods.codemod import DdpCodemod
 from codemods.findings import (
     AddDecorator,
@@ -21,17 +22,20 @@ from codemods.findings import (
     RemoveStatement,
     RenameKeyword,
     ReplaceExpression,
+    ReplaceLines,
     ReplaceText,
     SetKeyword,
     Span,
     WrapInGuard,
     claims,
 )
+from codemods.lineage import Lineage
 from codemods.project import Project
 from codemods.source import SourceModule
 
 ROUNDS = 8  # a chain of fixes that needs more is a defect: the loop ends and the rest is told
-Accept = Callable[[Finding], bool]
+# None: nothing is said of this one. Of a later round, it then goes with what it comes from; else it is not accepted
+Accept = Callable[[Finding], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +43,16 @@ class FixResult:
     """What a run over a project came to.
 
     changed: path -> new bytes. fixed: findings whose edits were made, original ones first. left: findings that remain, as
-    they stand in the new bytes. withdrawn: accepted findings whose fix could not be made, each with the reason.
+    they stand in the new bytes. withdrawn: accepted findings whose fix could not be made, each with the reason. first: all
+    that was found before anything was fixed. origins: id of a finding -> the id under which it was among those.
     """
 
     changed: Mapping[str, bytes]
     fixed: tuple[Finding, ...]
     left: tuple[Finding, ...]
     withdrawn: tuple[tuple[Finding, str], ...] = ()
+    first: tuple[Finding, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
 
 
 def safe(finding: Finding) -> bool:
@@ -54,6 +61,20 @@ def safe(finding: Finding) -> bool:
 
 def with_unsafe(finding: Finding) -> bool:
     return finding.applicability is not Applicability.DISPLAY
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a person decided over findings, by id; nothing is said of the others. edited: lines in the place of a fix."""
+
+    accepted: frozenset[str]
+    rejected: frozenset[str] = frozenset()
+    edited: Mapping[str, Sequence[EditedLines]] = field(default_factory=dict)
+
+    def __call__(self, finding: Finding) -> bool | None:
+        if finding.id in self.accepted:
+            return finding.fix is not None
+        return False if finding.id in self.rejected else None
 
 
 class Numbers:
@@ -117,11 +138,12 @@ def fix_project(
     work: Callable[[Project, Iterable[str]], Mapping[str, Sequence[DdpCodemod]]],
     paths: Iterable[str],
     accept: Accept = safe,
+    edited: Mapping[str, Sequence[EditedLines]] | None = None,
 ) -> FixResult:
     """Fix until nothing acceptable is found.
 
     work: given the project as it stands and paths, which codemods look at which of them (the byte gate). paths: the files
-    that may be looked at. accept: which fixable findings to fix.
+    that may be looked at. accept: which fixable findings to fix. edited: finding id -> lines in the place of its fix.
     """
     paths = tuple(paths)
     numbers = Numbers()
@@ -129,8 +151,12 @@ def fix_project(
     fixed: list[Finding] = []
     withdrawn: dict[str, tuple[Finding, str]] = {}
     left = find_all(project, work(project, paths), numbers)
+    lineage = Lineage(left)
     for _ in range(ROUNDS):
-        chosen, refused = without_conflicts(left, lambda f: f.id not in withdrawn and accept(f))  # noqa: B023
+        offered, lost = _edited_by_hand(project, left, lineage, edited or {})
+        wanted = {f.id for f in left if f.id not in withdrawn and lineage.accepts(f, accept)}
+        chosen, refused = without_conflicts(offered, lambda f: f.id in wanted and f.id not in lost)  # noqa: B023
+        refused += [(f, lost[f.id]) for f in left if f.id in lost and f.id in wanted]
         made, new, failed = _make(project, chosen)
         after = project.with_overlay(new)
         kept, new, harmful = _harmless(project, after, made, new)
@@ -148,7 +174,27 @@ def fix_project(
             changed |= new
             project = after
             left = find_all(project, work(project, paths), numbers)
-    return FixResult(changed, tuple(fixed), tuple(left), tuple(withdrawn.values()))
+            lineage.next_round(made, left, [f.id for f in made if lineage.origin(f) in (edited or {})])
+    origins = {f.id: lineage.origin(f) for f in (*fixed, *left)}
+    withdrawn_now = tuple(withdrawn.values())
+    return FixResult(changed, tuple(fixed), tuple(left), withdrawn_now, tuple(lineage.first.values()), origins)
+
+
+def _edited_by_hand(
+    project: Project, found: Sequence[Finding], lineage: Lineage, edited: Mapping[str, Sequence[EditedLines]]
+) -> tuple[list[Finding], dict[str, str]]:
+    """(the findings, with a person's lines in the place of a fix where there are such; id -> why its lines have no place)."""
+    if not edited:
+        return list(found), {}
+    out: list[Finding] = []
+    lost: dict[str, str] = {}
+    for finding in found:
+        rows, moved = lineage.edited(finding, edited)
+        placed = in_place_of(finding, rows, project, moved) if rows else finding
+        if isinstance(placed, str):
+            lost[finding.id], placed = placed, finding
+        out.append(placed)
+    return out, lost
 
 
 def _make(
@@ -278,8 +324,9 @@ def _units(findings: Iterable[Finding]) -> list[list[Finding]]:
             key = (finding.code, finding.fix.group) if finding.fix.group else (finding.code, "", finding.id)
             groups.setdefault(key, []).append(finding)
 
-    def order(unit: list[Finding]) -> tuple[int, str, str, Span]:
-        return min((-min(f.applicability.rank for f in unit), f.code, f.path, f.span) for f in unit)
+    def order(unit: list[Finding]) -> tuple[bool, int, str, str, Span]:
+        drafted = not any(isinstance(e, ReplaceLines) for f in unit for e in f.edits)  # a person's lines go first
+        return min((drafted, -min(f.applicability.rank for f in unit), f.code, f.path, f.span) for f in unit)
 
     return sorted(groups.values(), key=order)
 
@@ -289,6 +336,8 @@ def clash(a: Edit, b: Edit) -> bool:
     if a == b:
         return False
     region, other = claims(a), claims(b)
+    if isinstance(a, ReplaceLines) or isinstance(b, ReplaceLines):
+        return _share_lines(a, b)
     keywords = (SetKeyword, DropKeyword, RenameKeyword)
     if isinstance(a, keywords) and isinstance(b, keywords) and region == other:
         return not _keywords_of(a).isdisjoint(_keywords_of(b))
@@ -305,6 +354,19 @@ def clash(a: Edit, b: Edit) -> bool:
 
 def _keywords_of(edit: SetKeyword | DropKeyword | RenameKeyword) -> set[str]:
     return {edit.name, edit.new} if isinstance(edit, RenameKeyword) else {edit.name}
+
+
+def _share_lines(a: Edit, b: Edit) -> bool:
+    """True where the lines of two edits meet."""
+    (top, end), (other_top, other_end) = _lines(a), _lines(b)
+    return top <= other_end and other_top <= end
+
+
+def _lines(edit: Edit) -> tuple[int, int]:
+    span = claims(edit)
+    if isinstance(edit, ReplaceLines):
+        return span.line, max(span.line, span.end_line - 1)
+    return span.line, span.end_line
 
 
 def fix_source(

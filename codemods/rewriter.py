@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -29,6 +30,7 @@ from codemods.findings import (
     RemoveStatement,
     RenameKeyword,
     ReplaceExpression,
+    ReplaceLines,
     SetKeyword,
     Span,
     Unwrap,
@@ -65,8 +67,26 @@ def rewrite_bytes(module: SourceModule, edits: Sequence[Edit]) -> bytes:
 
 def replacements(module: SourceModule, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
     """(first line, last line, new text) of each run that the edits change, in order. Raises RewriteError."""
+    by_hand = [e for e in dict.fromkeys(edits) if isinstance(e, ReplaceLines)]
+    others = [e for e in edits if not isinstance(e, ReplaceLines)]
+    made = text_edits.replacements(module, others) if isinstance(module, TextFile) else _replacements(module, others)
+    return _merged(module, made, by_hand) if by_hand else made
+
+
+def _merged(module: SourceModule, made: list[tuple[int, int, str]], by_hand: list[ReplaceLines]) -> list[tuple[int, int, str]]:
+    """With the lines that a person wrote, which may share none with what is written here."""
+    for edit in by_hand:
+        made.append((edit.span.line, edit.span.end_line - 1, edit.code))
+    made.sort()
+    for (_, bottom, _), (top, _, _) in pairwise(made):
+        if top <= bottom:
+            raise RewriteError(f"{module.path}:{top}: another fix changes the same lines")
     if isinstance(module, TextFile):
-        return text_edits.replacements(module, edits)
+        text_edits.must_be_read(module, made)
+    return made
+
+
+def _replacements(module: SourceModule, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
     made: list[tuple[Run, str]] = []
     steps = Steps(module)
     for run in find_runs(module, list(dict.fromkeys(edits))):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from codemods.findings import Evidence, Finding
+from codemods.findings import Evidence, Finding, ReplaceLines, Span
+from codemods.runs import newline_of
 from codemods.source import SourceModule, Suppression
 from codemods.text_file import TextFile
 
@@ -75,6 +76,27 @@ def apply(
         if idle or not suppression.codes:
             unused.append(_unused(module, suppression, idle))
     return left, unused
+
+
+def comments(module: SourceModule, rejected: Sequence[tuple[Finding, str]]) -> list[ReplaceLines]:
+    """The edits that put a comment above the statement of each finding, with the reason; one that stands there is extended."""
+    at: dict[int, list[tuple[Finding, str]]] = {}
+    for finding, reason in rejected:
+        at.setdefault(_reach(module, finding)[0], []).append((finding, reason))
+    out = []
+    for top, found in sorted(at.items()):
+        above = next((s for s in module.suppressions if s.line == top - 1 and s.codes and not s.whole_file), None)
+        own_line = above is not None and module.lines[top - 2].lstrip().startswith("#")
+        known = above if own_line else None
+        codes = dict.fromkeys([*(known.codes if known else ()), *(f.code for f, _ in found)])
+        said = [known.reason if known else "", *(" ".join(reason.split()) for _, reason in found)]
+        reasons = dict.fromkeys(text for text in said if text)
+        line = module.lines[top - 1]
+        indent = line[: len(line) - len(line.lstrip(" \t\f"))]
+        text = f"{indent}# ddpfix: ignore[{', '.join(codes)}] {'; '.join(reasons)}".rstrip() + newline_of(module.lines, top)
+        first = top - 1 if known else top
+        out.append(ReplaceLines(module.path, Span(first, 0, top, 0), text))
+    return out
 
 
 def _unused(module: SourceModule, suppression: Suppression, idle: Sequence[str]) -> Finding:

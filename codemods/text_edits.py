@@ -51,6 +51,16 @@ def replacements(file: TextFile, edits: Sequence[Edit]) -> list[tuple[int, int, 
     return _as_lines(file, splices)
 
 
+def must_be_read(file: TextFile, made: Sequence[tuple[int, int, str]]) -> None:
+    """Raises RewriteError where the file is YAML or JSON and would be none with these lines."""
+    lines = list(file.lines)
+    for top, bottom, text in reversed(made):
+        lines[top - 1 : bottom] = [text]
+    new = TextFile(file.path, "".join(lines).encode("utf-8", "surrogatepass"))
+    if (file.documents and not new.documents) or (file.json is not None and new.json is None):
+        raise RewriteError(f"the new text of {file.path} could not be read any more")
+
+
 def _splice(file: TextFile, edit: Edit, meant: Meant) -> Splice:
     start, end = (
         file.index_of(n, c) for n, c in ((edit.span.line, edit.span.column), (edit.span.end_line, edit.span.end_column))

@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from codemods.by_hand import EditedLines
+from codemods.fix_source import Chosen
+
 FILE = "ddpfix-decisions.json"
 VERSION = 1
 _ID = re.compile(r"[0-9a-f]{12}")
@@ -32,19 +35,6 @@ class BadDecisions(Exception):
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}; {self.todo}"
-
-
-@dataclass(frozen=True, slots=True)
-class EditedLines:
-    """Lines of a file as the reviewer wants them: from `line` (1 is the first) `before` stands, `after` takes its place.
-
-    Both are whole lines with their ends; `before` may be empty, then `after` is put in front of `line`.
-    """
-
-    path: str
-    line: int
-    before: str
-    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +56,11 @@ class Decisions:
     def verdict(self, finding: str) -> Verdict | None:
         decision = self.of.get(finding)
         return decision.verdict if decision else None
+
+    def chosen(self) -> Chosen:
+        """What is accepted, as the core takes it."""
+        edited = {key: d.edited for key, d in self.of.items() if d.edited}
+        return Chosen(frozenset(self.accepted()), frozenset(self.rejected()), edited)
 
     def accepted(self) -> tuple[str, ...]:
         return tuple(key for key, d in self.of.items() if d.verdict == "accept")

@@ -14,7 +14,7 @@ from pathlib import Path
 from codemods import suppressions
 from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
-from codemods.fix_source import Accept, find_in, fix_project
+from codemods.fix_source import Accept, Chosen, find_in, fix_project
 from codemods.project import Project
 from codemods.text_file import TEXT_KINDS
 from ddpfix import cache, catalog
@@ -194,15 +194,17 @@ def fix(
         def work(now: Project, paths: Iterable[str]) -> Mapping[str, Sequence[DdpCodemod]]:
             return first if now is project else gated(now, paths, codemods)[0]
 
-        wanted: Accept = lambda f: accept(f) and not _ignored_here(f, settings)  # noqa: E731
-        result = fix_project(project, work, candidates, wanted)
+        wanted: Accept = lambda f: False if _ignored_here(f, settings) else accept(f)  # noqa: E731
+        edited = accept.edited if isinstance(accept, Chosen) else None
+        result = fix_project(project, work, candidates, wanted, edited)
         before = {path: project.read(path) or b"" for path in result.changed}
         broken = [Failure(p, project.why_unreadable(p)) for p in candidates if project.module(p) is None]
     failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
     left = tuple(f for f in result.left if not _ignored_here(f, settings))
     scanned, parsed = _python_files(tree) - len(unread), len(candidates) - len(broken)
     report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started)
-    return Fixed(report, before, result.changed, result.fixed, left, result.withdrawn)
+    at_first = tuple(f for f in result.first if not _ignored_here(f, settings))
+    return Fixed(report, before, result.changed, result.fixed, left, result.withdrawn, at_first, result.origins)
 
 
 def line_edits(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from codemods.findings import Applicability, Finding
@@ -34,7 +34,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What fixing one project came to. before, after: path -> bytes of the changed files."""
+    """What fixing one project came to. before, after: path -> bytes of the changed files.
+
+    first: all that was found before anything was fixed. origins: id of a finding -> the id under which it was among those.
+    """
 
     report: Report
     before: Mapping[str, bytes]
@@ -42,3 +45,5 @@ class Fixed:
     fixed: tuple[Finding, ...]
     left: tuple[Finding, ...]
     withdrawn: tuple[tuple[Finding, str], ...]
+    first: tuple[Finding, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)

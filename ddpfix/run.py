@@ -18,12 +18,16 @@ from codemods.codemod import DdpCodemod
 from codemods.fix_source import Accept, safe, with_unsafe
 from codemods.text_file import TEXT_KINDS
 from ddpfix import __version__, engine, summary
+from ddpfix.decided import Decided, decided, without_decided
+from ddpfix.decisions import Decisions
 from ddpfix.discovery import Tree, find_root
 from ddpfix.formatting import formatted
 from ddpfix.results import Fixed
 from ddpfix.settings import Settings
+from ddpfix.silence import with_comments
 
 if TYPE_CHECKING:
+    from ddpfix import git
     from ddpfix.git import Committed, Snapshot
     from ddpfix.summary import ShownProof
 
@@ -36,6 +40,8 @@ class Options:
     """How to deliver. branch: its name. switch: check it out at the end. summary: commit the summary document too.
 
     include_dirty: work on the files as they are in the work tree, uncommitted changes included, and write them in place.
+    decisions: what a person decided; only what is accepted there is fixed, whatever its level. allow_stale: even where they were
+    made on another commit and not all that was accepted is found here. suppress: put a comment where a finding was rejected.
     """
 
     unsafe: bool = False
@@ -48,6 +54,21 @@ class Options:
     filters: bool = True
     format_command: str = ""
     proof: ShownProof | None = None
+    decisions: Decisions | None = None
+    allow_stale: bool = False
+    suppress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What is made of a project. fixed: the fixes. whole: with the comments at what was rejected. shown: the fixes, for a reader
+    who is told of the decisions (`decided`) beside them.
+    """
+
+    fixed: Fixed
+    whole: Fixed
+    shown: Fixed
+    decided: Decided | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +86,23 @@ class Applied:
     fixed: Fixed
     committed: Committed | None
     screen: str
+
+
+def make(
+    tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], options: Options, *, base: str = "", read: Read | None = None
+) -> Made:
+    """What `options` make of a project, in memory: the one answer of `diff` and of `apply`.
+
+    base: the commit that HEAD stands on. Raises GitRefusal for stale decisions.
+    """
+    fixed = engine.fix(tree, settings, codemods, acceptance(options), read=read)
+    if options.decisions is None:
+        return Made(fixed, fixed, fixed)
+    made = decided(fixed, options.decisions, base)
+    refuse_stale(made, options)
+    rejected = {f.id: reason for f, reason in made.rejected}
+    whole = with_comments(tree, codemods, fixed, rejected, read=read) if options.suppress else fixed
+    return Made(fixed, whole, without_decided(replace(fixed, withdrawn=whole.withdrawn), made), made)
 
 
 def apply(
@@ -90,25 +128,19 @@ def apply(
 def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], options: Options, command: str) -> Applied:
     from ddpfix import git
 
-    accept = acceptance(options)
     state = git.snapshot(tree.root)
-    fixed = engine.fix(tree, settings, codemods, accept)
-    if not fixed.after:
-        return Applied(fixed, None, summary.closing_screen(fixed, _context(command)))
+    made = make(tree, settings, codemods, options, base=state.base)
+    if not made.whole.after:
+        return Applied(made.shown, None, summary.closing_screen(made.shown, replace(_context(command), decided=made.decided)))
     git.check_branch(state, options.branch)
-    refuse_other_proof(options.proof, state.base, fixed)
-    touched = sorted(fixed.after)
+    refuse_other_proof(options.proof, state.base, made.fixed)
+    touched = sorted(made.whole.after)
     if options.switch:
         refuse_uncommitted(state, touched)
         git.check_switch(state, [*touched, *([SUMMARY] if options.summary else [])])
     read = committed_reader(state, tree.root, touched)
-    if any(read(path) != fixed.before[path] for path in touched):
-        fixed = engine.fix(tree, settings, codemods, accept, read=read)
-    made = steps(tree, settings, codemods, accept, fixed, read)
-    if options.format_command:
-        made = [Step(s.codemod, formatted(tree.root, options.format_command, s.files)) for s in made]
-    by_code = {s.codemod.code: tuple(f for f in fixed.fixed if f.code == s.codemod.code) for s in made}
-    commits = [git.Step(summary.commit_message(s.codemod, by_code[s.codemod.code]), s.files) for s in made]
+    if any(read(path) != made.whole.before[path] for path in touched):
+        made = make(tree, settings, codemods, options, base=state.base, read=read)
     context = replace(
         _context(command),
         base=state.base,
@@ -119,11 +151,13 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
         not_run=summary.NOT_RUN_BESIDES if options.proof else _not_run(options),
         ran=_ran(options),
         proof=options.proof,
+        decided=made.decided,
         switched=options.switch,
         summary_commit=options.summary,
     )
+    commits = _commits(tree, settings, codemods, options, made, read)
     if options.summary:
-        text = summary.render(fixed, context).encode()
+        text = summary.render(made.shown, context).encode()
         commits.append(git.Step(summary.SUMMARY_COMMIT, {SUMMARY: text}))
     committed = git.commit_steps(
         state, commits, branch=options.branch, run_id=secrets.token_hex(8), run_hooks=options.run_hooks
@@ -131,7 +165,23 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
     if options.switch and committed.commits:
         git.switch_to(tree.root, options.branch, run_id=committed.run_id)
     context = replace(context, commits=committed.commits, identity_note=committed.identity_note)
-    return Applied(fixed, committed, summary.closing_screen(fixed, context))
+    return Applied(made.shown, committed, summary.closing_screen(made.shown, context))
+
+
+def _commits(
+    tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], options: Options, made: Made, read: Read
+) -> list[git.Step]:
+    """A commit for each codemod, then one with the comments at what was rejected."""
+    from ddpfix import git
+
+    cut = steps(tree, settings, codemods, acceptance(options), made.fixed, read)
+    commented = {p: b for p, b in made.whole.after.items() if made.fixed.after.get(p) != b}
+    if options.format_command:
+        cut = [Step(s.codemod, formatted(tree.root, options.format_command, s.files)) for s in cut]
+        commented = formatted(tree.root, options.format_command, commented)
+    by_code = {s.codemod.code: tuple(f for f in made.fixed.fixed if f.code == s.codemod.code) for s in cut}
+    out = [git.Step(summary.commit_message(s.codemod, by_code[s.codemod.code]), s.files) for s in cut]
+    return [*out, git.Step(summary.SILENCED_COMMIT, commented)] if commented else out
 
 
 def refuse_bare(root: Path) -> None:
@@ -154,6 +204,21 @@ def refuse_other_proof(proof: ShownProof | None, base: str, fixed: Fixed) -> Non
         raise GitRefusal("the proof is of another commit", f"it ran on {ran_on}, HEAD is {base[:12]}", again)
     if proof.digest != summary.digest(fixed.after):
         raise GitRefusal("the proof is of other fixes", "what it ran is not what would be committed", again)
+
+
+def refuse_stale(made: Decided, options: Options) -> None:
+    """Raises GitRefusal where decisions were made on another commit and something that was accepted there is found no more."""
+    from ddpfix.git import GitRefusal
+
+    if not made.decided_on or not made.gone_accepted or options.allow_stale:
+        return
+    all_of_it = made.gone_accepted + len(made.accepted) + len(made.without_fix)
+    raise GitRefusal(
+        "the decisions are stale",
+        f"they were made on {made.decided_on[:12]}, HEAD is {made.base[:12]}, and {made.gone_accepted} of {all_of_it} accepted "
+        f"findings are not there any more ({', '.join(made.gone[:3])})",
+        "look again with `ddpfix review`, which keeps what still stands, or take that alone with --allow-stale",
+    )
 
 
 def refuse_uncommitted(state: Snapshot, touched: Sequence[str], *, tracked_only: bool = False) -> None:
@@ -222,19 +287,26 @@ def steps(
 def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], options: Options, command: str) -> Applied:
     from ddpfix import git
 
-    fixed = engine.fix(tree, settings, codemods, acceptance(options))
-    context = _context(command)
-    if not fixed.after:
-        return Applied(fixed, None, summary.closing_screen(fixed, context))
+    made = make(tree, settings, codemods, options, base=head_of(tree.root) if options.decisions else "")
+    context = replace(_context(command), decided=made.decided)
+    files = made.whole.after
+    if not files:
+        return Applied(made.shown, None, summary.closing_screen(made.shown, context))
     if tree.is_git and not options.include_dirty:
         state = _snapshot_if_born(tree.root)
         if state is not None:
-            refuse_uncommitted(state, sorted(fixed.after), tracked_only=True)
-    files = fixed.after
+            refuse_uncommitted(state, sorted(files), tracked_only=True)
     if options.format_command:
         files = formatted(tree.root, options.format_command, files)
     git.write_in_place(tree.root, files, run_id=secrets.token_hex(8), state_dir=state_folder(tree.root))
-    return Applied(fixed, None, summary.closing_screen(fixed, context))
+    return Applied(made.shown, None, summary.closing_screen(replace(made.shown, after=files), context))
+
+
+def head_of(root: Path) -> str:
+    """The id of the commit a repository stands on; "" outside git and before the first commit."""
+    from ddpfix import git
+
+    return git.head(root) if (root / ".git").exists() else ""
 
 
 def _snapshot_if_born(root: Path) -> Snapshot | None:
@@ -284,6 +356,8 @@ def undo(path: Path) -> str:
 
 
 def acceptance(options: Options) -> Accept:
+    if options.decisions is not None:
+        return options.decisions.chosen()
     return with_unsafe if options.unsafe else safe
 
 

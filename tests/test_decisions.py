@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ddpfix.decisions import BadDecisions, Decision, Decisions, EditedLines, from_json, read, to_json, write
+from codemods.by_hand import EditedLines
+from ddpfix.decisions import BadDecisions, Decision, Decisions, from_json, read, to_json, write
 
 A, B, C, D = "0" * 12, "1" * 12, "2" * 12, "abcdef012345"
 BASE = "0123456789abcdef0123456789abcdef01234567"

@@ -30,14 +30,15 @@ CODEMODS_ORDER = [
     {"codemods.codemod", "codemods.runs", "codemods.layout", "codemods.blocks", "codemods.deep_stack", "codemods.rewriter",
      "codemods.imports", "codemods.suppressions", "codemods.text_edits", "codemods.text_meaning"},
     {f"codemods.{topic}" for topic in TOPICS},
-    {"codemods.fix_source"},
+    {"codemods.by_hand", "codemods.lineage", "codemods.fix_source"},
     {"codemods.commands"},
 ]  # fmt: skip
 DDPFIX_ORDER = [
     {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog"},
     {"ddpfix.discovery", "ddpfix.answers", "ddpfix.cache", "ddpfix.gate", "ddpfix.engine"},
     {"ddpfix.baseline", "ddpfix.narrowing"},
-    {"ddpfix.decisions", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git", "ddpfix.formatting", "ddpfix.testing"},
+    {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
+     "ddpfix.formatting", "ddpfix.testing"},
     {"ddpfix.run", "ddpfix.checking"},
     {"ddpfix.review", "ddpfix.prove", "ddpfix.diagnosis", "ddpfix.tune", "ddpfix.bot", "ddpfix.fleet"},
     {"ddpfix.cli"},

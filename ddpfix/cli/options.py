@@ -26,6 +26,10 @@ Force = Annotated[bool, typer.Option("--force-exclude", help="Leave out what is 
 Logs = Annotated[list[Path] | None, typer.Option("--log", help="What a run of this code printed, as evidence.")]
 Seen = Annotated[list[Path] | None, typer.Option("--evidence", help="What `ddpfix probe` wrote, as evidence.")]
 
+Decided = Annotated[Path | None, typer.Option("--decisions", help="Only what `ddpfix review` accepted in this file.")]
+AllowStale = Annotated[bool, typer.Option("--allow-stale", help="What still stands of decisions on another commit.")]
+WriteSuppressions = Annotated[bool, typer.Option("--write-suppressions", help="A comment where a finding was rejected.")]
+
 
 class Trouble(Exception):
     """Something the user can mend: what, why, what to do, a line each."""

@@ -6,12 +6,12 @@ patch of `ddpfix diff --decisions`, not the sum of these.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
+from codemods.by_hand import lines_of
 from codemods.codemod import DdpCodemod
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
@@ -20,6 +20,7 @@ from ddpfix import engine
 from ddpfix.diff import NO_NEWLINE, quoted
 from ddpfix.discovery import Tree
 from ddpfix.results import Failure
+from ddpfix.run import head_of
 from ddpfix.settings import Settings
 
 CONTEXT = 3
@@ -138,13 +139,6 @@ def review(
     return Review(tree.root, head_of(tree.root), items, report.failed)
 
 
-def head_of(root: Path) -> str:
-    """The id of the commit a repository stands on; "" outside git and before the first commit."""
-    from ddpfix import git
-
-    return git.head(root) if (root / ".git").exists() else ""
-
-
 def items_of(findings: Sequence[Finding], project: Project) -> tuple[ReviewItem, ...]:
     """The findings of one project, as it stands, as items; each file is parsed once."""
     groups: dict[tuple[str, str], list[str]] = {}
@@ -226,11 +220,6 @@ def _rows(
         at = end
     below = range(at, min(at + context, len(lines)))
     return [*rows, *(Row(" ", i + 1, i + 1 + shift, *_cut(lines[i])) for i in below)], shift, first
-
-
-def lines_of(text: str) -> list[str]:
-    """Lines with their ends, broken as Python breaks them."""
-    return io.StringIO(text, newline="").readlines()
 
 
 def _cut(line: str) -> tuple[str, str]:

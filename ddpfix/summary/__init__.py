@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddpfix.summary.closing import closing_screen
-from ddpfix.summary.commit_messages import SUMMARY_COMMIT, commit_message
+from ddpfix.summary.commit_messages import SILENCED_COMMIT, SUMMARY_COMMIT, commit_message
 from ddpfix.summary.context import NOT_RUN, Context, Launch
 from ddpfix.summary.document import LIMIT, render
 from ddpfix.summary.launches import launches
@@ -14,6 +14,7 @@ __all__ = [
     "LIMIT",
     "NOT_RUN",
     "NOT_RUN_BESIDES",
+    "SILENCED_COMMIT",
     "SUMMARY_COMMIT",
     "Context",
     "Launch",

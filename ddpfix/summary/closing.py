@@ -10,6 +10,7 @@ from ddpfix.results import Fixed
 from ddpfix.summary.context import Context
 from ddpfix.summary.markdown import plural
 from ddpfix.summary.places import by_code, by_file, codemod_of, offered, told, unmade
+from ddpfix.summary.review_section import counts
 
 ROWS = 8
 WIDTH = 110
@@ -17,9 +18,9 @@ WIDTH = 110
 
 def closing_screen(fixed: Fixed, context: Context) -> str:
     """One screen of plain text."""
-    if not fixed.after:
-        return "\n".join(_nothing(fixed)) + "\n"
-    out = [*_where(fixed, context), "", *_fixed(fixed)]
+    if not fixed.after and not context.commits:
+        return "\n".join([*_nothing(fixed), *_reviewed(context)]) + "\n"
+    out = [*_where(fixed, context), "", *_fixed(fixed), *_reviewed(context)]
     if left := _left(fixed, context):
         out += ["", *left]
     out += ["", *_next(fixed, context)]
@@ -51,7 +52,9 @@ def _notes(context: Context) -> list[str]:
 
 def _fixed(fixed: Fixed) -> list[str]:
     groups = by_code(fixed.fixed)
-    width = max(len(found[0].name) for found in groups.values()) if groups else 0
+    if not groups:
+        return []
+    width = max(len(found[0].name) for found in groups.values())
     rows = []
     for code, found in groups.items():
         codemod = codemod_of(code)
@@ -59,6 +62,14 @@ def _fixed(fixed: Fixed) -> list[str]:
         rows.append(_short(f"  {code} {found[0].name.ljust(width)} {len(found):>4}  {what}"))
     total = plural(len(fixed.fixed), "fix", "fixes")
     return [f"{total} in {plural(len(fixed.after), 'file')}:", *_few(rows, "codemod")]
+
+
+def _reviewed(context: Context) -> list[str]:
+    made = context.decided
+    if made is None:
+        return []
+    again = " (`ddpfix review` goes on there)" if made.undecided else ""
+    return [f"Reviewed: {counts(made)}{again}.", *(f"  note: {note}" for note in made.notes)]
 
 
 def _left(fixed: Fixed, context: Context | None) -> list[str]:

@@ -25,6 +25,14 @@ the summary is not wanted in the history.
 """
 
 
+SILENCED_COMMIT = """\
+Silence the findings that were rejected in review
+
+A comment at each names its code and why it was rejected; `ddpfix check`
+says nothing of it from now on.
+"""
+
+
 def subject(code: str, name: str) -> str:
     """What the commit of a codemod does, with its code."""
     said = facts(code).subject or f"Fix {name}"

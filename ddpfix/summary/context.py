@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ddpfix.decided import Decided
 from ddpfix.summary.proof_section import ShownProof
 
 NOT_RUN = (
@@ -31,6 +32,7 @@ class Context:
     branch: where it was committed, None if nowhere. home: the branch it is to be merged into. commits: (id, subject), oldest
     first, as far as they are known. ran, not_run: sentences; where nothing ran, that is said of hooks and formatters too.
     notes: what the state of the repository adds. proof: what `ddpfix prove` saw of these very fixes.
+    decided: what a person decided over the findings, where somebody did.
     """
 
     command: str
@@ -47,3 +49,4 @@ class Context:
     switched: bool = False
     summary_commit: bool = True
     proof: ShownProof | None = None
+    decided: Decided | None = None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from codemods.findings import Applicability, Finding
 from ddpfix.results import Fixed
-from ddpfix.summary import proof_section
+from ddpfix.summary import proof_section, review_section
 from ddpfix.summary.codemod_section import Detail, assumptions, section
 from ddpfix.summary.commit_messages import subject
 from ddpfix.summary.context import Context
@@ -82,6 +82,7 @@ def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: D
         out += section(key, findings, changed, fixed, detail)
     out += assumptions(unsafe_fixed(fixed), detail)
     out += proof_section.section(context.proof) if context.proof else []
+    out += review_section.section(context.decided, detail) if context.decided else []
     out += _left_alone(fixed, detail)
     if groups:
         out += how_to_test(tuple(groups), fixed, context)
@@ -119,7 +120,8 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
         onto = f" on top of {code(context.base[:12])}" if context.base else ""
         out.append(f"They are committed on {code(context.branch)}{onto}, one commit for each codemod.")
     ran = "They were run before and after: see [Proof](#proof)." if context.proof else _NO_TRAINING
-    out += [*_counts(fixed), ran, ""]
+    reviewed = [f"Reviewed: {review_section.counts(context.decided)}; see [Review](#review)."] if context.decided else []
+    out += [*reviewed, *_counts(fixed), ran, ""]
     if context.branch:
         out += ["Commits:", "", *_commits(context, groups), ""]
     return out

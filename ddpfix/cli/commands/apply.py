@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -11,7 +12,9 @@ import typer
 
 from ddpfix.cli.app import CLEAN, FINDINGS, app
 from ddpfix.cli.options import (
+    AllowStale,
     Config,
+    Decided,
     Exclude,
     Extend,
     Force,
@@ -23,6 +26,7 @@ from ddpfix.cli.options import (
     Select,
     Trouble,
     Unsafe,
+    WriteSuppressions,
     asked,
     with_evidence,
 )
@@ -30,6 +34,7 @@ from ddpfix.cli.showing import clear_progress, command_line, note, progress, sho
 
 if TYPE_CHECKING:
     from ddpfix.discovery import Tree
+    from ddpfix.run import Options
     from ddpfix.settings import Settings
     from ddpfix.summary import ShownProof
 
@@ -47,6 +52,9 @@ def diff(
     isolated: Isolated = False,
     stat: Annotated[bool, typer.Option("--stat", help="Only count the lines of each file.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="The reason above each hunk.")] = False,
+    decisions: Decided = None,
+    allow_stale: AllowStale = False,
+    write_suppressions: WriteSuppressions = False,
     log: Logs = None,
     evidence: Seen = None,
     color: Annotated[str, typer.Option("--color", help="auto, always or never.")] = "auto",
@@ -55,17 +63,31 @@ def diff(
     projects = asked(
         paths, select, ignore, extend_select, unsafe_fixes, exclude, config=config, isolated=isolated, force_exclude=force_exclude
     )
-    _diff(with_evidence(projects, log, evidence), stat=stat, explain=explain, color=color)
+    review = by_review(decisions, allow_stale, write_suppressions)
+    _diff(with_evidence(projects, log, evidence), review, stat=stat, explain=explain, color=color)
 
 
-def _diff(projects: Sequence[tuple[Tree, Settings]], *, stat: bool, explain: bool, color: str) -> NoReturn:
-    from codemods.fix_source import safe, with_unsafe
-    from ddpfix import catalog, engine, patches
+def by_review(decisions: Path | None, allow_stale: bool, write_suppressions: bool) -> Options:
+    """What the options of a review come to."""
+    from ddpfix import decisions as files
+    from ddpfix.run import Options
+
+    if decisions is None and (allow_stale or write_suppressions):
+        raise Trouble("--allow-stale and --write-suppressions go with --decisions", todo="Name the decisions file.")
+    return Options(decisions=files.read(decisions) if decisions else None, allow_stale=allow_stale, suppress=write_suppressions)
+
+
+def _diff(projects: Sequence[tuple[Tree, Settings]], review: Options, *, stat: bool, explain: bool, color: str) -> NoReturn:
+    from ddpfix import catalog, patches, run
 
     out: list[bytes] = []
     for tree, settings in projects:
-        codemods = catalog.selected(settings.selection)
-        fixed = engine.fix(tree, settings, codemods, with_unsafe if settings.unsafe_fixes else safe)
+        options = replace(review, unsafe=settings.unsafe_fixes)
+        base = run.head_of(tree.root) if options.decisions else ""
+        made = run.make(tree, settings, catalog.selected(settings.selection), options, base=base)
+        fixed = made.whole
+        for text in made.decided.notes if made.decided else ():
+            note(text)
         for path, reason in [(f.path, f.error) for f in fixed.report.failed]:
             note(f"{path}: not read: {reason}")
         for finding, reason in fixed.withdrawn:
@@ -101,6 +123,9 @@ def apply(
         str, typer.Option("--format-command", help="Run this on the changed files before the commit.", show_default=False)
     ] = "",
     proof: Annotated[Path | None, typer.Option("--proof", help="The JSON of `ddpfix prove`, for the summary.")] = None,
+    decisions: Decided = None,
+    allow_stale: AllowStale = False,
+    write_suppressions: WriteSuppressions = False,
     log: Logs = None,
     evidence: Seen = None,
     color: Annotated[str, typer.Option("--color", help="auto, always or never (with --dry-run).")] = "auto",
@@ -111,7 +136,8 @@ def apply(
     )
     projects = with_evidence(projects, log, evidence)
     if dry_run:
-        _diff(projects, stat=False, explain=False, color=color)
+        review = by_review(decisions, allow_stale, write_suppressions)
+        _diff(projects, review, stat=False, explain=False, color=color)
     from ddpfix import catalog, run
 
     if len(projects) > 1:
@@ -119,7 +145,8 @@ def apply(
         raise Trouble(f"these paths lie in {roots}", todo="Apply to one repository at a time.")
     tree, settings = projects[0]
     codemods = catalog.selected(settings.selection)
-    options = run.Options(
+    options = replace(
+        by_review(decisions, allow_stale, write_suppressions),
         unsafe=settings.unsafe_fixes,
         branch=branch or settings.branch,
         switch=not no_switch,

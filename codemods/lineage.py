@@ -1,0 +1,85 @@
+"""Findings over the rounds of a run: which of a later round is an earlier one that reads differently, and which a fix brought up.
+
+Where findings are accepted one by one, what nobody could have seen in the first round goes with what it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from codemods.by_hand import EditedLines
+from codemods.findings import Finding
+
+Said = Callable[[Finding], bool | None]
+
+
+class Lineage:
+    """The findings of one run, round by round. An id that stays is the same finding.
+
+    A finding that vanishes unfixed while one of the same code, path and symbol appears is that one, reworded by a fix inside of
+    it. Any other new one comes from the fixes of the round before: from those of its function, else of its file, else of all.
+    """
+
+    def __init__(self, first: Iterable[Finding]) -> None:
+        self._now = {f.id: f for f in first}
+        self.first = dict(self._now)
+        self._reworded: dict[str, tuple[Finding, ...]] = {}
+        self._causes: dict[str, tuple[Finding, ...]] = {}
+
+    def next_round(self, made: Sequence[Finding], left: Sequence[Finding], by_hand: Iterable[str] = ()) -> None:
+        """`left` is found after `made` were fixed; of these, `by_hand` got lines that a person wrote, which cause nothing."""
+        fixed, theirs = {f.id for f in made}, set(by_hand)
+        causes = [f for f in made if f.id not in theirs]
+        now = {f.id: f for f in left}
+        gone: dict[tuple[str, str, str], list[Finding]] = {}
+        for finding in self._now.values():
+            if finding.id not in now and finding.id not in fixed:
+                gone.setdefault(_place(finding), []).append(finding)
+        fresh: dict[tuple[str, str, str], list[Finding]] = {}
+        for finding in left:
+            if finding.id not in self.first and finding.id not in self._causes and finding.id not in self._reworded:
+                fresh.setdefault(_place(finding), []).append(finding)
+        for place, findings in fresh.items():
+            earlier = gone.get(place, [])
+            for i, finding in enumerate(findings):
+                if earlier:
+                    alike = len(earlier) == len(findings)
+                    self._reworded[finding.id] = (earlier[i],) if alike else tuple(earlier)
+                elif any(_place(f) == place for f in made if f.id in theirs):
+                    self._causes[finding.id] = ()  # found again where a person had the last word
+                else:
+                    self._causes[finding.id] = tuple(_nearest(finding, causes))
+        self._now = now
+
+    def accepts(self, finding: Finding, say: Said) -> bool:
+        """Whether a finding is accepted: as `say` has it; where it says nothing of one that was not there at first, as what it
+        comes from is, unless it is less sure than that.
+        """
+        said = say(finding)
+        if said is not None:
+            return said
+        rank = finding.applicability.rank
+        if earlier := self._reworded.get(finding.id):
+            return all(f.applicability.rank <= rank and self.accepts(f, say) for f in earlier)
+        return any(f.applicability.rank <= rank for f in self._causes.get(finding.id, ()))
+
+    def origin(self, finding: Finding) -> str:
+        """The id under which it was there at first; its own where it was not."""
+        earlier = self._reworded.get(finding.id, ())
+        return self.origin(earlier[0]) if len(earlier) == 1 else finding.id
+
+    def edited(self, finding: Finding, edited: Mapping[str, Sequence[EditedLines]]) -> tuple[Sequence[EditedLines], int]:
+        """(the lines a person wrote in the place of its fix, by how many lines it stands lower than at first)."""
+        origin = self.origin(finding)
+        if origin not in edited or origin not in self.first:
+            return (), 0
+        return edited[origin], finding.span.line - self.first[origin].span.line
+
+
+def _place(finding: Finding) -> tuple[str, str, str]:
+    return finding.code, finding.path, finding.symbol
+
+
+def _nearest(finding: Finding, made: Sequence[Finding]) -> Sequence[Finding]:
+    in_file = [f for f in made if any(e.path == finding.path for e in f.edits)]
+    return [f for f in in_file if f.symbol == finding.symbol] or in_file or made

@@ -1,0 +1,69 @@
+"""Rejected findings as suppression comments: `# ddpfix: ignore[CODE] reason` above the statement, written by the same writer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from codemods import suppressions
+from codemods.codemod import DdpCodemod
+from codemods.findings import Finding
+from codemods.fix_source import find_all
+from codemods.project import Project
+from ddpfix import engine
+from ddpfix.decided import origin
+from ddpfix.discovery import Tree
+from ddpfix.results import Fixed
+
+NO_REASON = "rejected in review"
+
+
+def with_comments(
+    tree: Tree,
+    codemods: Sequence[DdpCodemod],
+    fixed: Fixed,
+    rejected: Mapping[str, str],
+    *,
+    read: Callable[[str], bytes | None] | None = None,
+) -> Fixed:
+    """`fixed` with a comment at each finding that is `rejected` (id -> reason) and still stands.
+
+    A comment after which the finding is not silent is not written: the finding is among `withdrawn` then, with the reason.
+    """
+    from codemods.rewriter import RewriteError, rewrite_bytes
+
+    wanted = [f for f in fixed.left if origin(fixed, f) in rejected and f.code != suppressions.CODE]
+    reasons = {f: rejected[origin(fixed, f)] or NO_REASON for f in wanted}
+    project = Project(tree.files, read or engine.disk_reader(tree.root), observed=tree.observed)
+    now = project.with_overlay(fixed.after)
+    before, after = dict(fixed.before), dict(fixed.after)
+    failed: list[tuple[Finding, str]] = []
+    for path in sorted({f.path for f in reasons}):
+        found = [(f, why) for f, why in reasons.items() if f.path == path]
+        module = now.module(path)
+        try:
+            if module is None:
+                raise RewriteError(f"{path} cannot be read")
+            data = rewrite_bytes(module, suppressions.comments(module, found))
+            _must_be_silent(now, path, data, codemods, [f for f, _ in found])
+        except RewriteError as error:
+            failed += [(f, f"no comment was written: {error}") for f, _ in found]
+            continue
+        before.setdefault(path, project.read(path) or b"")
+        after[path] = data
+    silent = {f.id for f in reasons} - {f.id for f, _ in failed}
+    left = tuple(f for f in fixed.left if f.id not in silent)
+    return replace(fixed, before=before, after=after, left=left, withdrawn=(*fixed.withdrawn, *failed))
+
+
+def _must_be_silent(
+    project: Project, path: str, data: bytes, codemods: Sequence[DdpCodemod], findings: Sequence[Finding]
+) -> None:
+    """Raises RewriteError unless exactly these findings of the file are gone."""
+    from codemods.rewriter import RewriteError
+
+    then = Counter((f.code, f.symbol) for f in find_all(project, {path: codemods}))
+    now = Counter((f.code, f.symbol) for f in find_all(project.with_overlay({path: data}), {path: codemods}))
+    if then - now != Counter((f.code, f.symbol) for f in findings) or now - then:
+        raise RewriteError("behind it the findings would not be those that are left")
