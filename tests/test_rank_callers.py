@@ -30,7 +30,7 @@ PLACES = {
     "called twice, once by all": (f"{WORK}if dist.get_rank() == 0:\n    work()\nwork()\n", Ranks.ALL),
     "handed on by all": (f"{WORK}register(work)\n", Ranks.ALL),
     "handed on under a guard": (f"{WORK}if dist.get_rank() == 0:\n    Thread(target=work).start()\n", Ranks.UNKNOWN),
-    "started in each process": (f"{WORK}def main(node_rank):\n    if node_rank == 0:\n        mp.spawn(work, nprocs=2)\n", Ranks.ALL),
+    "started in each process": (f"{WORK}if dist.get_rank() == 0:\n    mp.spawn(work, nprocs=2)\n", Ranks.ALL),
     "a method of that name elsewhere": (
         f"{WORK}class A:\n    def go(self):\n        self.work()\nif dist.get_rank() == 0:\n    work()\n", Ranks.ZERO),
 }  # fmt: skip
@@ -71,7 +71,8 @@ def test_a_function_of_that_name_in_another_file_is_another() -> None:
 
 
 def test_a_function_of_an_installed_package_is_no_call_of_a_method() -> None:
-    source = "class Keeper:\n    def load(self):\n        here()\n    def go(self):\n        if dist.get_rank() == 0:\n            self.load()\n"
+    guarded = "    def go(self):\n        if dist.get_rank() == 0:\n            self.load()\n"
+    source = f"class Keeper:\n    def load(self):\n        here()\n{guarded}"
     assert reaching(f"{source}state = torch.load('a')\n") is Ranks.ZERO
 
 
@@ -84,7 +85,7 @@ OBJECT = "class Board:\n    def __init__(self):\n        {0}\n    def update(sel
 @pytest.mark.parametrize("at", [("here()", "pass"), ("pass", "here()")])
 def test_whoever_has_no_object_comes_to_no_method(at: tuple[str, str]) -> None:
     source = OBJECT.format(*at)
-    guarded = "def main(log_dir):\n    board = None\n    if dist.get_rank() == 0 and log_dir:\n        board = Board()\n    run(board)\n"
+    guarded = "def main(a):\n    board = None\n    if dist.get_rank() == 0 and a:\n        board = Board()\n    run(board)\n"
     assert reaching(source + guarded) is Ranks.ZERO
     assert reaching(source + "board = Board()\n") is Ranks.ALL
     assert reaching(source) is Ranks.ALL
@@ -104,8 +105,9 @@ def test_a_type_is_no_object_and_an_heir_is_one() -> None:
 
 SECTIONS = {
     "a context": "with accelerator.main_process_first():\n    here()\n",
-    "a context behind a name": "first = accelerator.main_process_first() if several else contextlib.nullcontext()\nwith first:\n    here()\n",
-    "barriers on both sides": "if dist.get_rank() > 0:\n    dist.barrier()\nhere()\nif dist.get_rank() == 0:\n    dist.barrier()\n",
+    "a context behind a name": "c = accelerator.main_process_first() if a else contextlib.nullcontext()\nwith c:\n    here()\n",
+    "barriers on both sides":
+        "if dist.get_rank() > 0:\n    dist.barrier()\nhere()\nif dist.get_rank() == 0:\n    dist.barrier()\n",
     "barriers round a branch": """
         def load(path, local_rank):
             if local_rank not in (-1, 0):
