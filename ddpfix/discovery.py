@@ -6,7 +6,7 @@ import fnmatch
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,6 +103,12 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
             extra = []
         files += [f for f in extra if f not in known]
         known.update(extra)
+    chosen = _chosen(known, prefixes, exclude)
+    skipped = tuple(Failure(p, SUBMODULE) for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))
+    return Tree(root, tuple(sorted(known)), chosen, skipped, is_git)
+
+
+def _chosen(known: Iterable[str], prefixes: Sequence[str], exclude: Sequence[str]) -> tuple[str, ...]:
     patterns = [re.compile(fnmatch.translate(p)) for p in exclude]
     chosen = []
     for name in sorted(known):
@@ -111,8 +117,13 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
             named = name in below and not force
             if named or not (_is_vendored(name, [""] if force else below) or any(_excluded(p, name) for p in patterns)):
                 chosen.append(name)
-    skipped = tuple(Failure(p, SUBMODULE) for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))
-    return Tree(root, tuple(sorted(known)), tuple(chosen), skipped, is_git)
+    return tuple(chosen)
+
+
+def committed_tree(root: Path, names: Iterable[str], exclude: Sequence[str] = ()) -> Tree:
+    """The project that a commit holds, out of the list of its files: for a clone of which nothing is checked out."""
+    files = tuple(sorted(n for n in names if SKIPPED.isdisjoint(n.split("/"))))
+    return Tree(root, files, _chosen(files, ("",), exclude), is_git=True)
 
 
 def _is_data(root: Path, name: str) -> bool:

@@ -131,7 +131,7 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
     state = git.snapshot(tree.root)
     made = make(tree, settings, codemods, options, base=state.base)
     if not made.whole.after:
-        return Applied(made.shown, None, summary.closing_screen(made.shown, replace(_context(command), decided=made.decided)))
+        return Applied(made.shown, None, summary.closing_screen(made.shown, replace(described(command), decided=made.decided)))
     git.check_branch(state, options.branch)
     refuse_other_proof(options.proof, state.base, made.fixed)
     touched = sorted(made.whole.after)
@@ -142,12 +142,12 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
     if any(read(path) != made.whole.before[path] for path in touched):
         made = make(tree, settings, codemods, options, base=state.base, read=read)
     context = replace(
-        _context(command),
+        described(command),
         base=state.base,
         branch=options.branch,
         home=(state.head_ref or "").removeprefix("refs/heads/") or None,
         launches=summary.launches(tree.files, engine.disk_reader(tree.root)),
-        notes=_notes(state, touched),
+        notes=notes(state, touched),
         not_run=summary.NOT_RUN_BESIDES if options.proof else _not_run(options),
         ran=_ran(options),
         proof=options.proof,
@@ -179,8 +179,7 @@ def _commits(
     if options.format_command:
         cut = [Step(s.codemod, formatted(tree.root, options.format_command, s.files)) for s in cut]
         commented = formatted(tree.root, options.format_command, commented)
-    by_code = {s.codemod.code: tuple(f for f in made.fixed.fixed if f.code == s.codemod.code) for s in cut}
-    out = [git.Step(summary.commit_message(s.codemod, by_code[s.codemod.code]), s.files) for s in cut]
+    out = as_commits(cut, made.fixed)
     return [*out, git.Step(summary.SILENCED_COMMIT, commented)] if commented else out
 
 
@@ -246,7 +245,7 @@ def committed_reader(state: Snapshot, root: Path, paths: Sequence[str]) -> Read:
     return lambda path: kept[path] if path in kept else disk(path)
 
 
-def _notes(state: Snapshot, touched: Sequence[str]) -> tuple[str, ...]:
+def notes(state: Snapshot, touched: Sequence[str]) -> tuple[str, ...]:
     """What the reader of the summary should know of the repository's state."""
     out = []
     kinds = (".py", ".toml", ".txt", ".cfg", *TEXT_KINDS)
@@ -281,6 +280,18 @@ def steps(
     return out
 
 
+def as_commits(made: Sequence[Step], fixed: Fixed) -> list[git.Step]:
+    """The steps with their messages; a trailer names the codemod."""
+    from ddpfix import git
+
+    out = []
+    for step in made:
+        code = step.codemod.code
+        message = summary.commit_message(step.codemod, tuple(f for f in fixed.fixed if f.code == code))
+        out.append(git.Step(f"{message}\nddpfix-rules: {code}", step.files))
+    return out
+
+
 # In place
 
 
@@ -288,7 +299,7 @@ def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], op
     from ddpfix import git
 
     made = make(tree, settings, codemods, options, base=head_of(tree.root) if options.decisions else "")
-    context = replace(_context(command), decided=made.decided)
+    context = replace(described(command), decided=made.decided)
     files = made.whole.after
     if not files:
         return Applied(made.shown, None, summary.closing_screen(made.shown, context))
@@ -361,7 +372,8 @@ def acceptance(options: Options) -> Accept:
     return with_unsafe if options.unsafe else safe
 
 
-def _context(command: str) -> summary.Context:
+def described(command: str) -> summary.Context:
+    """How a run came about: its command and the versions that made it."""
     import platform
     from importlib.metadata import version
 

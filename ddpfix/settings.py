@@ -30,6 +30,7 @@ class Settings:
     fail_on: str = "unsafe"
     branch: str = "ddpfix/fixes"
     format_command: str = ""
+    bot: bool = True
 
     @property
     def selection(self) -> Selection:
@@ -122,7 +123,7 @@ def _value(name: str, key: str, value: object, source: str) -> object:
         if isinstance(value, dict) and all(_is_texts(v) for v in value.values()):
             return {k: tuple(v) for k, v in value.items()}
         raise SettingsError(f"{source}: {key} is a table of path patterns, each with a list of codes")
-    if name == "unsafe_fixes":
+    if name in ("unsafe_fixes", "bot"):
         if isinstance(value, bool):
             return value
         raise SettingsError(f"{source}: {key} is true or false")

@@ -12,22 +12,28 @@ from ddpfix.git.commits import Committed, Step, commit_steps
 from ddpfix.git.in_place import undo_in_place, write_in_place
 from ddpfix.git.journal import BranchRun, InPlaceRun, runs
 from ddpfix.git.refusal import GitRefusal
+from ddpfix.git.remotes import Access, Clone, Pushed, RemoteCommit, cloned, tips
 from ddpfix.git.runner import journal_folder
 from ddpfix.git.snapshots import Blob, Snapshot, code_changed_since, find_root, head, read_blobs, relative_path, snapshot
 from ddpfix.git.switching import Undone, check_switch, switch_to, undo
 from ddpfix.git.worktrees import passing_copy, write_files
 
 __all__ = [
+    "Access",
     "Blob",
     "BranchRun",
+    "Clone",
     "Committed",
     "GitRefusal",
     "InPlaceRun",
+    "Pushed",
+    "RemoteCommit",
     "Snapshot",
     "Step",
     "Undone",
     "check_branch",
     "check_switch",
+    "cloned",
     "code_changed_since",
     "commit_steps",
     "find_root",
@@ -39,6 +45,7 @@ __all__ = [
     "runs",
     "snapshot",
     "switch_to",
+    "tips",
     "undo",
     "undo_in_place",
     "write_files",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ddpfix.git.branches import TRAILER, branch_runs, claim
-from ddpfix.git.identity import author
+from ddpfix.git.identity import as_author, author
 from ddpfix.git.journal import BranchRun, forget, record
 from ddpfix.git.refusal import GitRefusal, check_relative, check_run_id, shown
 from ddpfix.git.runner import Git, failed, repository
@@ -57,12 +57,14 @@ def commit_steps(
     sign: bool | None = None,
     filters: bool = False,
     run_hooks: bool = False,
+    identity: tuple[str, str] | None = None,
 ) -> Committed:
     """Commit `steps` one by one on top of `snapshot.base` and point `branch` at the last; one journal entry.
 
     Bytes are stored as they are; with `filters` the repository's clean filters apply. A file keeps its mode. `sign`:
     None = as configured. Steps that change nothing are left out. An untouched branch of an earlier run is replaced,
-    or kept if it holds the same already. HEAD, index, files, stash and HEAD's reflog are not touched.
+    or kept if it holds the same already. HEAD, index, files, stash and HEAD's reflog are not touched. `identity`: the name
+    and address of the commits, if not the user's.
 
     Raises GitRefusal, with no branch made or moved: see `check_branch`; a path that is no ordinary file inside the
     repository; a signature or a hook that fails.
@@ -81,13 +83,13 @@ def commit_steps(
                 return Committed(run_id, branch, ref, snapshot.base, ())
             if previous and (kept := _same_as(git, snapshot, previous, planned, branch=branch, run_id=run_id)):
                 return kept
-        identity, note = author(git)
+        who, note = author(git) if identity is None else (as_author(*identity), None)
         if run_hooks:
-            commits = _commit_with_hooks(git, snapshot.base, entries, scratch, run_id, identity, sign)
+            commits = _commit_with_hooks(git, snapshot.base, entries, scratch, run_id, who, sign)
             if not commits:
                 return Committed(run_id, branch, ref, snapshot.base, ())
         else:
-            commits = _commit(git, snapshot.base, planned, run_id, identity, sign)
+            commits = _commit(git, snapshot.base, planned, run_id, who, sign)
         _point(git, snapshot, BranchRun(run_id, str(snapshot.root), branch, commits[-1], previous, snapshot.base, None))
         return Committed(
             run_id, branch, ref, snapshot.base, _subjects(git, commits), previous=previous, identity_note=note
@@ -164,7 +166,9 @@ def _trees(git: Git, base: str, steps: Sequence[_Entries], scratch: Path) -> lis
 
 
 def _message(text: str, run_id: str) -> str:
-    return f"{text}\n\n{TRAILER}: {run_id}\n"
+    # trailers are the last paragraph: one that the text ends with already goes on
+    goes_on = re.fullmatch(r"(?:ddpfix-[a-z]+: .*\n?)+", text.rpartition("\n\n")[2])
+    return f"{text}{'' if goes_on else chr(10)}\n{TRAILER}: {run_id}\n"
 
 
 def _commit(

@@ -26,3 +26,8 @@ def author(git: Git) -> tuple[dict[str, str], str | None]:
     env = {f"GIT_{role}_{key}": value for role in missing for key, value in (("NAME", name), ("EMAIL", email))}
     note = f"git has no user.name and user.email here, so the commits are by {name} <{email}>" if missing else None
     return env, note
+
+
+def as_author(name: str, email: str) -> dict[str, str]:
+    """Variables that put a name and an address into a commit, whatever git is configured to."""
+    return {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in (("NAME", name), ("EMAIL", email))}

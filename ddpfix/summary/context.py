@@ -32,7 +32,7 @@ class Context:
     branch: where it was committed, None if nowhere. home: the branch it is to be merged into. commits: (id, subject), oldest
     first, as far as they are known. ran, not_run: sentences; where nothing ran, that is said of hooks and formatters too.
     notes: what the state of the repository adds. proof: what `ddpfix prove` saw of these very fixes.
-    decided: what a person decided over the findings, where somebody did.
+    decided: what a person decided over the findings, where somebody did. pull_request: it is the body of one, not a file.
     """
 
     command: str
@@ -50,3 +50,4 @@ class Context:
     summary_commit: bool = True
     proof: ShownProof | None = None
     decided: Decided | None = None
+    pull_request: bool = False

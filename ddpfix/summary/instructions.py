@@ -67,6 +67,13 @@ def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
     out = ["## How to take it back", ""]
     if not context.branch:
         return [*out, "All of it, with the files as they were before:", "", *fence(["ddpfix undo"], "sh"), ""]
+    if context.pull_request:
+        return [
+            *out,
+            f"One codemod: comment `/ddpfix ignore {codes[0]}`, and it is made again without it. "
+            f"One place: put `# ddpfix: ignore[{codes[0]}] reason` on its line. All of it: close this.",
+            "",
+        ]
     branch = shlex.quote(context.branch)
     home = shlex.quote(context.home) if context.home else ""
     start = f"git switch {home}" if home else f"git switch --detach {(context.base or 'HEAD')[:12]}"

@@ -1,0 +1,98 @@
+"""The body of a pull request: the summary as a forge shows it, a footer, the marks, all within a length that is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ddpfix.bot.marks import Marks
+from ddpfix.summary.markdown import code
+
+LIMIT = 30_000  # GitHub takes 65,536 characters; other bots lowered their own bound to this after refusals
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+
+
+def pull_body(summary: str, footer: str, marks: Marks, *, limit: int = LIMIT) -> str:
+    """The whole body; whatever is too long is cut in the middle part, never in the footer or the marks."""
+    end = f"\n\n---\n\n{footer}\n\n{marks.text()}\n"
+    return fit(folded(summary).rstrip(), limit - len(end)) + end
+
+
+def footer(place: str) -> str:
+    """How to speak with the bot, and how to be rid of it."""
+    rows = (
+        "`/ddpfix rerun` looks again, `/ddpfix rebuild` makes this afresh and throws other commits away, "
+        "`/ddpfix ignore CODE` leaves a codemod out here (`… repo`: in the settings, too), `/ddpfix explain CODE` says more, "
+        "`/ddpfix close` closes this. Closing it says that it is not wanted, and it will not come back.",
+        f"To turn ddpfix off here: `enabled = false` in {code(place)}, `bot = false` under `[tool.ddpfix]`, "
+        "or the repository topic `no-ddpfix`.",
+    )
+    return "\n\n".join(f"<sub>{row}</sub>" for row in rows)
+
+
+def title_of(summary: str) -> tuple[str, str]:
+    """(first heading, the rest)."""
+    first, _, rest = summary.partition("\n")
+    return first.removeprefix("# ").strip(), rest.lstrip("\n")
+
+
+def folded(text: str) -> str:
+    """The summary for a page on which headings are no targets: links to them become words, each file of a codemod folds up."""
+    out: list[str] = []
+    inside = in_codemod = False
+    for line, fenced in _lines(text):
+        if not fenced and line.startswith(("## ", "### ")):
+            if inside:
+                out += ["</details>", ""]
+                inside = False
+            if line.startswith("## "):
+                in_codemod = bool(re.match(r"## DDP\d{3} ", line))
+            elif in_codemod:
+                out += [f"<details><summary>{_html(line[4:])}</summary>", ""]
+                inside = True
+                continue
+        out.append(line if fenced else re.sub(r"\[([^\]]+)\]\(#[^)\s]*\)", r"\1", line))
+    if inside:
+        out.append("</details>")
+    return "\n".join(out)
+
+
+def _html(text: str) -> str:
+    """A heading inside a tag, where Markdown is not read: escaped, a code span as a tag."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"(`+) ?(.+?) ?\1", r"<code>\2</code>", escaped)
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it belongs to a fenced block."""
+    opened = ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if opened:
+            yield line, True
+            if mark and line.strip() == opened:
+                opened = ""
+        else:
+            yield line, bool(mark)
+            opened = mark[1] if mark else ""
+
+
+def fit(text: str, limit: int, note: str = "This text was cut for length; `ddpfix diff` shows everything.") -> str:
+    """`text` if it is no longer than `limit`, else its first lines, with what is open there closed, and `note`."""
+    if len(text) <= limit:
+        return text
+    kept: list[str] = []
+    room = limit - len(note) - 2
+    opened, details = "", 0
+    for line, fenced in _lines(text):
+        after = opened
+        if mark := _FENCE.match(line):
+            after = "" if opened and line.strip() == opened else opened or mark[1]
+        depth = details if fenced else details + line.count("<details") - line.count("</details>")
+        if room - len(line) - 1 < len(after) + 1 + 11 * max(depth, 0):
+            break
+        room -= len(line) + 1
+        kept.append(line)
+        opened, details = after, depth
+    closing = ([opened] if opened else []) + ["</details>"] * max(details, 0)
+    return "\n".join([*kept, *closing, "", note])

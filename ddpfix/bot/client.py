@@ -1,0 +1,196 @@
+"""A thin client of a forge's REST interface: one serial, paced writer that waits as long as the forge asks and not longer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx2
+
+USER_AGENT = "ddpfix"
+Json = Any  # what a forge answers is its own
+_PASSING = (500, 502, 503, 504)
+
+
+class Clock(Protocol):
+    """The time, and waiting: given from outside, so that nobody has to wait for a test."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """gap: seconds between two writes, as GitHub asks. longest: a wait that is not sat out but told. tries: of one request.
+
+    GitHub: "make requests for a single user serially", "wait at least one second between each" write
+    (docs.github.com, best practices for using the REST API).
+    """
+
+    gap: float = 1.0
+    longest: float = 900.0
+    tries: int = 6
+
+
+class ForgeError(Exception):
+    """A request that the forge refused or did not answer. status: 0 without an answer.
+
+    unsure: it may have been carried out all the same, so what it was about has to be read again before it is repeated.
+    """
+
+    def __init__(self, what: str, status: int, message: str, *, unsure: bool = False) -> None:
+        super().__init__(f"{what}: {status or 'no answer'}: {message}")
+        self.status = status
+        self.message = message
+        self.unsure = unsure
+
+
+def plain_http() -> httpx2.Client:
+    """A connection that follows no redirect: it could lead to another host, and the token with it."""
+    return httpx2.Client(timeout=30, follow_redirects=False, headers={"User-Agent": USER_AGENT})
+
+
+class Turn:
+    """Whose turn it is to write: clients of one forge share it, so that there is one writer however many tokens there are."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.free_at = 0.0
+
+
+class Client:
+    """Requests to one forge. `headers` is asked before every request; with True it must bring a new token."""
+
+    def __init__(
+        self,
+        base_url: str,
+        headers: Callable[[bool], Mapping[str, str]],
+        *,
+        clock: Clock,
+        pace: Pace | None = None,
+        http: httpx2.Client | None = None,
+        turn: Turn | None = None,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._headers = headers
+        self._clock = clock
+        self._pace = pace or Pace()
+        self._http = http or plain_http()
+        self._turn = turn or Turn()
+
+    def get(self, path: str, params: Mapping[str, str | int] | None = None) -> Json:
+        return _content(self._sent("GET", self._url(path), params=params))
+
+    def pages(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[Any]:
+        """The items of a list, however many pages it has (the `next` of the Link header, RFC 8288)."""
+        url, asked = self._url(path), {"per_page": 100, **(params or {})}
+        while url:
+            answer = self._sent("GET", url, params=asked)
+            yield from _content(answer) or ()
+            url, asked = answer.links.get("next", {}).get("url", ""), {}
+            if url and not url.startswith(f"{self.base_url}/"):
+                raise ForgeError("GET", answer.status_code, "the next page is said to be on another host")
+
+    def write(self, verb: str, path: str, body: Mapping[str, object] | None = None) -> Json:
+        """One change. Raises ForgeError; `unsure` where it may have been made."""
+        with self._turn.lock:
+            return _content(self._sent(verb, self._url(path), body=body))
+
+    def _url(self, path: str) -> str:
+        return f"{self.base_url}/{path.lstrip('/')}"
+
+    def _sent(
+        self, verb: str, url: str, *, params: Mapping[str, str | int] | None = None, body: Mapping[str, object] | None = None
+    ) -> httpx2.Response:
+        what = f"{verb} {url.removeprefix(self.base_url)}"
+        renewed = False
+        for attempt in range(self._pace.tries):
+            last = attempt == self._pace.tries - 1
+            try:
+                answer = self._once(verb, url, params, body, renew=renewed)
+            except httpx2.TransportError as error:
+                landed = verb == "POST" and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+                if landed or last:
+                    raise ForgeError(what, 0, type(error).__name__, unsure=landed) from None
+                self._clock.sleep(2.0**attempt)
+                continue
+            if answer.status_code < 300:
+                return answer
+            if answer.status_code == 401 and not renewed and not last:
+                renewed = True  # a token that ran out on the way
+                continue
+            wait = self._wait(answer, attempt)
+            refusal = _refusal(what, answer, unsure=verb == "POST" and answer.status_code in _PASSING)
+            if wait is None or last or refusal.unsure or wait > self._pace.longest:
+                raise refusal
+            self._clock.sleep(wait)
+        raise AssertionError("the last try returns or raises")
+
+    def _once(
+        self,
+        verb: str,
+        url: str,
+        params: Mapping[str, str | int] | None,
+        body: Mapping[str, object] | None,
+        *,
+        renew: bool,
+    ) -> httpx2.Response:
+        headers = self._headers(renew)
+        if verb != "GET":
+            if (gap := self._turn.free_at - self._clock.now()) > 0:
+                self._clock.sleep(gap)
+            self._turn.free_at = self._clock.now() + self._pace.gap
+        return self._http.request(verb, url, params=dict(params) if params else None, json=body, headers=dict(headers))
+
+    def _wait(self, answer: httpx2.Response, attempt: int) -> float | None:
+        """Seconds after which the same request may be sent again, None for never."""
+        if answer.status_code in (403, 429):
+            if after := _number(answer.headers.get("retry-after")):
+                return after
+            if answer.headers.get("x-ratelimit-remaining", answer.headers.get("ratelimit-remaining")) == "0":
+                until = answer.headers.get("x-ratelimit-reset", answer.headers.get("ratelimit-reset"))
+                return max(1.0, (_number(until) or 0.0) - self._clock.now()) + 1
+            if answer.status_code == 429 or "secondary rate limit" in answer.text.lower():
+                return float(60 * 2**attempt)
+            return None
+        if answer.status_code in _PASSING:
+            return _number(answer.headers.get("retry-after")) or float(2**attempt)
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+def _content(answer: httpx2.Response) -> Json:
+    return answer.json() if answer.content else None
+
+
+def _refusal(what: str, answer: httpx2.Response, *, unsure: bool) -> ForgeError:
+    """The forge's own words, without what was sent."""
+    try:
+        data = answer.json()
+        if not isinstance(data, dict):
+            raise ValueError
+    except ValueError:
+        return ForgeError(what, answer.status_code, " ".join(answer.text.split())[:300], unsure=unsure)
+    message = data.get("message") or data.get("error_description") or data.get("error") or ""
+    parts = [message if isinstance(message, str) else str(message)]
+    parts += [e if isinstance(e, str) else str(e.get("message") or e.get("code") or e) for e in data.get("errors") or ()]
+    return ForgeError(what, answer.status_code, "; ".join(part for part in parts if part), unsure=unsure)

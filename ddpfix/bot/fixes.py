@@ -1,0 +1,104 @@
+"""From a clone to the commits of one topic: in memory, by the steps of `ddpfix apply`; nothing of the repository is run."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from codemods.analysis.requirement_files import reader_of
+from ddpfix import catalog, discovery, engine, git, run, summary
+from ddpfix.bot import preferences, setting_edit
+from ddpfix.bot.planning import Wanted
+from ddpfix.bot.preferences import Preferences
+from ddpfix.bot.topics import UNSAFE, Topic
+from ddpfix.discovery import Tree
+from ddpfix.settings import Settings
+
+# read for facts: the code, the configuration, what starts training, what pins versions
+_KINDS = (".py", ".yaml", ".yml", ".toml", ".cfg", ".sh", ".slurm", ".sbatch", "Makefile", "setup.cfg", "README.md")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A repository at one commit, as the bot reads it."""
+
+    state: git.Snapshot
+    tree: Tree
+    read: Callable[[str], bytes | None]
+    settings: Settings
+    preferences: Preferences
+
+
+def look_at(clone: git.Clone) -> Project:
+    """Read what the clone's HEAD holds. Raises GitRefusal, SettingsError."""
+    state = git.snapshot(clone.root)
+    wanted = [p for p in state.committed if p.endswith(_KINDS) or reader_of(p) is not None]
+    fetched = clone.read(state.committed, wanted)
+
+    def read(path: str) -> bytes | None:
+        data = fetched(path)
+        return None if data is None or len(data) > engine.LARGEST else data
+
+    settings, asked = preferences.read(read)
+    tree = discovery.committed_tree(clone.root, state.committed, settings.exclude)
+    return Project(state, tree, read, settings, asked)
+
+
+def make(
+    project: Project,
+    clone: git.Clone,
+    topic: Topic,
+    *,
+    branch: str,
+    base_branch: str,
+    identity: tuple[str, str],
+    here: Sequence[str] = (),
+    repo: Sequence[str] = (),
+    limit: int = 25_000,
+) -> Wanted:
+    """The commits of a topic, in the clone only. here, repo: codes left out, and left out by the settings from now on.
+
+    Raises UnknownSelector, GitRefusal, SettingsError.
+    """
+    settings = replace(project.settings, ignore=(*project.settings.ignore, *here, *repo))
+    codemods = topic.codemods(catalog.selected(settings.selection))
+    fixed = engine.fix(project.tree, settings, codemods, topic.accepts, read=project.read)
+    # a safe fix that the unsafe topic leaves to the other one is not left alone
+    fixed = replace(fixed, left=tuple(f for f in fixed.left if not (topic.name == UNSAFE and f.applicability.value == "safe")))
+    wanted = Wanted(topic.name, branch, base_branch, project.state.base, topic.draft or project.preferences.draft)
+    made = run.steps(project.tree, settings, codemods, topic.accepts, fixed, project.read) if fixed.after else []
+    commits = [*run.as_commits(made, fixed), *_settings_steps(project, repo)]
+    committed = git.commit_steps(
+        project.state, commits, branch=branch, run_id=secrets.token_hex(8), sign=False, identity=identity
+    )
+    if not committed.commits:
+        return wanted
+    context = replace(
+        run.described(topic.command(settings, (*here, *repo))),
+        base=project.state.base,
+        branch=branch,
+        home=base_branch,
+        launches=summary.launches(project.tree.files, project.read),
+        notes=run.notes(project.state, sorted(fixed.after)),
+        summary_commit=False,
+        pull_request=True,
+    )
+    tip = committed.commits[-1][0]
+    return replace(
+        wanted,
+        tree=clone.tree(tip),
+        commit=tip,
+        title=topic.title(fixed),
+        text=summary.render(fixed, context, limit=limit),
+    )
+
+
+def _settings_steps(project: Project, codes: Sequence[str]) -> list[git.Step]:
+    """The commit that leaves codes out by the repository's settings, none where they are left out there already."""
+    new = [code for code in codes if code not in project.settings.ignore]
+    if not new:
+        return []
+    path, data = setting_edit.with_ignored(project.read, new)
+    listed = ", ".join(new)
+    return [git.Step(f"Leave {listed} out of ddpfix\n\nAs asked for in a comment.\n\nddpfix-rules: {listed}", {path: data})]

@@ -1,0 +1,150 @@
+"""What the bot asks of a forge: a small protocol, and the plain values that go through it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ddpfix.git import Access
+
+PullState = Literal["open", "closed", "merged"]
+Receipt = Literal["seen", "done", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository as far as it matters whether the bot may work on it. slug: owner/name, on GitLab the whole path."""
+
+    slug: str
+    default_branch: str
+    archived: bool = False
+    fork: bool = False
+    may_push: bool = True
+    pulls: bool = True
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A pull request (merge request). branch: its head's, in `of`, which is another repository where it comes from a fork."""
+
+    number: int
+    state: PullState
+    title: str
+    body: str
+    draft: bool
+    url: str
+    author: str
+    branch: str
+    tip: str
+    base: str
+    inside: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment. by_bot: written by a program, as far as the forge says."""
+
+    id: int
+    body: str
+    author: str
+    by_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """New text for the lines first..last of the new side of a pull request, and the words above it."""
+
+    path: str
+    first: int
+    last: int
+    text: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """The new side of one file of a pull request: the lines it changes, and those that a review can point at, by hunk."""
+
+    changed: frozenset[int]
+    hunks: tuple[range, ...]
+
+    def in_one_hunk(self, first: int, last: int) -> bool:
+        return any(first in hunk and last in hunk for hunk in self.hunks)
+
+
+class Forge(Protocol):
+    """GitHub, a GitHub Enterprise server or GitLab. Every method raises ForgeError where the forge refuses."""
+
+    name: str
+    suggestion_limit: int
+
+    def secrets(self) -> Sequence[str]: ...
+
+    def identity(self) -> tuple[str, str]:
+        """The name and the address of the bot's commits."""
+
+    def repository(self, slug: str) -> Repository: ...
+
+    def access(self, slug: str) -> Access:
+        """How git gets at the repository, with a token that is good now."""
+
+    def pulls(self, slug: str, branch: str) -> Sequence[Pull]:
+        """All pull requests from this branch of the repository itself, open or not, the newest first."""
+
+    def pull(self, slug: str, number: int) -> Pull: ...
+
+    def pull_ref(self, number: int) -> str:
+        """The ref under which the forge keeps the head of a pull request."""
+
+    def open_pull(self, slug: str, *, branch: str, base: str, title: str, body: str, draft: bool) -> Pull: ...
+
+    def edit_pull(
+        self, slug: str, number: int, *, title: str | None = None, body: str | None = None, close: bool = False
+    ) -> None:
+        """Change what is given; with `close`, close it."""
+
+    def label(self, slug: str, number: int, labels: Sequence[str]) -> None: ...
+
+    def comments(self, slug: str, number: int) -> Sequence[Comment]: ...
+
+    def comment(self, slug: str, number: int, body: str) -> None: ...
+
+    def edit_comment(self, slug: str, number: int, comment: int, body: str) -> None: ...
+
+    def react(self, slug: str, number: int, comment: int, receipt: Receipt) -> None: ...
+
+    def may_write(self, slug: str, login: str) -> bool:
+        """Whether a person may push to the repository."""
+
+    def rules(self, slug: str, branch: str) -> Sequence[str]:
+        """The kinds of rules that bind a branch of this name."""
+
+    def changed(self, slug: str, number: int) -> Mapping[str, ChangedFile]:
+        """What a pull request changes, by path."""
+
+    def review_texts(self, slug: str, number: int) -> Sequence[str]:
+        """The texts of the comments that stand on lines of a pull request."""
+
+    def review(self, slug: str, pull: Pull, body: str, suggestions: Sequence[Suggestion]) -> None:
+        """Put suggestions on lines, all at once."""
+
+
+def right_side(patch: str) -> ChangedFile:
+    """The new side of one file's hunks, as forges give them: without the lines that name the files."""
+    import re
+
+    changed: set[int] = set()
+    hunks: list[range] = []
+    at = 0
+    for row in patch.split("\n"):
+        if head := re.match(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@", row):
+            at, count = int(head[1]), int(head[2] or 1)
+            hunks.append(range(at, at + count))
+        elif row.startswith("+"):
+            changed.add(at)
+            at += 1
+        elif row.startswith(" "):
+            at += 1
+    return ChangedFile(frozenset(changed), tuple(hunks))

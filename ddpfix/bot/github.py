@@ -1,0 +1,212 @@
+"""GitHub and GitHub Enterprise servers, by the REST interface (docs.github.com/rest, version 2022-11-28)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+
+from ddpfix.bot.client import Client, Clock, ForgeError, Pace, Turn, plain_http
+from ddpfix.bot.forge import ChangedFile, Comment, Pull, Receipt, Repository, Suggestion, right_side
+from ddpfix.bot.login import AppLogin, Login
+from ddpfix.git import Access
+
+API = "https://api.github.com"
+_RECEIPTS: Mapping[Receipt, str] = {"seen": "eyes", "done": "rocket", "refused": "confused"}
+_MAY_WRITE = ("admin", "maintain", "write")
+
+
+class GitHub:
+    """A forge (see `ddpfix.bot.forge.Forge`). api_url: of a GitHub Enterprise server `https://HOST/api/v3`."""
+
+    name = "GitHub"
+    suggestion_limit = 20  # above about 30 the server was seen to give up (reviewdog/reviewdog#355)
+
+    def __init__(
+        self,
+        login: Login,
+        *,
+        clock: Clock,
+        api_url: str = API,
+        pace: Pace | None = None,
+        identity: tuple[str, str] | None = None,
+        http: httpx2.Client | None = None,
+    ) -> None:
+        self._login = login
+        self._identity = identity
+        self._api_url = api_url.rstrip("/")
+        self._clock, self._pace = clock, pace
+        # one connection and one turn for all repositories
+        self._http = http or plain_http()
+        self._turn = Turn()
+        self._clients: dict[str, Client] = {}
+        self._urls: dict[str, str] = {}
+
+    def secrets(self) -> Sequence[str]:
+        plain = tuple(self._login.secrets())
+        return (*plain, *(_basic(secret) for secret in plain))
+
+    def _at(self, slug: str) -> Client:
+        """The client for one repository: a token of an App is good for one only."""
+        if slug not in self._clients:
+
+            def headers(renew: bool) -> Mapping[str, str]:
+                token = self._login.token(slug, renew=renew)
+                return {
+                    "Authorization": f"Bearer {token}",
+                    "Accept": "application/vnd.github+json",
+                    "X-GitHub-Api-Version": "2022-11-28",
+                }
+
+            self._clients[slug] = Client(
+                self._api_url, headers, clock=self._clock, pace=self._pace, http=self._http, turn=self._turn
+            )
+        return self._clients[slug]
+
+    def identity(self) -> tuple[str, str]:
+        if self._identity is None:
+            self._identity = ("ddpfix", "ddpfix@users.noreply.invalid")
+            if isinstance(self._login, AppLogin):
+                account = f"{self._login.slug()}[bot]"
+                number = self._any().get(f"/users/{quote(account)}")["id"]
+                host = "users.noreply.github.com" if self._api_url == API else f"users.noreply.{self._host()}"
+                self._identity = (account, f"{number}+{account}@{host}")
+        return self._identity
+
+    def _host(self) -> str:
+        return self._api_url.partition("://")[2].partition("/")[0].partition(":")[0]
+
+    def _any(self) -> Client:
+        return next(iter(self._clients.values()))
+
+    def repository(self, slug: str) -> Repository:
+        data = self._at(slug).get(_repo(slug))
+        self._urls[slug] = data["clone_url"]
+        return Repository(
+            slug=data["full_name"],
+            default_branch=data["default_branch"],
+            archived=bool(data.get("archived") or data.get("disabled")),
+            fork=bool(data.get("fork")),
+            may_push=bool((data.get("permissions") or {}).get("push", True)),
+            pulls=bool(data.get("has_pull_requests", True)),
+            topics=tuple(data.get("topics") or ()),
+        )
+
+    def access(self, slug: str) -> Access:
+        if slug not in self._urls:
+            self.repository(slug)
+        return Access(self._urls[slug], f"Authorization: Basic {_basic(self._login.token(slug))}")
+
+    def pulls(self, slug: str, branch: str) -> Sequence[Pull]:
+        owner = slug.partition("/")[0]
+        found = self._at(slug).pages(f"{_repo(slug)}/pulls", {"head": f"{owner}:{branch}", "state": "all"})
+        pulls = [p for p in map(_pull, found) if p.inside and p.branch == branch]
+        return sorted(pulls, key=lambda p: -p.number)
+
+    def pull(self, slug: str, number: int) -> Pull:
+        return _pull(self._at(slug).get(f"{_repo(slug)}/pulls/{number}"))
+
+    def pull_ref(self, number: int) -> str:
+        return f"refs/pull/{number}/head"
+
+    def open_pull(self, slug: str, *, branch: str, base: str, title: str, body: str, draft: bool) -> Pull:
+        asked = {"title": title, "head": branch, "base": base, "body": body, "draft": draft}
+        try:
+            return _pull(self._at(slug).write("POST", f"{_repo(slug)}/pulls", asked))
+        except ForgeError as error:
+            # drafts are not to be had in private repositories of some plans
+            if error.status != 422 or not draft or "draft" not in error.message.lower():
+                raise
+            return _pull(self._at(slug).write("POST", f"{_repo(slug)}/pulls", {**asked, "draft": False}))
+
+    def edit_pull(
+        self, slug: str, number: int, *, title: str | None = None, body: str | None = None, close: bool = False
+    ) -> None:
+        given = {"title": title, "body": body, "state": "closed" if close else None}
+        self._at(slug).write("PATCH", f"{_repo(slug)}/pulls/{number}", {k: v for k, v in given.items() if v is not None})
+
+    def label(self, slug: str, number: int, labels: Sequence[str]) -> None:
+        self._at(slug).write("POST", f"{_repo(slug)}/issues/{number}/labels", {"labels": list(labels)})
+
+    def comments(self, slug: str, number: int) -> Sequence[Comment]:
+        return [_comment(c) for c in self._at(slug).pages(f"{_repo(slug)}/issues/{number}/comments")]
+
+    def comment(self, slug: str, number: int, body: str) -> None:
+        self._at(slug).write("POST", f"{_repo(slug)}/issues/{number}/comments", {"body": body})
+
+    def edit_comment(self, slug: str, number: int, comment: int, body: str) -> None:
+        self._at(slug).write("PATCH", f"{_repo(slug)}/issues/comments/{comment}", {"body": body})
+
+    def react(self, slug: str, number: int, comment: int, receipt: Receipt) -> None:
+        self._at(slug).write("POST", f"{_repo(slug)}/issues/comments/{comment}/reactions", {"content": _RECEIPTS[receipt]})
+
+    def may_write(self, slug: str, login: str) -> bool:
+        try:
+            found = self._at(slug).get(f"{_repo(slug)}/collaborators/{quote(login, safe='')}/permission")
+        except ForgeError as error:
+            if error.status == 404:
+                return False
+            raise
+        return found.get("permission") in _MAY_WRITE
+
+    def rules(self, slug: str, branch: str) -> Sequence[str]:
+        found = self._at(slug).pages(f"{_repo(slug)}/rules/branches/{quote(branch, safe='')}")
+        return sorted({rule["type"] for rule in found})
+
+    def changed(self, slug: str, number: int) -> Mapping[str, ChangedFile]:
+        files = self._at(slug).pages(f"{_repo(slug)}/pulls/{number}/files")
+        return {f["filename"]: right_side(f.get("patch") or "") for f in files}
+
+    def review_texts(self, slug: str, number: int) -> Sequence[str]:
+        return [c.get("body") or "" for c in self._at(slug).pages(f"{_repo(slug)}/pulls/{number}/comments")]
+
+    def review(self, slug: str, pull: Pull, body: str, suggestions: Sequence[Suggestion]) -> None:
+        comments = [_on_lines(s) for s in suggestions]
+        asked = {"commit_id": pull.tip, "event": "COMMENT", "body": body, "comments": comments}
+        self._at(slug).write("POST", f"{_repo(slug)}/pulls/{pull.number}/reviews", asked)
+
+
+def _basic(token: str) -> str:
+    return base64.b64encode(f"x-access-token:{token}".encode()).decode()
+
+
+def _repo(slug: str) -> str:
+    owner, _, name = slug.partition("/")
+    return f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}"
+
+
+def _pull(data: Mapping[str, Any]) -> Pull:
+    head, base = data["head"], data["base"]
+    # the repository of a head is gone (null) where a fork was deleted
+    inside = bool(head.get("repo")) and head["repo"]["full_name"] == base["repo"]["full_name"]
+    return Pull(
+        number=data["number"],
+        state="merged" if data.get("merged_at") else "open" if data["state"] == "open" else "closed",
+        title=data["title"],
+        body=data.get("body") or "",
+        draft=bool(data.get("draft")),
+        url=data["html_url"],
+        author=(data.get("user") or {}).get("login", ""),
+        branch=head["ref"],
+        tip=head["sha"],
+        base=base["ref"],
+        inside=inside,
+    )
+
+
+def _comment(data: Mapping[str, Any]) -> Comment:
+    user = data.get("user") or {}
+    return Comment(data["id"], data.get("body") or "", user.get("login", ""), user.get("type") == "Bot")
+
+
+def _on_lines(suggestion: Suggestion) -> dict[str, object]:
+    from ddpfix.summary.markdown import fence
+
+    block = "\n".join(fence(suggestion.text.removesuffix("\n").split("\n"), "suggestion"))
+    place: dict[str, object] = {"path": suggestion.path, "line": suggestion.last, "side": "RIGHT"}
+    if suggestion.first < suggestion.last:
+        place |= {"start_line": suggestion.first, "start_side": "RIGHT"}
+    return {**place, "body": f"{suggestion.words}\n\n{block}"}

@@ -1,0 +1,270 @@
+"""One topic brought to where it should be: look, decide, do; look again where somebody was faster or an answer was lost."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field, replace
+
+from ddpfix import __version__, git
+from ddpfix.bot import body, fixes, marks
+from ddpfix.bot.client import Clock, ForgeError
+from ddpfix.bot.forge import Forge, Pull, Repository
+from ddpfix.bot.outcome import Outcome
+from ddpfix.bot.planning import Branch, Decision, Policy, Seen, Wanted, decide
+from ddpfix.bot.topics import Topic
+
+TRIES = 4
+HANDS_OFF = (
+    "ddpfix leaves this branch alone from now on: {why}.\n\nComment `/ddpfix rebuild` to throw those commits away and have the "
+    "change made afresh. If they are another program's, name it under `ignored-authors` in `{place}`."
+)
+GONE = "On `{base}` there is nothing left for this to fix, so ddpfix closes it and deletes its branch."
+SUPERSEDED = "ddpfix now makes these changes in {successor}, so it closes this and deletes its branch."
+ADDED = "by an added commit, since the server takes no forced push"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person asked for. here, repo: codes to leave out of this pull request, and of the settings."""
+
+    rebuild: bool = False
+    here: tuple[str, ...] = ()
+    repo: tuple[str, ...] = ()
+
+
+class Budget:
+    """How many pull requests may still be opened within an hour: forges slow down whoever opens many.
+
+    Users report that GitHub refuses after some 50 to 70 an hour (lindell/multi-gitter#276, gruntwork-io/git-xargs#59).
+    """
+
+    def __init__(self, per_hour: int, clock: Clock) -> None:
+        self._per_hour, self._clock = per_hour, clock
+        self._opened: list[float] = []
+
+    def is_spent(self) -> bool:
+        since = self._clock.now() - 3600
+        self._opened = [at for at in self._opened if at > since]
+        return len(self._opened) >= self._per_hour
+
+    def spend(self) -> None:
+        self._opened.append(self._clock.now())
+
+
+class Raced(Exception):
+    """Somebody else changed what was read; it has to be read again."""
+
+
+@dataclass
+class Place:
+    """A repository while the bot works on it. branches: those of the bot when it began. pulls: of each, as read last."""
+
+    forge: Forge
+    repository: Repository
+    clone: git.Clone
+    project: fixes.Project
+    identity: tuple[str, str]
+    budget: Budget
+    prefix: str = "ddpfix"
+    dry_run: bool = False
+    labels: tuple[str, ...] = ()
+    pulls: dict[str, tuple[Pull, ...]] = field(default_factory=dict)
+    branches: frozenset[str] = frozenset()
+
+    @property
+    def slug(self) -> str:
+        return self.repository.slug
+
+    def branch_of(self, topic: str) -> str:
+        return f"{self.prefix}/{topic}"
+
+    def look(self, branch: str) -> Seen:
+        commits = self.clone.commits(branch, self.identity[1])
+        self.pulls[branch] = tuple(self.forge.pulls(self.slug, branch))
+        others = [p for name, found in self.pulls.items() if name != branch for p in found]
+        open_ones = sum(p.state == "open" and marks.read(p.body) is not None for p in others)
+        return Seen(Branch(commits[0].sha, commits) if commits else None, self.pulls[branch], open_ones)
+
+    def outcome(self, topic: str, action: str, pull: Pull | None = None, why: str = "") -> Outcome:
+        return Outcome(self.slug, topic, action, why, pull.number if pull else None, pull.url if pull else "")
+
+
+def settle(place: Place, topic: Topic, asked: Asked) -> Outcome:
+    """Bring a topic to where it should be. Raises ForgeError, GitRefusal and what `fixes.make` raises."""
+    branch = place.branch_of(topic.name)
+    preferences = place.project.preferences
+    policy = Policy(asked.rebuild, preferences.max_open, preferences.ignored_authors)
+    made: dict[tuple[tuple[str, ...], tuple[str, ...]], Wanted] = {}
+    opened = False
+
+    def wanted_without(here: tuple[str, ...], repo: tuple[str, ...]) -> Wanted:
+        if (here, repo) not in made:
+            made[here, repo] = fixes.make(
+                place.project, place.clone, topic, branch=branch, base_branch=place.repository.default_branch,
+                identity=place.identity, here=here, repo=repo,
+            )  # fmt: skip
+        return made[here, repo]
+
+    if branch not in place.branches and wanted_without(asked.here, asked.repo).tree is None:
+        return place.outcome(topic.name, "nothing", why="nothing to fix")
+    for attempt in range(TRIES):
+        seen = place.look(branch)
+        here, repo = _left_out(seen, asked)
+        wanted = wanted_without(here, repo)
+        decision = decide(wanted, seen, policy)
+        if place.dry_run:
+            return place.outcome(topic.name, f"would be: {decision.action}", decision.pull, decision.why)
+        try:
+            done = _carry_out(place, wanted, seen, decision, marks.Marks(topic.name, here=here, repo=repo))
+        except Raced:
+            if attempt == TRIES - 1:
+                return place.outcome(topic.name, "failed", seen.open, "others kept changing it; run again")
+            continue
+        except ForgeError as error:
+            if not error.unsure or attempt == TRIES - 1:
+                raise
+            opened = opened or decision.action == "create"
+            continue
+        if opened and done.action in ("unchanged", "updated") and done.number:
+            # the answer was lost, not the request
+            _label(place, done.number)
+            return replace(done, action="created")
+        return done
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _left_out(seen: Seen, asked: Asked) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    marked = marks.read(seen.open.body) if seen.open else None
+    here = (*(marked.here if marked else ()), *asked.here)
+    repo = (*(marked.repo if marked else ()), *asked.repo)
+    return tuple(sorted({*here} - {*repo})), tuple(sorted({*repo}))
+
+
+def _carry_out(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: marks.Marks) -> Outcome:
+    match decision.action:
+        case "create" if place.budget.is_spent():
+            return place.outcome(wanted.topic, "deferred", why="enough pull requests were opened in this hour")
+        case "create" | "update" | "unchanged":
+            return _published(place, wanted, seen, decision, marked)
+        case "left-to-human":
+            if decision.pull:
+                text = HANDS_OFF.format(why=decision.why, place=".github/ddpfix.toml")
+                note(place.forge, place.slug, decision.pull.number, text)
+            return place.outcome(wanted.topic, "left-to-human", decision.pull, decision.why)
+        case "close-empty" if decision.pull:
+            close(place, decision.pull, seen.branch, GONE.format(base=wanted.base_branch))
+            return place.outcome(wanted.topic, "closed", decision.pull, decision.why)
+        case "delete-branch" if seen.branch:
+            place.clone.delete(wanted.branch, seen.branch.tip)
+            return place.outcome(wanted.topic, "deleted", why=decision.why)
+        case _:
+            return place.outcome(wanted.topic, decision.action, decision.pull, decision.why)
+
+
+def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: marks.Marks) -> Outcome:
+    assert wanted.commit
+    head, how = seen.branch.tip if seen.branch else "", ""
+    if decision.push:
+        pushed, head, how = _pushed(place, wanted, seen.branch)
+        if pushed.stale:
+            raise Raced
+        if not pushed.done:
+            return _refused(place, wanted, decision, pushed.why)
+    marked = replace(marked, head=head, base=wanted.base, tool=__version__)
+    text = body.pull_body(wanted.text, body.footer(".github/ddpfix.toml"), marked)
+    if decision.pull is None:
+        return _opened(place, wanted, text)
+    new_text = text if _plain(text) != _plain(decision.pull.body) else None
+    # a title that a person has changed stands until the change itself is another
+    new_title = wanted.title if decision.push and wanted.title != decision.pull.title else None
+    if new_text or new_title:
+        place.forge.edit_pull(place.slug, decision.pull.number, title=new_title, body=new_text)
+    changed = decision.push or new_text or new_title
+    return place.outcome(wanted.topic, "updated" if changed else "unchanged", decision.pull, how)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").strip()
+
+
+def _pushed(place: Place, wanted: Wanted, branch: Branch | None) -> tuple[git.Pushed, str, str]:
+    """(what came of it, the new tip, how it was done if not in the ordinary way)."""
+    assert wanted.commit and wanted.tree
+    pushed = place.clone.push(wanted.branch, wanted.commit, branch.tip if branch else None)
+    if pushed.done or pushed.stale or branch is None:
+        return pushed, wanted.commit, ""
+    parents = [branch.tip] if any(wanted.base in c.parents for c in branch.own()) else [branch.tip, wanted.base]
+    message = f"{wanted.title}\n\nOn top of what was here, since the server takes no forced push."
+    commit = place.clone.on_top(wanted.tree, parents, message, place.identity, secrets.token_hex(8))
+    again = place.clone.push(wanted.branch, commit, branch.tip, force=False)
+    return (again, commit, ADDED) if again.done or again.stale else (pushed, "", "")
+
+
+def _refused(place: Place, wanted: Wanted, decision: Decision, why: str) -> Outcome:
+    """What the server said, with the rules that bind the branch: somebody has to let the bot past them."""
+    try:
+        rules = place.forge.rules(place.slug, wanted.branch)
+    except ForgeError:
+        rules = ()
+    bound = f"; rules for {wanted.branch}: {', '.join(rules)}: let ddpfix bypass them" if rules else ""
+    return place.outcome(wanted.topic, "refused", decision.pull, f"the server refused the push: {why}{bound}")
+
+
+def _opened(place: Place, wanted: Wanted, text: str) -> Outcome:
+    try:
+        pull = place.forge.open_pull(
+            place.slug, branch=wanted.branch, base=wanted.base_branch, title=wanted.title, body=text, draft=wanted.draft
+        )
+    except ForgeError as error:
+        if error.status in (409, 422) and "already exists" in error.message:
+            raise Raced from None
+        raise
+    place.budget.spend()
+    place.pulls[wanted.branch] = (pull, *place.pulls.get(wanted.branch, ()))
+    _label(place, pull.number)
+    return place.outcome(wanted.topic, "created", pull)
+
+
+def _label(place: Place, number: int) -> None:
+    labels = (*place.labels, *place.project.preferences.labels)
+    if labels:
+        place.forge.label(place.slug, number, labels)
+
+
+def supersede(place: Place, branch: str, successor: Pull | None) -> Outcome | None:
+    """Close what the bot opened under a topic that is no longer asked for; None where there is nothing of its own to close."""
+    seen = place.look(branch)
+    marked = marks.read(seen.open.body) if seen.open else None
+    topic = branch.removeprefix(f"{place.prefix}/")
+    if not (seen.open and marked and marked.topic == topic):
+        return None
+    if seen.branch is None or seen.branch.foreign(place.project.preferences.ignored_authors):
+        return place.outcome(topic, "left-to-human", seen.open, "it is superseded, but holds somebody else's commits")
+    if place.dry_run:
+        return place.outcome(topic, "would be: superseded", seen.open)
+    text = SUPERSEDED.format(successor=f"#{successor.number}" if successor else "another way")
+    close(place, seen.open, seen.branch, text)
+    return place.outcome(topic, "superseded", seen.open, f"by #{successor.number}" if successor else "")
+
+
+def close(place: Place, pull: Pull, branch: Branch | None, reason: str) -> None:
+    """Close a pull request of the bot with a reason, marked so that it does not count as somebody's no; delete its branch."""
+    note(place.forge, place.slug, pull.number, reason)
+    marked = marks.read(pull.body) or marks.Marks(pull.branch.removeprefix(f"{place.prefix}/"))
+    text = pull.body if marked.closed else f"{pull.body.rstrip()}\n{replace(marked, closed=True).text()}\n"
+    place.forge.edit_pull(place.slug, pull.number, body=text, close=True)
+    if branch:
+        place.clone.delete(pull.branch, branch.tip)
+
+
+def note(forge: Forge, slug: str, number: int, text: str, mark: str = marks.NOTE) -> bool:
+    """The one comment of the bot, written or brought up to date; whether anything had to be written."""
+    wanted = f"{text}\n\n{mark}"
+    for comment in forge.comments(slug, number):
+        if mark in comment.body:
+            if _plain(comment.body) == _plain(wanted):
+                return False
+            forge.edit_comment(slug, number, comment.id, wanted)
+            return True
+    forge.comment(slug, number, wanted)
+    return True

@@ -1,0 +1,127 @@
+"""One repository from beginning to end: may the bot work here, what is there to do, and each topic in its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ddpfix import git
+from ddpfix.bot import fixes, marks
+from ddpfix.bot.client import Clock, ForgeError
+from ddpfix.bot.forge import Forge, Repository
+from ddpfix.bot.login import NoLogin, hidden
+from ddpfix.bot.outcome import Outcome
+from ddpfix.bot.preferences import OPT_OUT_TOPIC
+from ddpfix.bot.publish import Asked, Budget, Place, settle, supersede
+from ddpfix.bot.topics import Topic, expand
+from ddpfix.catalog import UnknownSelector
+from ddpfix.git import GitRefusal
+from ddpfix.settings import SettingsError
+
+FORESEEN = (ForgeError, GitRefusal, SettingsError, UnknownSelector, NoLogin)
+
+
+@dataclass(frozen=True, slots=True)
+class BotOptions:
+    """What the one who runs the bot decides. topics: instead of the repository's own. blocked: owners and repositories that
+    are left alone. reopen: make again what people closed. per_hour: pull requests opened within an hour.
+    """
+
+    prefix: str = "ddpfix"
+    topics: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    forks: bool = False
+    reopen: bool = False
+    dry_run: bool = False
+    per_hour: int = 50
+
+
+class Bot:
+    """The bot at one forge. It works on one repository at a time."""
+
+    def __init__(self, forge: Forge, options: BotOptions, clock: Clock) -> None:
+        self.forge, self.options = forge, options
+        self._budget = Budget(options.per_hour, clock)
+
+    def run(self, slugs: Sequence[str], tell: Callable[[Outcome], None] | None = None) -> list[Outcome]:
+        """Every repository in its turn; `tell` hears of each outcome at once. A failure of one stops no other."""
+        out: list[Outcome] = []
+        for slug in slugs:
+            for outcome in self.repository(slug):
+                out.append(outcome)
+                if tell:
+                    tell(outcome)
+        return out
+
+    def repository(self, slug: str, *, only: str = "", asked: Asked | None = None) -> list[Outcome]:
+        """One repository; `only`: that topic. Never raises for what was foreseen: it is an outcome."""
+        try:
+            return self._repository(slug, only, asked or Asked(rebuild=self.options.reopen))
+        except FORESEEN as error:
+            return [Outcome(slug, only, "failed", hidden(str(error), self.forge.secrets()))]
+
+    def _repository(self, slug: str, only: str, asked: Asked) -> list[Outcome]:
+        repository = self.forge.repository(slug)
+        if why := why_not(repository, self.options):
+            return [Outcome(slug, "", "skipped", why)]
+        base = repository.default_branch
+        tips = git.tips(self.forge.access(slug), [base, f"{self.options.prefix}/*"])
+        if base not in tips:
+            return [Outcome(slug, "", "skipped", "it is empty")]
+        with git.cloned(lambda: self.forge.access(slug), base) as clone:
+            project = fixes.look_at(clone)
+            if not (project.settings.bot and project.preferences.enabled):
+                return [Outcome(slug, "", "skipped", "its settings turn the bot off")]
+            place = Place(
+                self.forge, repository, clone, project, self.forge.identity(), self._budget, self.options.prefix,
+                self.options.dry_run, self.options.labels, branches=frozenset(tips) - {base},
+            )  # fmt: skip
+            topics = expand(self.options.topics or project.preferences.topics, project.settings)
+            return self._topics(place, topics, only, asked)
+
+    def _topics(self, place: Place, topics: Sequence[Topic], only: str, asked: Asked) -> list[Outcome]:
+        place.pulls = {name: tuple(self.forge.pulls(place.slug, name)) for name in sorted(place.branches)}
+        work = [topic for topic in topics if only in ("", topic.name)]
+        if only and not work:
+            return [Outcome(place.slug, only, "skipped", "this topic is no longer asked for")]
+        out = [self._settled(place, topic, asked) for topic in work]
+        if not only:
+            wanted = {place.branch_of(t.name) for t in topics}
+            open_ones = (p for t in topics for p in place.pulls.get(place.branch_of(t.name), ()) if p.state == "open")
+            successor = next(open_ones, None)
+            old = [supersede(place, name, successor) for name in sorted(place.branches) if name not in wanted]
+            out += [outcome for outcome in old if outcome]
+        return out
+
+    def _settled(self, place: Place, topic: Topic, asked: Asked) -> Outcome:
+        try:
+            return settle(place, topic, asked)
+        except FORESEEN as error:
+            return place.outcome(topic.name, "failed", why=hidden(str(error), self.forge.secrets()))
+
+    def topic_of(self, body: str) -> str:
+        """The topic of a pull request of the bot, "" for one that is not."""
+        marked = marks.read(body)
+        return marked.topic if marked else ""
+
+
+def why_not(repository: Repository, options: BotOptions) -> str:
+    """Why the bot leaves a repository alone before it has looked inside, "" where it does not."""
+    slug = repository.slug
+    owner = slug.partition("/")[0]
+    if {owner.lower(), slug.lower()} & {name.lower() for name in options.blocked}:
+        return "it is on the list of those to be left alone"
+    if OPT_OUT_TOPIC in repository.topics:
+        return f"it has the topic {OPT_OUT_TOPIC}"
+    if repository.archived:
+        return "it is archived"
+    if repository.fork and not options.forks:
+        return "it is a fork"
+    if not repository.pulls:
+        return "it takes no pull requests"
+    if not repository.may_push:
+        return "the token may not push to it"
+    if repository.default_branch.startswith(f"{options.prefix}/"):
+        return f"its default branch is one that begins with {options.prefix}/"
+    return ""

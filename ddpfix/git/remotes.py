@@ -1,0 +1,212 @@
+"""A bare clone of its own for a repository on a forge: nothing is checked out, so no filter and no hook of it can run.
+
+The password travels in git's environment (git-config(1), GIT_CONFIG_COUNT): it is in no argument, no URL and no file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ddpfix.git.branches import TRAILER
+from ddpfix.git.identity import as_author
+from ddpfix.git.refusal import GitRefusal
+from ddpfix.git.runner import clean_environment, repository
+from ddpfix.git.snapshots import Blob
+
+DEEPEST = 40  # commits of a branch of ours that are looked at
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where a repository is, and the header that lets us in."""
+
+    url: str
+    header: str = field(default="", repr=False)
+
+    def environment(self) -> dict[str, str]:
+        """Variables for git: the header for this host only, no helper that would keep it, no redirect that would take it away."""
+        parts = urlsplit(self.url)
+        settings = [("credential.helper", ""), ("http.followRedirects", "false"), ("fetch.recurseSubmodules", "false")]
+        settings += [("filter.lfs.smudge", ""), ("filter.lfs.process", ""), ("filter.lfs.required", "false")]
+        if self.header:
+            settings.append((f"http.{parts.scheme}://{parts.netloc}/.extraHeader", self.header))
+        first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+        env = {"GIT_CONFIG_COUNT": str(first + len(settings)), "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1"}
+        for number, (key, value) in enumerate(settings, first):
+            env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return env
+
+
+@dataclass(frozen=True)
+class RemoteCommit:
+    """A commit as it stands on the forge. ours: it carries the trailer of a run, and the bot itself committed it."""
+
+    sha: str
+    parents: tuple[str, ...]
+    tree: str
+    author: str
+    committer: str
+    subject: str
+    ours: bool
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What a push came to. stale: somebody else moved the branch meanwhile. why: the server's own words where it refused."""
+
+    done: bool
+    stale: bool = False
+    why: str = ""
+
+
+def tips(access: Access, patterns: Sequence[str]) -> dict[str, str]:
+    """Branch -> tip, of the branches that match. Raises GitRefusal where the repository cannot be reached."""
+    refs = [f"refs/heads/{pattern}" for pattern in patterns]
+    out = _plain(access, "ls-remote", "--", access.url, *refs)
+    rows = (line.partition("\t") for line in out.splitlines())
+    return {ref.removeprefix("refs/heads/"): sha for sha, _, ref in rows if ref.startswith("refs/heads/")}
+
+
+def _plain(access: Access, *arguments: str) -> str:
+    """git outside of any repository. Raises GitRefusal."""
+    with clean_environment():
+        env = {**os.environ, **access.environment(), "LC_ALL": "C"}
+        command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never", *arguments]
+        done = subprocess.run(command, capture_output=True, check=False, env=env, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        why = next((line for line in said if line.startswith(("fatal: ", "error: "))), said[0] if said else "no reason given")
+        todo = "check the address, the token and the network"
+        raise GitRefusal(f"git {arguments[0]} failed", why.removeprefix("fatal: "), todo)
+    return os.fsdecode(done.stdout)
+
+
+@contextmanager
+def cloned(access: Callable[[], Access], branch: str, *, ref: str = "") -> Iterator[Clone]:
+    """A clone without history and without files, removed at the end. ref: the commit to look at, if not the branch's.
+
+    access: asked again before each call, since a token may be renewed on the way. Raises GitRefusal.
+    """
+    with tempfile.TemporaryDirectory(prefix="ddpfix-bot-", ignore_cleanup_errors=True) as folder:
+        root = Path(folder) / "clone.git"
+        sparing = ("--bare", "--depth=1", "--filter=blob:none", "--single-branch", "--no-tags", "--no-recurse-submodules")
+        _plain(access(), "clone", "--quiet", *sparing, f"--branch={branch}", "--", access().url, str(root))
+        clone = Clone(root, access)
+        if ref:
+            clone.stand_on(ref)
+        yield clone
+
+
+class Clone:
+    """The bot's own copy of a repository, and the ways to the forge and back."""
+
+    def __init__(self, root: Path, access: Callable[[], Access]) -> None:
+        self.root = root
+        self._access = access
+
+    def _git(self, *arguments: str, data: bytes = b"", check: bool = True) -> tuple[int, bytes, str]:
+        with repository(self.root) as git:
+            done = git.run(*arguments, data=data, env=self._access().environment(), check=check)
+        return done.status, done.stdout, done.stderr
+
+    def stand_on(self, ref: str) -> None:
+        """Let HEAD be the commit of another ref of the forge, such as the head of a pull request."""
+        self._git("fetch", "--quiet", "--depth=1", "--filter=blob:none", "--no-tags", "origin", f"+{ref}:refs/ddpfix/asked")
+        sha = self._git("rev-parse", "--verify", "refs/ddpfix/asked^{commit}")[1].decode().strip()
+        self._git("update-ref", "--no-deref", "HEAD", sha)
+
+    def read(self, blobs: Mapping[str, Blob], at_once: Iterable[str]) -> Callable[[str], bytes | None]:
+        """A reader of committed files. Those `at_once` are fetched in one go, others when they are asked for."""
+        wanted = [blobs[path].sha for path in at_once if path in blobs]
+        if wanted:
+            # the same call as git's own for the objects that a checkout lacks
+            fetch = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
+            listed = "".join(f"{sha}\n" for sha in dict.fromkeys(wanted)).encode()
+            self._git(*fetch, "--filter=blob:none", "origin", "--stdin", data=listed)
+        kept = self._blobs(wanted)
+
+        def read(path: str) -> bytes | None:
+            blob = blobs.get(path)
+            if blob is None:
+                return None
+            if blob.sha not in kept:
+                kept.update(self._blobs([blob.sha]))
+            return kept[blob.sha]
+
+        return read
+
+    def _blobs(self, shas: Iterable[str]) -> dict[str, bytes]:
+        wanted = list(dict.fromkeys(shas))
+        if not wanted:
+            return {}
+        out = self._git("cat-file", "--batch", data="".join(f"{sha}\n" for sha in wanted).encode())[1]
+        found: dict[str, bytes] = {}
+        at = 0
+        for sha in wanted:
+            end = out.index(b"\n", at)
+            size = int(out[at:end].split()[2])
+            found[sha] = out[end + 1 : end + 1 + size]
+            at = end + size + 2
+        return found
+
+    def commits(self, branch: str, committer: str) -> tuple[RemoteCommit, ...]:
+        """The first-parent commits of a branch on the forge now, newest first; none where it is gone. committer: the bot's
+        address.
+        """
+        ref = f"refs/ddpfix/remote/{branch}"
+        fetch = ("fetch", "--quiet", f"--depth={DEEPEST}", "--filter=blob:none", "--no-tags", "origin")
+        status, _, said = self._git(*fetch, f"+refs/heads/{branch}:{ref}", check=False)
+        if status and "find remote ref" in said:
+            return ()
+        if status:
+            raise GitRefusal("a branch could not be read", said.strip().splitlines()[-1], "run again")
+        form = f"%H%x00%P%x00%T%x00%ae%x00%ce%x00%s%x00%(trailers:key={TRAILER},valueonly,separator=%x2C)%x1e"
+        out = self._git("log", "--first-parent", f"--max-count={DEEPEST}", f"--format={form}", ref, "--")[1]
+        found = []
+        for row in os.fsdecode(out).split("\x1e"):
+            if row.strip():
+                sha, parents, tree, author, by, subject, run = row.strip("\n").split("\0")
+                ours = bool(run.strip()) and by == committer
+                found.append(RemoteCommit(sha, tuple(parents.split()), tree, author, by, subject, ours))
+        return tuple(found)
+
+    def tree(self, commit: str) -> str:
+        return self._git("rev-parse", "--verify", f"{commit}^{{tree}}")[1].decode().strip()
+
+    def push(self, branch: str, commit: str, tip: str | None, *, force: bool = True) -> Pushed:
+        """Point a branch of the forge at `commit`, if it still stands where it was read (`tip`, None: it is not there)."""
+        ref = f"refs/heads/{branch}"
+        # never the bare form: a fetch in between would make it agree with anything (git-push(1))
+        lease = (f"--force-with-lease={ref}:{tip or ''}",) if force else ()
+        return self._push(*lease, "origin", f"{commit}:{ref}")
+
+    def delete(self, branch: str, tip: str) -> Pushed:
+        """Take a branch of the forge away, if it still stands at `tip`."""
+        ref = f"refs/heads/{branch}"
+        return self._push(f"--force-with-lease={ref}:{tip}", "origin", f":{ref}")
+
+    def _push(self, *arguments: str) -> Pushed:
+        status, out, stderr = self._git("push", "--porcelain", "--no-verify", *arguments, check=False)
+        if not status:
+            return Pushed(True)
+        row = next((line for line in os.fsdecode(out).splitlines() if line.startswith("!")), "")
+        said = re.findall(r"^(?:remote: (?:error: )?|error: |fatal: )(.+)$", stderr, re.M)
+        reason = row.rpartition("\t")[2]
+        if "stale info" in reason or "fetch first" in reason or "failed to update ref" in reason or "cannot lock ref" in stderr:
+            return Pushed(False, stale=True, why=reason)
+        return Pushed(False, why="; ".join([*([reason] if reason else []), *said[:4]]) or "no reason given")
+
+    def on_top(self, tree: str, parents: Sequence[str], message: str, identity: tuple[str, str], run_id: str) -> str:
+        """A commit that brings a branch to `tree` without moving it backwards; its id."""
+        text = f"{message.strip()}\n\n{TRAILER}: {run_id}\n".encode()
+        with repository(self.root) as git:
+            command = ("commit-tree", tree, *(part for p in parents for part in ("-p", p)), "--no-gpg-sign", "-F", "-")
+            return git.text(*command, data=text, env=as_author(*identity))
