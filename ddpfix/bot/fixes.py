@@ -69,11 +69,11 @@ def make(
     wanted = Wanted(topic.name, branch, base_branch, project.state.base, topic.draft or project.preferences.draft)
     made = run.steps(project.tree, settings, codemods, topic.accepts, fixed, project.read) if fixed.after else []
     commits = [*run.as_commits(made, fixed), *_settings_steps(project, repo)]
+    if not commits:
+        return wanted
     committed = git.commit_steps(
         project.state, commits, branch=branch, run_id=secrets.token_hex(8), sign=False, identity=identity
     )
-    if not committed.commits:
-        return wanted
     context = replace(
         run.described(topic.command(settings, (*here, *repo))),
         base=project.state.base,

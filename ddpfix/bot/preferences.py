@@ -25,8 +25,8 @@ _DATA = ("select", "ignore", "extend_select", "exclude", "per_file_ignores", "bo
 class Preferences:
     """enabled: false turns the bot off. topics: `safe`, `unsafe`, codes, or `per-rule` for a pull request a codemod.
 
-    max_open: pull requests that may be open at a time. draft: open all of them as drafts, which ask no code owner. labels: put on a new one. ignored_authors: addresses and names of
-    programs (a formatter, say) whose commits on a branch of the bot do not count as somebody's work.
+    max_open: pull requests that may be open at a time. draft: open all of them as drafts, which ask no code owner. labels: put
+    on a new one. ignored_authors: addresses of programs (a formatter, say) whose commits on a branch of the bot do not count.
     """
 
     enabled: bool = True

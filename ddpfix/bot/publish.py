@@ -176,7 +176,9 @@ def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, mar
         return _opened(place, wanted, text)
     new_text = text if _plain(text) != _plain(decision.pull.body) else None
     # a title that a person has changed stands until the change itself is another
-    new_title = wanted.title if decision.push and wanted.title != decision.pull.title else None
+    known = marks.read(decision.pull.body)
+    is_other = decision.push or known is None or known.head != head
+    new_title = wanted.title if is_other and wanted.title != decision.pull.title else None
     if new_text or new_title:
         place.forge.edit_pull(place.slug, decision.pull.number, title=new_title, body=new_text)
     changed = decision.push or new_text or new_title

@@ -6,7 +6,7 @@ import base64
 import os
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -38,6 +38,7 @@ class GitHost:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.log: list[tuple[str, str]] = []
+        self.sizes: list[int] = [0]
         host = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -49,6 +50,7 @@ class GitHost:
             def _any(self) -> None:
                 body = _body(self)
                 host.log.append((self.command, self.path))
+                host.sizes.append(len(body))
                 match = GIT_PATH.match(self.path.partition("?")[0])
                 if match and (host.folder / f"{match[1]}.git").is_dir():
                     host._git(self, match[1], match[2], body)
@@ -131,6 +133,3 @@ def token_of(authorization: str) -> str:
     if kind.lower() == "basic":
         return base64.b64decode(value).decode().partition(":")[2]
     return value
-
-
-Token = Callable[[], str]

@@ -185,8 +185,8 @@ class GitHubForge(GitHost):
 
     def say(self, slug: str, number: int, author: str, body: str, *, bot: bool = False) -> int:
         """A comment by somebody; its id."""
-        comment = {"id": self.number(), "body": body, "user": {"login": author, "type": "Bot" if bot else "User"}, "on": number}
-        self.repos[slug].comments[comment["id"]] = comment
+        comment: dict[str, Any] = {"id": self.number(), "body": body, "user": {"login": author, "type": "Bot" if bot else "User"}}
+        self.repos[slug].comments[comment["id"]] = comment | {"on": number}
         return int(comment["id"])
 
     def close_pull(self, slug: str, number: int) -> None:
