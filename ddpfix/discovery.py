@@ -6,7 +6,7 @@ import fnmatch
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,27 +103,33 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
             extra = []
         files += [f for f in extra if f not in known]
         known.update(extra)
-    chosen = _chosen(known, prefixes, exclude)
+    chosen = _chosen(known, prefixes, exclude, force=force, is_data=lambda name: _is_data(root, name))
     skipped = tuple(Failure(p, SUBMODULE) for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))
     return Tree(root, tuple(sorted(known)), chosen, skipped, is_git)
 
 
-def _chosen(known: Iterable[str], prefixes: Sequence[str], exclude: Sequence[str]) -> tuple[str, ...]:
+def _chosen(
+    known: Iterable[str], prefixes: Sequence[str], exclude: Sequence[str], *, force: bool, is_data: Callable[[str], bool]
+) -> tuple[str, ...]:
     patterns = [re.compile(fnmatch.translate(p)) for p in exclude]
     chosen = []
     for name in sorted(known):
         below = [p for p in prefixes if not p or name == p or name.startswith(p + "/")]
-        if name.endswith((".py", *TEXT_KINDS)) and below and not _is_data(root, name):
+        if name.endswith((".py", *TEXT_KINDS)) and below and not is_data(name):
             named = name in below and not force
             if named or not (_is_vendored(name, [""] if force else below) or any(_excluded(p, name) for p in patterns)):
                 chosen.append(name)
     return tuple(chosen)
 
 
-def committed_tree(root: Path, names: Iterable[str], exclude: Sequence[str] = ()) -> Tree:
-    """The project that a commit holds, out of the list of its files: for a clone of which nothing is checked out."""
+def committed_tree(root: Path, names: Iterable[str], size: Callable[[str], int], exclude: Sequence[str] = ()) -> Tree:
+    """The project that a commit holds, out of the list of its files: for a clone of which nothing is checked out.
+
+    size: bytes of a JSON file.
+    """
     files = tuple(sorted(n for n in names if SKIPPED.isdisjoint(n.split("/"))))
-    return Tree(root, files, _chosen(files, ("",), exclude), is_git=True)
+    is_data = lambda name: name.endswith(JSON_KINDS) and size(name) > LARGEST_JSON  # noqa: E731
+    return Tree(root, files, _chosen(files, ("",), exclude, force=False, is_data=is_data), is_git=True)
 
 
 def _is_data(root: Path, name: str) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from codemods.analysis.requirement_files import reader_of
+from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS
 from ddpfix import catalog, discovery, engine, git, run, summary
 from ddpfix.bot import preferences, setting_edit
 from ddpfix.bot.planning import Wanted
@@ -15,8 +17,9 @@ from ddpfix.bot.topics import UNSAFE, Topic
 from ddpfix.discovery import Tree
 from ddpfix.settings import Settings
 
-# read for facts: the code, the configuration, what starts training, what pins versions
-_KINDS = (".py", ".yaml", ".yml", ".toml", ".cfg", ".sh", ".slurm", ".sbatch", "Makefile", "setup.cfg", "README.md")
+# read for facts beside what is looked at: what starts training, and what pins versions
+_FACTS = (".py", ".toml", ".cfg", ".slurm", ".sbatch", "Makefile", "README.md", *YAML_KINDS, *SHELL_KINDS)
+MOST_JSON = 200  # where there are more, they are data
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,19 @@ class Project:
 def look_at(clone: git.Clone) -> Project:
     """Read what the clone's HEAD holds. Raises GitRefusal, SettingsError."""
     state = git.snapshot(clone.root)
-    wanted = [p for p in state.committed if p.endswith(_KINDS) or reader_of(p) is not None]
-    fetched = clone.read(state.committed, wanted)
+    names = state.committed
+    json = [p for p in names if p.endswith(JSON_KINDS)]
+    few_json = json if len(json) <= MOST_JSON else []
+    wanted = [p for p in names if p.endswith(_FACTS) or reader_of(p) is not None]
+    fetched = clone.read(names, (*wanted, *few_json))
 
     def read(path: str) -> bytes | None:
         data = fetched(path)
         return None if data is None or len(data) > engine.LARGEST else data
 
     settings, asked = preferences.read(read)
-    tree = discovery.committed_tree(clone.root, state.committed, settings.exclude)
+    size = (lambda p: len(read(p) or b"")) if few_json else (lambda p: sys.maxsize)
+    tree = discovery.committed_tree(clone.root, names, size, settings.exclude)
     return Project(state, tree, read, settings, asked)
 
 
