@@ -66,8 +66,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     Safe where the rank test is the whole guard (or the rest of it is the same on every rank), every rank comes to the guard,
     and the collective needs nothing that is made inside. The file output stays on rank 0. One process alone runs the same
     statements in the same order as before. Unsafe, with the assumption named: `accelerator.save_state` (under plain DDP it does
-    not hang), `trainer.save_checkpoint` without a pinned version, conditions round the guard that may differ between ranks, reads
-    under further conditions, `torch.distributed` where a single process may have no group and the guard kept it away, and
+    not hang), `trainer.save_checkpoint` without a pinned version, exits above the guard that not every rank may take, reads under
+    further conditions, `torch.distributed` where a single process may have no group and the guard kept it away, and
     `rank_zero_only=True` for `sync_dist=True` on a log of what only rank 0 has.
 
     ## Refuses
@@ -87,7 +87,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Tells a read of a Trainer property in a function that is no hook, and whatever stands in `prepare_data`.
     - Tells a guarded block that can be left before its last collective, or that ends in a comment.
     - Tells a result, or a tensor reduced in place, that is used outside the guard, and names that other ranks may not have.
-    - Tells whatever stands in an exception handler.
+    - Tells whatever stands in an exception handler, or under a test that is not shown to come out the same on every rank.
     - Tells a test with more operands that cannot be taken apart, an `else`, an `elif`, two guards, a conditional expression.
     - Tells a decorated function, and a function that is called under a guard itself.
     - Tells a collective in a loop over, or under a test of, what only rank 0 set; it is silent where that is broadcast first.

@@ -241,16 +241,18 @@ def test_aliases_and_fabric() -> None:
     )
 
 
-def test_a_condition_round_the_guard_that_may_differ() -> None:
-    fixed = check_transformed(
-        RULE,
-        f"{DIST}def f(acc, best):\n    if acc > best:\n        if dist.get_rank() == 0:\n"
-        "            save()\n            dist.barrier()\n",
-        f"{DIST}def f(acc, best):\n    if acc > best:\n        if dist.get_rank() == 0:\n"
-        "            save()\n        dist.barrier()\n",
-        unsafe=True,
-    )
-    assert "the same on every rank" in fixed[0].reason
+@pytest.mark.parametrize("head", ["if acc > best:", "while loss > best:", "if args.save:\n        if acc > best:"])
+def test_a_condition_round_the_guard_that_may_differ(head: str) -> None:
+    space = " " * (8 if head.count("\n") == 0 else 12)
+    guarded = f"{space}if dist.get_rank() == 0:\n{space}    save()\n{space}    dist.barrier()\n"
+    told = check_told(RULE, f"{DIST}def f(acc, best, loss, args):\n    {head}\n{guarded}", reason="may differ between the ranks")
+    assert f"> best` (line {head.count(chr(10)) + 5})" in told.reason
+
+
+def test_a_condition_round_the_guard_that_is_the_same_everywhere() -> None:
+    body = "    if args.save:\n        if dist.get_rank() == 0:\n            save()\n"
+    before = f"{DIST}def f(args):\n{body}            dist.barrier()\n"
+    check_transformed(RULE, before, f"{DIST}def f(args):\n{body}        dist.barrier()\n")
 
 
 # Reads of Trainer properties
@@ -372,12 +374,41 @@ def test_a_read_under_more_conditions_is_not_safe() -> None:
 
 def test_a_read_behind_the_evaluation_before_a_barrier() -> None:
     source = (
-        "def on_validation_epoch_end(self, trainer, m):\n    if trainer.is_global_zero:\n"
+        "def on_validation_epoch_end(self, trainer, m):\n{0}    if trainer.is_global_zero:\n"
         "        write(trainer.callback_metrics)\n"
     )
-    found = findings_of(RULE, lightning(f"{source}    trainer.strategy.barrier()\n"))
-    assert [f.applicability for f in found] == [Applicability.SAFE]
-    check_nothing(RULE, lightning(source))
+    barrier = "    trainer.strategy.barrier()\n"
+    logged = source.format("    m.log('gap', self.gap, sync_dist=True)\n")
+    assert [f.applicability for f in findings_of(RULE, lightning(logged + barrier))] == [Applicability.SAFE]
+    check_nothing(RULE, lightning(logged))
+    check_nothing(RULE, lightning(source.format("") + barrier))  # what the steps logged is reduced by then
+    check_nothing(RULE, lightning(source.format("    m.log('gap', float(self.gap))\n") + barrier))
+
+
+PENDING = "class M(pl.LightningModule):\n    def training_step(self, batch, i):\n        loss = self.loss(batch)\n        {0}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "waits"),
+    [
+        ("self.log('loss', loss, sync_dist=True)", True),
+        ("self.log('loss', loss, sync_dist=self.several)", True),
+        ("self.log('acc', self.acc, on_epoch=True)", True),
+        ("self.log_dict(self.metrics)", True),
+        ("self.log_dict({'loss': loss, 'acc': self.acc})", True),
+        ("self.log('loss', loss, on_epoch=True)", False),
+        ("self.log('loss', loss, sync_dist=False)", False),
+        ("self.log_dict({'loss': loss, 'twice': loss * 2})", False),
+    ],
+)
+def test_a_read_at_the_end_of_an_epoch_waits_where_something_does(line: str, waits: bool) -> None:
+    read = "def on_train_epoch_end(self, trainer, m):\n    if trainer.is_global_zero:\n        write(trainer.callback_metrics)\n"
+    found = findings_of(RULE, lightning(read), {"model.py": "import lightning.pytorch as pl\n" + PENDING.format(line)})
+    assert bool(found) is waits
+    evaluated = PENDING.format(line).replace("training_step", "validation_step")
+    model = f"import lightning.pytorch as pl\n{evaluated}    def training_step(self, x):\n        self.log('a', x.b())\n"
+    files = {"model.py": model}
+    assert not findings_of(RULE, lightning(read), files)
 
 
 # Told

@@ -13,6 +13,7 @@ from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.guards.hoisted_reads import hoist_reads
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of_function
+from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import Ranks, split_of
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.same_way import is_same, parting_ways
@@ -53,6 +54,10 @@ def repair(project: Project, module: SourceModule, sites: list[Guarded]) -> Repa
     if not made.edits:
         logs = logs_of_one_rank(module, [s.node for s in sites]) if guard.ranks is Ranks.ZERO else ()
         return Repair(logs, UNSAFE, NOT_MONITORED) if logs else made
+    if test := _parting_test(place):
+        alike = "make that the same on every rank first (reduce or broadcast it), or the collective still waits where it differs"
+        text = short(module, test)
+        return Repair(reason=f"it stands under `{text}` (line {test.lineno}), which may differ between the ranks: {alike}")
     level, reason = _trusted(place)
     return Repair(made.edits, lowest(made.level, level), made.reason or reason)
 
@@ -82,6 +87,16 @@ def _never(place: Place) -> str:
     if guard.kind == "if" and guard.node.orelse:
         return "the test has an else"
     return ""
+
+
+def _parting_test(place: Place) -> ast.expr | None:
+    """A test round the guard that is not shown to come out the same on every rank."""
+    for up in place.module.ancestors(place.site.guard.node):
+        if up is place.function:
+            return None
+        if isinstance(up, (ast.If, ast.While)) and not is_same(up.test):
+            return up.test
+    return None
 
 
 def only_communicates(project: Project, module: SourceModule, call: ast.AST) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK
+from codemods.analysis.logged.pending_metrics import nothing_waits_in_training, waits_at_evaluation_end
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, negated
 from codemods.analysis.ranks.reached_collectives import Reached, reached_by
@@ -131,9 +132,12 @@ def _counts(project: Project, module: SourceModule, site: Guarded) -> bool:
     name = site.function.name if site.function else ""
     if site.guard.kind == "decorator" and name in NEEDED_ON_EVERY_RANK:
         return False
-    if site.collective.name in PENDING and name in AFTER_EVALUATION:
-        return site.reached is None and site.guard.kind == "if" and later_collective(project, module, site) is not None
-    return True
+    if site.collective.name not in PENDING or site.function is None:
+        return True
+    if name in AFTER_EVALUATION:
+        plain = site.reached is None and site.guard.kind == "if" and later_collective(project, module, site) is not None
+        return plain and waits_at_evaluation_end(project, module, site.function) is not None
+    return not nothing_waits_in_training(project)
 
 
 def later_collective(project: Project, module: SourceModule, site: Guarded) -> Collective | None:

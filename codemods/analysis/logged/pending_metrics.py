@@ -12,8 +12,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.hooks import EVALUATION_HOOKS
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.collectives import PENDING, collective_at
 from codemods.analysis.ranks.rank_guards import ranks_at
@@ -74,7 +77,7 @@ def _logged_by_a_callback(project: Project, hook: str) -> Place | None:
             if module is None or owner is None or class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE):
                 continue
             for node in walk(owner):
-                if isinstance(node, ast.Call) and _logs_through_the_module(module, node):
+                if isinstance(node, ast.Call) and _logs_through_the_module(module, node) and _may_wait(project, module, node):
                     return Place(f"{owner.name} logs in {hook}", path, node.lineno)
     return None
 
@@ -85,6 +88,65 @@ def _logs_through_the_module(module: SourceModule, call: ast.Call) -> bool:
         return False
     owner = dotted(call.func.value)
     return owner.partition(".")[0] not in module.imports and not any(w in owner for w in ("logger", "experiment", "wandb"))
+
+
+def nothing_waits_in_training(project: Project) -> bool:
+    """True where the project logs, and no value of a training epoch is left to be reduced at its end: none has `sync_dist`,
+    and none may be a metric.
+    """
+    return project.memo("nothing waits in training", lambda: _nothing_waits(project))
+
+
+def _nothing_waits(project: Project) -> bool:
+    seen = False
+    for path in sorted({p for word in (b".log(", b".log_dict(") for p in project.files_containing(word)}):
+        module = None if is_test_file(path) else project.module(path)
+        for call in module.calls_named("log", "log_dict") if module else ():
+            if module is None or not _logs_through_the_module(module, call):
+                continue
+            seen = seen or dotted(call.func).startswith(("self.", "pl_module."))
+            function = module.function_of(call)
+            if (function is None or function.name not in EVALUATION_HOOKS) and _may_wait(project, module, call):
+                return False
+    return seen
+
+
+def waits_at_evaluation_end(project: Project, module: SourceModule, function: FunctionNode) -> Place | None:
+    """A log in this hook at the end of an evaluation, or of a callback before it: what the steps logged is reduced by then."""
+    for node in walk(function):
+        if isinstance(node, ast.Call) and _logs_through_the_module(module, node) and _may_wait(project, module, node):
+            return Place(module.text_of(node.func), module.path, node.lineno)
+    return logged_by_a_callback(project, function.name)
+
+
+def _may_wait(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True unless the value is shown to stay each rank's own: no `sync_dist`, and no metric among what is logged.
+
+    Lightning up to 1.6 reduces every value of an epoch.
+    """
+    given = {k.arg: k.value for k in call.keywords}
+    synced = given.get("sync_dist")
+    if None in given or (synced is not None and not (isinstance(synced, ast.Constant) and not synced.value)):
+        return True
+    new = any(n.partition(".")[0] in ("lightning", "lightning_fabric") for n in module.imported_modules)
+    pin = lightning_pin(project, near=module.path)
+    if not new and (pin is None or not pin.surely_at_least((1, 7))):
+        return True
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    position = 0 if function == "log_dict" else 1
+    value = call.args[position] if len(call.args) > position else given.get("dictionary", given.get("value"))
+    return value is None or _may_hold_a_metric(module, value)
+
+
+def _may_hold_a_metric(module: SourceModule, value: ast.expr, depth: int = 0) -> bool:
+    if isinstance(value, ast.Dict):
+        return any(k is None or _may_hold_a_metric(module, v, depth) for k, v in zip(value.keys, value.values, strict=True))
+    if isinstance(value, ast.Name):
+        given = [b.value for b in bindings_of(module, value) if b.value is not None]
+        return depth > 2 or any(_may_hold_a_metric(module, v, depth + 1) for v in given)
+    if isinstance(value, (ast.Attribute, ast.Subscript)):
+        return dotted(value if isinstance(value, ast.Attribute) else value.value).startswith(("self.", "pl_module."))
+    return isinstance(value, (ast.DictComp, ast.IfExp))
 
 
 def epoch_end_collective(project: Project) -> Place | None:

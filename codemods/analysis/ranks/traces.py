@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.logged.pending_metrics import nothing_waits_in_training
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, WAITS, Collective, collective_at
 from codemods.analysis.ranks.local_calls import stays_here
@@ -387,8 +388,10 @@ def _yields(project: Project, site: FunctionSite) -> bool:
 
 
 def is_one_here(project: Project, module: SourceModule, found: Collective, function: FunctionNode | None) -> bool:
-    """False where the pinned version knows no such collective, and for metrics that are reduced already when they are read."""
+    """False where the pinned version knows no such collective, and for metrics of which none waits to be reduced."""
     pin = lightning_pin(project, near=module.path) if found.since else None
     if found.since and pin is not None and pin.surely_below(found.since):
         return False
-    return not (found.name in PENDING and function is not None and function.name in AFTER_EVALUATION)
+    if found.name not in PENDING:
+        return True
+    return not (function is not None and function.name in AFTER_EVALUATION) and not nothing_waits_in_training(project)
