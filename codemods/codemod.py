@@ -83,6 +83,11 @@ class DdpCodemod(ABC):
         parts = re.split(r"^## (.+)$", inspect.getdoc(cls) or "", flags=re.M)
         return {parts[i].strip(): parts[i + 1].strip() for i in range(1, len(parts) - 1, 2)}
 
+    @classmethod
+    def appendix(cls) -> str:
+        """Markdown for the end of the page: what is kept as data, not in the docstring."""
+        return ""
+
     def concerns(self, data: bytes) -> bool:
         """False where the bytes lack the words or the site, so that nothing can be found in them."""
         if not all(any(word in data for word in group) for group in self.TRIGGERS):

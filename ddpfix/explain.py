@@ -38,6 +38,8 @@ def page(codemod: DdpCodemod) -> str:
     for heading in SECTIONS:
         if text := sections.get(heading):
             out += [f"## {heading}", "", text, ""]
+    if appendix := codemod.appendix():
+        out += [appendix, ""]
     silence = (
         f"`# ddpfix: ignore[{codemod.code}] why` on the line or above it, "
         f"`# ddpfix: ignore-file[{codemod.code}] why` for a file, "
@@ -78,9 +80,10 @@ def _cell(text: str) -> str:
 
 def pages() -> dict[str, str]:
     """docs-relative path -> text, for every page that is made from the code."""
-    from ddpfix import rank_page
+    from ddpfix import argument_page, rank_page
 
     out = {f"codemods/{c.rule_name()}.md": page(c) for c in all_codemods()}
     out["codemods.md"] = table(all_codemods())
     out["ranks.md"] = rank_page.page()
+    out["training-arguments.md"] = argument_page.page()
     return out

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from codemods.codemod import SECTIONS, DdpCodemod
-from codemods.fix_source import fix_source, safe, with_unsafe
+from codemods.fix_source import Accept, FixResult, fix_project, safe, with_unsafe
+from codemods.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.testing import findings_of
 
@@ -25,6 +26,14 @@ codemods = pytest.mark.parametrize("codemod", CODEMODS, ids=lambda c: f"{c.code}
 def block(codemod: DdpCodemod, section: str) -> str:
     (text,) = BLOCK.findall(codemod.sections()[section])
     return str(text)
+
+
+def mended(source: str, codemod: DdpCodemod, accept: Accept) -> FixResult:
+    """The example fixed; its first line may say what the requirements pin."""
+    files = {"module.py": source.encode()}
+    if pinned := re.match(r"# requirements\.txt: (.+)\n", source):
+        files["requirements.txt"] = pinned.group(1).encode()
+    return fix_project(Project.of(files), lambda _p, paths: {p: [codemod] for p in paths}, ["module.py"], accept)
 
 
 @codemods
@@ -54,13 +63,13 @@ def test_the_example_is_mended_as_the_page_says(codemod: DdpCodemod) -> None:
         assert findings_of(type(codemod), before)
         assert not findings_of(type(codemod), after), "what the page advises is told again"
         return
-    result = fix_source(before, [codemod], accept=safe)
+    result = mended(before, codemod, safe)
     if not result.changed:
-        result = fix_source(before, [codemod], accept=with_unsafe)
+        result = mended(before, codemod, with_unsafe)
         assert re.search(r"\bunsafe\b", codemod.sections()["Safety"], re.I), "the page does not say that the fix is an unsafe one"
     assert not result.withdrawn
     assert result.changed["module.py"].decode() == after
-    assert not fix_source(after, [codemod], accept=with_unsafe).changed, "its own repair is mended again"
+    assert not mended(after, codemod, with_unsafe).changed, "its own repair is mended again"
 
 
 @codemods

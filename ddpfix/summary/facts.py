@@ -137,6 +137,15 @@ FACTS: Mapping[str, Facts] = {
         "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants.",
         ("KeyError: 'eval_", "The `metric_for_best_model` training argument is set to"),
     ),
+    "DDP602": Facts(
+        "Call the training arguments by their names of today",
+        "The job gets to its first step, and the arguments it prints hold the values that were asked for.",
+        (
+            "TrainingArguments.__init__() got an unexpected keyword argument",
+            "Some specified arguments are not used by the HfArgumentParser",
+            "Some keys are not used by the HfArgumentParser",
+        ),
+    ),
 }
 
 

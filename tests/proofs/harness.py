@@ -21,6 +21,7 @@ from packaging.specifiers import SpecifierSet
 
 from codemods.findings import Applicability, Finding
 from codemods.fix_source import safe, with_unsafe
+from codemods.text_file import TEXT_KINDS
 from ddpfix import catalog, engine
 from ddpfix.discovery import Tree
 from ddpfix.prove.compare import weights_that_differ
@@ -121,7 +122,7 @@ def copied(proof: Proof, target: Path) -> Path:
 
 def tree_of(folder: Path) -> Tree:
     files = tuple(sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()))
-    return Tree(folder, files, tuple(f for f in files if f.endswith((".py", ".yaml", ".yml"))))
+    return Tree(folder, files, tuple(f for f in files if f.endswith((".py", *TEXT_KINDS))))
 
 
 def fixed(proof: Proof, folder: Path) -> tuple[Finding, ...]:

@@ -1,0 +1,164 @@
+"""Where code gives parameters to TrainingArguments, its heirs and the Trainer: keywords, and the keys of a dict behind `**`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.class_index import Role, class_facts, external_role, find_class
+from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.trainer.references import binding_scope, bindings, names_of
+from codemods.findings import DropKeyword, Edit, RenameKeyword, ReplaceExpression
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One parameter given in code. shown: the call or dict for people; beside: the other names given there; fixed: why it cannot
+    be changed, "" where it can."""
+
+    module: SourceModule
+    name: str
+    node: ast.expr | ast.keyword
+    value: ast.expr
+    holder: ast.expr
+    shown: str
+    beside: frozenset[str]
+    own_trainer: bool = False
+    fixed: str = ""
+
+    @property
+    def literal(self) -> str | None:
+        try:
+            return repr(ast.literal_eval(self.value))
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return None
+
+    def renamed(self, name: str, value: str = "") -> list[Edit]:
+        path, module = self.module.path, self.module
+        edits: list[Edit] = [ReplaceExpression(path, module.span(self.value), value)] if value else []
+        if isinstance(self.node, ast.keyword):
+            return [RenameKeyword(path, module.span(self.holder), self.name, name), *edits]
+        written = module.text_of(self.node)
+        quote = written[-1]
+        return [ReplaceExpression(path, module.span(self.node), f"{quote}{name}{quote}"), *edits]
+
+    def dropped(self) -> list[Edit]:
+        """No edit where it stands in a dict literal."""
+        keyword = isinstance(self.node, ast.keyword)
+        return [DropKeyword(self.module.path, self.module.span(self.holder), self.name)] if keyword else []
+
+
+def given(project: Project, module: SourceModule) -> Iterator[Given]:
+    """Every parameter that the file gives to TrainingArguments or a Trainer, in order of the calls."""
+    for call in module.nodes(ast.Call):
+        kind = _kind(project, module, call)
+        if kind is None:
+            continue
+        trainer = kind is Role.HF_TRAINER
+        names = frozenset(k.arg for k in call.keywords if k.arg)
+        own = frozenset() if trainer else _own_fields(project, module, call)
+        shown = f"{module.text_of(call.func)}(…)"
+        for keyword in call.keywords:
+            if keyword.arg and keyword.arg not in own:
+                yield Given(module, keyword.arg, keyword, keyword.value, call, shown, names - {keyword.arg}, trainer)
+            elif keyword.arg is None and not trainer:
+                yield from (g for g in _splatted(module, keyword.value, shown, names) if g.name not in own)
+
+
+def _kind(project: Project, module: SourceModule, call: ast.Call) -> Role | None:
+    """HF_ARGUMENTS or HF_TRAINER for a call whose keywords reach that class of transformers."""
+    if _is_super_init(call):
+        place = module.method_of(call)
+        facts = class_facts(project, module, place[0]) if place else None
+        if facts is None or not facts.is_a(Role.HF_TRAINER) or len(facts.lineage) != 1:
+            return None
+        return Role.HF_TRAINER if all(family(n) == "transformers" for n in facts.external) and not facts.opaque else None
+    written = dotted(call.func)
+    if not written or not last(written)[:1].isupper():
+        return None
+    if site := find_class(project, module, written):
+        facts = class_facts(project, site.module, site.node)
+        if facts.is_a(Role.HF_ARGUMENTS):
+            return Role.HF_ARGUMENTS
+        plain = facts.is_a(Role.HF_TRAINER) and all(family(n) == "transformers" for n in facts.external) and not facts.opaque
+        hands_on = all(_hands_on(s.module, s.methods().get("__init__")) for s in facts.lineage)
+        return Role.HF_TRAINER if plain and hands_on else None
+    name = qualified(module, call.func)
+    role = external_role(name)
+    if role is Role.HF_TRAINER:
+        return role if family(name) == "transformers" else None
+    return role if role is Role.HF_ARGUMENTS else None
+
+
+def _own_fields(project: Project, module: SourceModule, call: ast.Call) -> frozenset[str]:
+    """The fields that a project's own heir of TrainingArguments defines: they are there whatever transformers has."""
+    site = find_class(project, module, dotted(call.func))
+    lineage = class_facts(project, site.module, site.node).lineage if site else ()
+    fields = (s for c in lineage for s in c.node.body if isinstance(s, ast.AnnAssign))
+    return frozenset(f.target.id for f in fields if isinstance(f.target, ast.Name))
+
+
+def _is_super_init(call: ast.Call) -> bool:
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr == "__init__"
+        and isinstance(func.value, ast.Call)
+        and dotted(func.value.func) == "super"
+    )
+
+
+def _hands_on(module: SourceModule, method: FunctionNode | None) -> bool:
+    """True where a class has no `__init__`, or one that takes `**` and says nothing of a tokenizer itself."""
+    if method is None:
+        return True
+    text = module.text_of(method)
+    return method.args.kwarg is not None and "tokenizer" not in text and "processing_class" not in text
+
+
+def _splatted(module: SourceModule, value: ast.expr, shown: str, beside: frozenset[str]) -> Iterator[Given]:
+    """The parameters of a `**` argument: a literal, or a name that is bound once to one and used for nothing else."""
+    fixed = ""
+    stores: list[tuple[ast.Constant, ast.expr]] = []
+    if isinstance(value, ast.Name):
+        scope = binding_scope(module, value)
+        bound = bindings(module, value.id, scope)
+        made = bound[0] if len(bound) == 1 else None
+        if not isinstance(made, (ast.Assign, ast.AnnAssign)) or made.value is None:
+            return
+        fixed, stores = _other_uses(module, value.id, scope)
+        value = made.value
+    if isinstance(value, ast.Dict):
+        pairs: list[tuple[ast.expr, ast.expr]] = [(k, v) for k, v in zip(value.keys, value.values, strict=True) if k is not None]
+        keys = {str(k.value) for k, _ in [*pairs, *stores] if isinstance(k, ast.Constant)} | beside
+        for key, held in [*pairs, *stores]:
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and module.text_of(key)[-1] in "'\"":
+                yield Given(module, key.value, key, held, value, shown, frozenset(keys - {key.value}), fixed=fixed)
+    elif isinstance(value, ast.Call) and dotted(value.func) == "dict":
+        keys = {k.arg for k in value.keywords if k.arg} | beside
+        for keyword in value.keywords:
+            if keyword.arg:
+                yield Given(
+                    module, keyword.arg, keyword, keyword.value, value, shown, frozenset(keys - {keyword.arg}), fixed=fixed
+                )
+
+
+def _other_uses(module: SourceModule, word: str, scope: ast.AST) -> tuple[str, list[tuple[ast.Constant, ast.expr]]]:
+    """(what else is done with the dict, "" for nothing; its keys that are assigned one by one)."""
+    stores: list[tuple[ast.Constant, ast.expr]] = []
+    for name in names_of(module, word, scope):
+        if not isinstance(name.ctx, ast.Load):
+            continue
+        up = module.parent(name)
+        statement = module.parent(up) if up is not None else None
+        if isinstance(up, ast.keyword) and up.arg is None:
+            continue
+        if isinstance(up, ast.Subscript) and isinstance(up.slice, ast.Constant) and isinstance(statement, ast.Assign):
+            if len(statement.targets) == 1 and statement.targets[0] is up:
+                stores.append((up.slice, statement.value))
+                continue
+        return f"{word} is used at line {name.lineno} as well", stores
+    return "", stores

@@ -1,0 +1,84 @@
+"""What a parameter of the Hugging Face Trainer has become in every version that a project allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from codemods.analysis.version_pins import Pin
+from codemods.data.training_arguments import Parameter, last_with, text_of
+
+
+class Act(Enum):
+    """RENAME: the value stays. REPLACE: name and value are others now. DROP: with this value it does nothing. TOLD: no edit."""
+
+    RENAME = "rename"
+    REPLACE = "replace"
+    DROP = "drop"
+    TOLD = "told"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What to do with one use of a parameter. name, python, flag: the new spelling; why: the reason where there is no edit."""
+
+    act: Act
+    parameter: Parameter
+    name: str = ""
+    python: str = ""
+    flag: str = ""
+    why: str = ""
+
+
+def judge(parameter: Parameter, pin: Pin | None, literal: str | None) -> Judged | None:
+    """None where the old name is right in every version that the pin allows.
+
+    literal: the value as Python writes it, None where it is not known.
+    """
+    gone = pin is not None and parameter.gone is not None and pin.surely_at_least(parameter.gone)
+    there = parameter.gone is None or (pin is not None and pin.surely_below(parameter.gone))
+    if gone and literal in parameter.idle:
+        return Judged(Act.DROP, parameter)
+    if pin is not None and parameter.renamed is not None and pin.surely_at_least(parameter.renamed):
+        if literal is not None and (new := parameter.values.get(literal)):
+            return Judged(Act.REPLACE, parameter, new.name, new.python, new.flag)
+        if parameter.new:
+            why = _no_share(literal) if parameter.name == "warmup_ratio" else ""
+            return Judged(Act.TOLD if why else Act.RENAME, parameter, parameter.new, why=why)
+        if parameter.values:
+            return (
+                None
+                if there
+                else Judged(Act.TOLD, parameter, why="what it is called now depends on the value, which is not shown")
+            )
+    if there:
+        return None
+    return Judged(Act.TOLD, parameter, parameter.new, why=_why_told(parameter, pin, gone))
+
+
+def _no_share(literal: str | None) -> str:
+    """`warmup_steps` takes a number below 1 for a share and any other for steps (5.23, `get_warmup_steps`)."""
+    if literal is None:
+        return "warmup_steps takes the same number only where it is below 1, which is not shown"
+    try:
+        return "" if 0 <= float(literal) < 1 else "warmup_steps takes a number from 1 on for steps"
+    except ValueError:
+        return "the value is no number"
+
+
+def _why_told(parameter: Parameter, pin: Pin | None, gone: bool) -> str:
+    if gone:
+        return parameter.note or "it has no successor, and what it asked for is decided by its value"
+    now = f"from {text_of(parameter.renamed)} on it is {parameter.new}" if parameter.new else "it has to go there"
+    if pin is None:
+        return f"no file pins transformers: {now}"
+    return f"{pin.text} ({pin.path}:{pin.line}) allows versions with it and without: {now}"
+
+
+def what_happened(parameter: Parameter) -> str:
+    """`transformers has had no evaluation_strategy since 4.51 (eval_strategy since 4.41)`."""
+    new = parameter.new or next((r.name for r in parameter.values.values()), "")
+    called = f"it has been {new} since {text_of(parameter.renamed)}" if new else "nothing takes its place"
+    if parameter.gone is None:
+        return f"{parameter.name} is deprecated: {called}"
+    return f"{parameter.name} was last known to transformers {last_with(parameter)}; {called}"

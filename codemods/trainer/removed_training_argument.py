@@ -1,0 +1,242 @@
+"""DDP602: a parameter that transformers has renamed or removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import Pin, transformers_pin
+from codemods.analysis.job_files.flag_edits import NoEdit
+from codemods.analysis.names import dotted
+from codemods.analysis.trainer.argument_calls import Given, given
+from codemods.analysis.trainer.argument_files import Flagged, Keyed, flags_in, keys_in
+from codemods.analysis.trainer.argument_versions import Act, Judged, judge, what_happened
+from codemods.codemod import DdpCodemod
+from codemods.data.training_arguments import OLD, OLD_OF_TRAINER, row, text_of
+from codemods.findings import Applicability, Edit, Evidence, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+from codemods.text_file import TEXT_KINDS, TextFile
+
+_NAMES = frozenset(OLD)
+_WORDS = tuple(sorted(name.encode() for name in _NAMES))
+
+
+class RemovedTrainingArgument(DdpCodemod):
+    """A parameter of the Hugging Face Trainer that the pinned transformers calls otherwise, or no longer has.
+
+    ## What it does
+    Renames parameters of `TrainingArguments`, its heirs (`SFTConfig`, a project's own) and of `Trainer` that every version of
+    transformers that the project allows knows under another name: keywords, the keys of a dictionary behind `**`, flags of a
+    script that reads them with `HfArgumentParser` (shell scripts, Makefiles, `command:` texts in YAML), and the keys of YAML and
+    JSON files that such a parser reads. Takes out what is gone and does nothing with the value it is given.
+    The table of all parameters by version: [training-arguments](../training-arguments.md).
+
+    ## Why it matters
+    The job ends before its first step: `TypeError: TrainingArguments.__init__() got an unexpected keyword argument`, or
+    `ValueError: Some specified arguments are not used by the HfArgumentParser`.
+
+    ## Example
+    ```python
+    # requirements.txt: transformers>=5.0
+    from transformers import Trainer, TrainingArguments
+
+
+    def train(model, tokenizer, train_set, dev_set):
+        args = TrainingArguments("out", evaluation_strategy="epoch", no_cuda=False, save_safetensors=True)
+        trainer = Trainer(model=model, args=args, train_dataset=train_set, eval_dataset=dev_set, tokenizer=tokenizer)
+        trainer.train()
+    ```
+
+    ## Use instead
+    ```python
+    # requirements.txt: transformers>=5.0
+    from transformers import Trainer, TrainingArguments
+
+
+    def train(model, tokenizer, train_set, dev_set):
+        args = TrainingArguments("out", eval_strategy="epoch", use_cpu=False)
+        trainer = Trainer(model=model, args=args, train_dataset=train_set, eval_dataset=dev_set, processing_class=tokenizer)
+        trainer.train()
+    ```
+
+    ## Safety
+    Safe: every version that the nearest requirement file allows has the new name, or, for what goes, has no such parameter and
+    never did anything else. Unsafe where other code reads the old attribute, or where it is assumed which mapping of a file the
+    training arguments are made of.
+
+    ## Refuses
+    - no file pins transformers, or the pin allows versions on both sides
+    - the new name is given as well
+    - what is gone did something with this value (`logging_dir="runs"`): what takes its place is told
+    - `warmup_ratio` of 1 or more, or not a literal: `warmup_steps` takes it for a number of steps
+    - the dictionary behind `**` is used for something else as well
+    - a script or a class defines the parameter itself: nothing is said
+    - a Trainer that is not one of transformers, or whose `__init__` handles the argument: nothing is said
+    - code reads the key of a file by its name
+    - the script that a command starts is not in the repository
+
+    ## References
+    The dataclass fields of transformers 3.0 to 5.23, by minor version; `HfArgumentParser` of 5.23.
+    """
+
+    code = "DDP602"
+    TRIGGERS = ((b"Arguments", b"Trainer", b"Config("), (*_WORDS, *(name.encode() for name in OLD_OF_TRAINER)))
+    READS_TESTS = False
+    TEXT = _WORDS
+    TEXT_KINDS = TEXT_KINDS
+
+    @classmethod
+    def appendix(cls) -> str:
+        """The old names, from the table."""
+        head = ["## The names", "", "| parameter | first | last | default | now | note |", "|" + " --- |" * 6]
+        return "\n".join([*head, *(row(p) for p in (*OLD.values(), *OLD_OF_TRAINER.values()))])
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        pin = transformers_pin(project, near=module.path)
+        if isinstance(module, TextFile):
+            yield from self._in_file(module, project, pin)
+            return
+        told: dict[object, list[tuple[Given, Judged]]] = {}
+        for found in given(project, module):
+            parameter = (OLD_OF_TRAINER if found.own_trainer else OLD).get(found.name)
+            judged = judge(parameter, pin, found.literal) if parameter else None
+            if judged is None:
+                continue
+            if judged.act is Act.TOLD:
+                told.setdefault(found.holder, []).append((found, judged))
+            else:
+                yield self._in_code(module, project, found, judged, pin)
+        for group in told.values():
+            yield self._told(module, group, pin)
+
+    def _in_code(self, module: SourceModule, project: Project, found: Given, judged: Judged, pin: Pin | None) -> Finding:
+        edits = found.dropped() if judged.act is Act.DROP else found.renamed(judged.name, judged.python)
+        why = found.fixed or _given_as_well(found.beside, judged) or _in_a_literal(edits, found.name)
+        read = _read_elsewhere(project, found)
+        return self.finding(
+            module,
+            found.node,
+            f"{what_happened(judged.parameter)}; {found.shown} {_becomes(judged)}",
+            level=Applicability.DISPLAY if why else Applicability.UNSAFE if read else Applicability.SAFE,
+            edits=edits,
+            evidence=_version(pin),
+            reason=why or read,
+        )
+
+    def _told(self, module: SourceModule, group: Sequence[tuple[Given, Judged]], pin: Pin | None) -> Finding:
+        first, _ = group[0]
+        message = "; ".join(what_happened(j.parameter) for _, j in group)
+        reason = "; ".join(dict.fromkeys(j.why for _, j in group))
+        return self.finding(module, first.node, f"{first.shown}: {message}", evidence=_version(pin), reason=reason)
+
+    # Files
+
+    def _in_file(self, file: TextFile, project: Project, pin: Pin | None) -> Iterator[Finding]:
+        told: dict[int, list[Finding]] = {}
+        for flagged in flags_in(project, file, _NAMES):
+            judged = judge(OLD[flagged.flag.field], pin, flagged.literal)
+            if judged is not None:
+                told.setdefault(id(flagged.command), []).append(self._flag(file, flagged, judged, pin))
+        for keyed in keys_in(project, file, _NAMES):
+            judged = judge(OLD[keyed.entry.key], pin, keyed.literal)
+            if judged is not None:
+                told.setdefault(id(keyed.table), []).append(self._key(file, keyed, judged, pin))
+        for group in told.values():
+            yield from (f for f in group if f.fix)
+            yield from _as_one([f for f in group if not f.fix])
+
+    def _flag(self, file: TextFile, found: Flagged, judged: Judged, pin: Pin | None) -> Finding:
+        edit: Edit | NoEdit = NoEdit(judged.why)
+        if judged.act is Act.RENAME:
+            edit = found.renamed(judged.name)
+        elif judged.act is Act.REPLACE:
+            edit = found.replaced(judged.name, judged.flag)
+        elif judged.act is Act.DROP:
+            edit = found.dropped()
+        why = found.why or _given_as_well(found.beside, judged) or (edit.why if isinstance(edit, NoEdit) else "")
+        return self.finding(
+            file,
+            found.span,
+            f"{what_happened(judged.parameter)}; {found.flag.name} of {found.command.target} {_becomes(judged)}",
+            level=Applicability.DISPLAY if why else Applicability.SAFE,
+            edits=[] if isinstance(edit, NoEdit) else [edit],
+            evidence=_version(pin),
+            reason=why,
+        )
+
+    def _key(self, file: TextFile, found: Keyed, judged: Judged, pin: Pin | None) -> Finding:
+        edits: list[Edit] = []
+        why = judged.why
+        if judged.act is Act.RENAME:
+            edits = found.renamed(judged.name)
+        elif judged.act is Act.DROP:
+            edits = found.dropped()
+        elif judged.act is Act.REPLACE:
+            why = f"write {judged.name}: {judged.python} in its place"
+        why = found.why or _given_as_well(found.beside, judged) or why
+        level = Applicability.UNSAFE if found.assumes else Applicability.SAFE
+        return self.finding(
+            file,
+            found.entry.span,
+            f"{what_happened(judged.parameter)}; the key {_becomes(judged)}",
+            level=Applicability.DISPLAY if why else level,
+            edits=edits,
+            evidence=_version(pin),
+            reason=why or found.assumes,
+        )
+
+
+def _as_one(told: Sequence[Finding]) -> Iterator[Finding]:
+    """What is told of one command or one mapping, in one finding at the first place."""
+    if told:
+        message = "; ".join(dict.fromkeys(f.message for f in told))
+        yield replace(told[0], message=message, reason="; ".join(dict.fromkeys(f.reason for f in told)))
+
+
+def _becomes(judged: Judged) -> str:
+    if judged.act is Act.DROP:
+        return "does nothing with this value"
+    if judged.act is Act.TOLD and judged.parameter.gone is not None:
+        return f"is an error from {text_of(judged.parameter.gone)} on"
+    return f"has to say {judged.name}"
+
+
+def _given_as_well(beside: frozenset[str], judged: Judged) -> str:
+    return f"{judged.name} is given as well: which of the two is meant is not shown" if judged.name in beside else ""
+
+
+def _in_a_literal(edits: Sequence[Edit], name: str) -> str:
+    return "" if edits else f"take {name!r} out of the dictionary"
+
+
+def _version(pin: Pin | None) -> list[Evidence]:
+    return [Evidence("version", pin.text, pin.path, pin.line)] if pin else []
+
+
+def _read_elsewhere(project: Project, found: Given) -> str:
+    """Who reads the old attribute: the rename would leave it behind."""
+    word = found.name
+    for path in project.files_containing(b"." + word.encode()):
+        module = project.module(path)
+        if module is None or is_test_file(path) or not (module.holds(b"Trainer") or module.holds(b"TrainingArguments")):
+            continue
+        for node in module.reads_of(word):
+            owner = dotted(getattr(node, "value", None))
+            if not owner or (found.own_trainer and not _is_trainer(project, module, owner, node)):
+                continue
+            if word == "local_rank" or (not found.own_trainer and owner in ("cls", "tokenizer")):
+                continue
+            return f"assumes that nobody needs the old name, which {path}:{node.lineno} reads as {owner}.{word}"
+    return ""
+
+
+def _is_trainer(project: Project, module: SourceModule, owner: str, node: object) -> bool:
+    if owner.rpartition(".")[2] == "trainer":
+        return True
+    place = module.method_of(node) if owner == "self" else None  # type: ignore[arg-type]
+    return bool(place and class_facts(project, module, place[0]).is_a(Role.HF_TRAINER))
