@@ -141,6 +141,35 @@ def test_no_cache_asks_for_no_answer_and_leaves_none(repo: Path, monkeypatch: py
     assert answers.recall(("check", "--no-cache", ".")) is None
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--output", "sarif=../x.sarif"),
+        ("--baseline", "c.txt"),
+        ("--baseline", "../known.json", "--write-baseline"),
+        ("--changed-since", "HEAD"),
+        ("--config", "../other.toml"),
+        ("--output-format", "github"),
+    ],
+)
+def test_what_rests_on_more_than_the_files_of_the_project_is_worked_out_again(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    (repo / "c.txt").write_bytes(b'{"version": 1, "findings": []}')
+    (repo.parent / "other.toml").write_bytes(b"")
+    run(monkeypatch, "check", *words, ".")
+    assert answers.recall(("check", *words, ".")) is None
+
+
+@pytest.mark.parametrize("words", [("--output-format", "sarif"), ("--isolated",), ("--exit-zero",), ("--force-exclude",)])
+def test_what_rests_on_the_files_alone_is_kept(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    status = run(monkeypatch, "check", *words, ".")
+    shown = capsys.readouterr()
+    assert answers.recall(("check", *words, ".")) == (shown.out, shown.err, status)
+
+
 def test_a_spoiled_file_is_no_answer(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(monkeypatch, *CHECK)
     (place,) = (repo.parent / "cache").glob("*.answer")

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ddpfix import cli
 from tests.gitrepos import make, own_settings
 from tests.programs import MODULE, ddpfix
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(p.name for p in (ROOT / "fixtures" / "examples").iterdir() if p.is_dir())
 FORMATS = ("sarif", "github", "gitlab", "junit", "rdjson", "json", "json-lines", "concise", "text")
+
+# A class whose base another file makes a LightningModule: found only where the whole project is read.
+BASE = b"import lightning.pytorch as pl\n\n\nclass Base(pl.LightningModule):\n    pass\n"
+DERIVED = MODULE.replace(b"import lightning.pytorch as pl\n", b"from .base import Base\n").replace(b"pl.LightningModule", b"Base")
 
 # Names and bytes that need care: blanks, per cent, commas and colons, letters of two, three and four bytes, both line ends,
 # another encoding, no line end at all, a byte that is no text.
@@ -70,3 +79,23 @@ def multitool(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("npm cannot install the validator here")
     found[0].chmod(0o755)
     return found[0]
+
+
+def run(folder: Path, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """The command in this process, which saves its start: what it writes and its exit status, as `ddpfix` would give them."""
+    streams = [io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="") for data in (b"", b"", stdin)]
+    names = ("stdout", "stderr", "stdin")
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder):
+        for name, stream in zip(names, streams, strict=True):
+            patch.setattr(sys, name, stream)
+        patch.setattr(sys, "argv", ["ddpfix", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        gc.enable()
+        gc.unfreeze()
+        written = []
+        for stream in streams[:2]:
+            stream.flush()
+            written.append(stream.buffer.getvalue())
+    assert isinstance(ended.value.code, int)
+    return subprocess.CompletedProcess(list(arguments), ended.value.code, *written)
