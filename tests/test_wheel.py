@@ -20,4 +20,6 @@ def test_the_wheel_holds_both_packages_whole(tmp_path: Path) -> None:
     source = {p.relative_to(ROOT).as_posix() for top in ("ddpfix", "codemods") for p in (ROOT / top).rglob("*.py")}
     assert {n for n in names if n.endswith(".py")} == source
     assert {"ddpfix/py.typed", "codemods/py.typed"} <= names
+    page = {p.relative_to(ROOT).as_posix() for p in (ROOT / "ddpfix" / "review" / "static").iterdir()}
+    assert len(page) == 9 and page <= names
     assert points.split() == ["[console_scripts]", "ddpfix", "=", "ddpfix.__main__:main"]

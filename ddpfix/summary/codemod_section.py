@@ -11,17 +11,20 @@ from ddpfix.summary import checks
 from ddpfix.summary.excerpts import Hunk
 from ddpfix.summary.markdown import code, described, fence, numbers, plural, prose, sentence, written
 from ddpfix.summary.places import by_code, by_file, by_reason, codemod_of, skeleton, where
+from ddpfix.summary.rank_flow import drawn, flow_of
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is told. items: places and hunks for each codemod; files, facts, groups: rows of the lists of those names."""
+    """How much is told. items: places and hunks for each codemod; files, facts, groups: rows of the lists of those names;
+    pictures: of the ways of the ranks, for each codemod."""
 
     items: int = 10**9
     files: int = 10**9
     facts: int = 40
     groups: int = 40
     words: int = 10**9
+    pictures: int = 3
 
 
 def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed: Fixed, detail: Detail) -> list[str]:
@@ -42,7 +45,18 @@ def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed:
         rests = plural(len(unsafe), "fix rests", "fixes rest")
         out += [f"{rests} on an assumption: see [below](#what-the-unsafe-fixes-assume).", ""]
     out += _evidence(findings, fixed, detail)
+    out += pictures(findings, detail.pictures)
     out += _files(key, files, hunks, detail)
+    return out
+
+
+def pictures(findings: Sequence[Finding], most: int) -> list[str]:
+    """Where each rank goes, for findings whose evidence tells of two ways; such that read alike are drawn once."""
+    drawings = {tuple(drawn(flow)): f for f in reversed(findings) if (flow := flow_of(f))}
+    shown = [(f, rows) for rows, f in reversed(drawings.items())][:most]
+    out = []
+    for finding, rows in shown:
+        out += [f"Where each rank goes, {code(f'{finding.path}:{finding.span.line}')}:", "", *fence(rows, "text"), ""]
     return out
 
 

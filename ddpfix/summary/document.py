@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from codemods.findings import Applicability, Finding
 from ddpfix.results import Fixed
 from ddpfix.summary import proof_section, review_section
-from ddpfix.summary.codemod_section import Detail, assumptions, section
+from ddpfix.summary.codemod_section import Detail, assumptions, pictures, section
 from ddpfix.summary.commit_messages import subject
 from ddpfix.summary.context import Context
 from ddpfix.summary.excerpts import Hunk, hunks
 from ddpfix.summary.instructions import how_it_was_made, how_to_take_back, how_to_test, not_run
-from ddpfix.summary.markdown import code, cut, plural, prose, sentence, table
+from ddpfix.summary.kinds import bars
+from ddpfix.summary.markdown import code, cut, fence, plural, prose, sentence, table
 from ddpfix.summary.places import (
     Group,
     by_code,
@@ -30,10 +32,10 @@ _NO_TRAINING = "No training was run: see [Not run](#not-run)."
 LIMIT = 30_000  # a forge takes 65,536 characters; what is longer is not read
 SHORTER = (
     Detail(),
-    Detail(files=60, facts=12, groups=16),
-    Detail(files=20, facts=6, groups=8),
-    Detail(files=8, facts=3, groups=4, words=500),
-    Detail(files=3, facts=1, groups=2, words=200),
+    Detail(files=60, facts=12, groups=16, pictures=2),
+    Detail(files=20, facts=6, groups=8, pictures=1),
+    Detail(files=8, facts=3, groups=4, words=500, pictures=0),
+    Detail(files=3, facts=1, groups=2, words=200, pictures=0),
 )
 
 
@@ -59,7 +61,7 @@ def render(fixed: Fixed, context: Context, *, limit: int = LIMIT) -> str:
 
 
 def _with(detail: Detail, items: int) -> Detail:
-    return Detail(items, detail.files, detail.facts, detail.groups, detail.words)
+    return replace(detail, items=items)
 
 
 def _all_of_it(context: Context) -> str:
@@ -164,7 +166,7 @@ def _left_alone(fixed: Fixed, detail: Detail) -> list[str]:
             if len(groups) > detail.groups:
                 more = sum(len(g.findings) for g in groups[detail.groups :])
                 out.append(f"- and {plural(more, 'more place')} for {plural(len(groups) - detail.groups, 'other reason')}")
-            out.append("")
+            out += ["", *pictures([g.findings[0] for g in groups], detail.pictures)]
     if failed := unmade(fixed):
         out += ["### Fixes that could not be made", ""]
         out += [f"- {code(f'{f.path}:{f.span.line}')} {f.code}: {prose(why)}" for f, why in failed[: detail.groups]]
@@ -173,7 +175,10 @@ def _left_alone(fixed: Fixed, detail: Detail) -> list[str]:
         out += ["### Not read", ""]
         out += [f"- {code(f.path)}: {prose(f.error)}" for f in broken[: detail.groups]]
         out += [f"- and {plural(len(broken) - detail.groups, 'more path')}"] * (len(broken) > detail.groups) + [""]
-    return ["## Left alone", "", *out] if out else []
+    if not out:
+        return []
+    shown = bars(fixed)
+    return ["## Left alone", "", *(["All findings, by kind:", "", *fence(shown, "text"), ""] if shown else []), *out]
 
 
 def _group(group: Group) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 # Words that are code: decorators (a bare @name would call a person), links to issues, short quoted texts, name=value, files,
 # dotted names, names with an underscore, calls, a call that was cut short.
@@ -49,20 +49,29 @@ def _longest(text: str) -> int:
 
 def prose(text: str) -> str:
     """A sentence with code in it, on one line: what looks like code becomes a code span, the rest cannot turn into markup."""
+    return "".join(part if is_code else _SPECIAL.sub(r"\\\1", part) for is_code, part in _parts(text))
+
+
+def parts(text: str) -> list[tuple[bool, str]]:
+    """The same sentence as (is it code, its text) parts, without any mark-up."""
+    return [(is_code, part.strip("`").strip() if is_code else part) for is_code, part in _parts(text)]
+
+
+def _parts(text: str) -> Iterator[tuple[bool, str]]:
+    """Prose, and code as a span with its backticks, by turns."""
     flat = " ".join(text.split())
-    out, at = [], 0
-    for span in _SPAN.finditer(flat):
-        out += [_plain(flat[at : span.start()]), span.group()]
-        at = span.end()
-    return "".join([*out, _plain(flat[at:])])
-
-
-def _plain(text: str) -> str:
-    out, at = [], 0
-    for word in _CODE.finditer(text):
-        out += [_SPECIAL.sub(r"\\\1", text[at : word.start()]), f"`{word.group()}`"]
-        at = word.end()
-    return "".join([*out, _SPECIAL.sub(r"\\\1", text[at:])])
+    at = 0
+    for span in [*_SPAN.finditer(flat), None]:
+        plain = flat[at : span.start() if span else len(flat)]
+        inside = 0
+        for word in _CODE.finditer(plain):
+            yield False, plain[inside : word.start()]
+            yield True, f"`{word.group()}`"
+            inside = word.end()
+        yield False, plain[inside:]
+        if span:
+            yield True, span.group()
+            at = span.end()
 
 
 def written(text: str) -> list[str]:
