@@ -48,8 +48,8 @@ class DdpCodemod(ABC):
     for this codemod. SITES: where the words are common, patterns of which one must be found as well. READS_TESTS: False where
     a repository's own tests, which run on one process, are left out. TEXT: words of which a file that is no Python must hold one
     to be looked at, none where the codemod reads Python only; TEXT_KINDS: how the names of such files end.
-    The docstring holds a summary line and the sections of
-    SECTIONS, each under `## `.
+    name: for people, where it is not that of the file. The docstring holds a summary line and the sections of SECTIONS, each
+    under `## `.
     """
 
     code: ClassVar[str]
@@ -59,6 +59,7 @@ class DdpCodemod(ABC):
     TEXT: ClassVar[tuple[bytes, ...]] = ()
     TEXT_KINDS: ClassVar[tuple[str, ...]] = YAML_KINDS
     opt_in: ClassVar[bool] = False
+    name: ClassVar[str] = ""
 
     @classmethod
     def file_name(cls) -> str:
@@ -67,11 +68,11 @@ class DdpCodemod(ABC):
     @classmethod
     def rule_name(cls) -> str:
         """The name for people: that of the file, with hyphens."""
-        return cls.file_name().replace("_", "-")
+        return cls.name or cls.file_name().replace("_", "-")
 
     @classmethod
     def topic(cls) -> str:
-        return cls.__module__.split(".")[-2]
+        return cls.__module__.split(".")[-2] if cls.__module__.startswith("codemods.") else "plugins"
 
     @classmethod
     def summary(cls) -> str:

@@ -112,10 +112,14 @@ def _files_below(root: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _command(codemod: type[DdpCodemod]) -> type[DdpCommand]:
-    told = {"__module__": __name__, "__doc__": codemod.__doc__, "DESCRIPTION": codemod.summary(), "CODEMOD": codemod}
+def command_for(codemod: type[DdpCodemod], module: str = __name__) -> type[DdpCommand]:
+    """The command of a codemod, to be bound in `module` under the class's name.
+
+    A plug-in's author writes `NoGloo = command_for(NoGloo, __name__)` in a module of its own: this one imports LibCST.
+    """
+    told = {"__module__": module, "__doc__": codemod.__doc__, "DESCRIPTION": codemod.summary(), "CODEMOD": codemod}
     return type(codemod.__name__, (DdpCommand,), told)
 
 
-COMMANDS = {codemod.__name__: _command(codemod) for codemod in built_in()}
+COMMANDS = {codemod.__name__: command_for(codemod) for codemod in built_in()}
 globals().update(COMMANDS)  # so that the runner and pickle find each by its name

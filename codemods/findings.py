@@ -97,6 +97,13 @@ class ReplaceExpression(Edit):
 
 
 @dataclass(frozen=True, slots=True)
+class RenameName(Edit):
+    """Put the name `code` in the place of the one at `span`: in a definition, an import, a keyword, an attribute or a use."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddDecorator(Edit):
     """Decorate the function at `span` with `code`, next to the `def` (innermost)."""
 

@@ -115,13 +115,25 @@ def find_in(
 ) -> list[Finding]:
     """Findings of one file in source order, suppressed ones left out, with their ids."""
     chosen = list(codemods)
-    found = [finding for codemod in chosen for finding in codemod.find(module, project)]
+    found = [finding for codemod in chosen for finding in _found_by(codemod, module, project)]
     if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
         found += unused
     found.sort(key=lambda f: (f.span, f.code))
     return (numbers or Numbers()).name(module, found)
+
+
+def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> list[Finding]:
+    """What a codemod finds. A plug-in that fails is named at the file it failed on, and the run goes on."""
+    if type(codemod).__module__.startswith(("codemods.", "ddpfix.")):
+        return list(codemod.find(module, project))
+    try:
+        return list(codemod.find(module, project))
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        message = f"The plug-in {codemod.code} {codemod.rule_name()} failed on this file."
+        return [codemod.finding(module, Span(1, 0, 1, 0), message, reason=f"{said}. Its findings here are missing.", symbol="")]
 
 
 def find_all(project: Project, work: Mapping[str, Sequence[DdpCodemod]], numbers: Numbers | None = None) -> list[Finding]:

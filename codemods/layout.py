@@ -235,6 +235,16 @@ def _same_kind(old: cst.BaseExpression, new: cst.BaseExpression) -> bool:
     return type(getattr(old, "operator", None)) is type(getattr(new, "operator", None))
 
 
+def renamed(old: cst.Name | cst.Attribute | cst.ImportAlias, code: str) -> cst.Name | cst.Attribute | cst.ImportAlias:
+    """The name that reads `code` in the place of `old`; `code` of an imported name may hold an `as`."""
+    if isinstance(old, cst.ImportAlias):
+        name, _, kept = code.partition(" as ")
+        return old.with_changes(name=cst.Name(name), asname=cst.AsName(cst.Name(kept)))
+    new = cst.parse_expression(code)
+    assert isinstance(new, (cst.Name, cst.Attribute))
+    return new.with_changes(lpar=old.lpar, rpar=old.rpar)
+
+
 def with_decorator(function: cst.FunctionDef, code: str) -> cst.FunctionDef:
     """`function` with one more decorator, next to the `def`; comments between stay next to the `def`."""
     return function.with_changes(decorators=[*function.decorators, cst.Decorator(cst.parse_expression(code))])

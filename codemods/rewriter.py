@@ -29,6 +29,7 @@ from codemods.findings import (
     NeedImport,
     RemoveStatement,
     RenameKeyword,
+    RenameName,
     ReplaceExpression,
     ReplaceLines,
     SetKeyword,
@@ -53,6 +54,8 @@ def rewrite(module: SourceModule, edits: Sequence[Edit]) -> str:
     text = "".join(lines)
     if not isinstance(module, TextFile):  # text_edits holds its own result against what was there
         _must_compile(module, text)
+        if any(isinstance(e, ReplaceLines) for e in edits):
+            _must_be_read(module, text)
     return text
 
 
@@ -121,6 +124,17 @@ def _must_compile(module: SourceModule, text: str) -> None:
     """`ast.parse` alone accepts a repeated keyword; compiling does not."""
     if (error := _compile_error(module.path, text)) and not _compile_error(module.path, module.text):
         raise RewriteError(f"the new text of {module.path} would not compile: {error}")
+
+
+def _must_be_read(module: SourceModule, text: str) -> None:
+    """What somebody else wrote is held against LibCST, which is to write in it the next time."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # LibCST does not give back lines that end in a lone \r
+    try:
+        if cst.parse_module(text).code == text:
+            return
+    except cst.ParserSyntaxError as error:
+        raise RewriteError(f"LibCST cannot read the new text of {module.path}: {error.message}") from error
+    raise RewriteError(f"LibCST does not give back the new text of {module.path} as it is")
 
 
 def _compile_error(path: str, text: str) -> str:
@@ -255,6 +269,11 @@ class _Writer(cst.CSTTransformer):
         elif isinstance(original_node, Suite):
             assert isinstance(updated, Suite)
             updated = self._suite(original_node, updated)
+        if isinstance(updated, (cst.Name, cst.Attribute, cst.ImportAlias)):
+            for edit in self._edits(original_node, RenameName):
+                if isinstance(edit, RenameName) and (" as " in edit.code) == isinstance(updated, cst.ImportAlias):
+                    updated = layout.renamed(updated, edit.code)
+                    self._done(edit)
         if isinstance(original_node, cst.BaseExpression) and isinstance(updated, cst.BaseExpression):
             for edit in self._edits(original_node, ReplaceExpression):
                 assert isinstance(edit, ReplaceExpression)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from codemods.codemod import TOPICS, DdpCodemod, built_in
 
 ENTRY_POINTS = "ddpfix.codemods"
+OTHER_TOPICS = ("project", "plugins")  # of renames given as data, and of plug-ins
 
 
 class UnknownSelector(Exception):
@@ -25,22 +27,52 @@ class UnknownSelector(Exception):
 def all_codemods() -> tuple[DdpCodemod, ...]:
     """One instance of every codemod, by code. Raises ValueError where two share a code."""
     found: dict[str, DdpCodemod] = {}
-    for cls in (*built_in(), *_plugged_in()):
+    for cls in (*built_in(), *installed()[0]):
         if cls.code in found:
             raise ValueError(f"two codemods have the code {cls.code}: {cls.__qualname__} and {found[cls.code]!r}")
         found[cls.code] = cls()
     return tuple(found[code] for code in sorted(found))
 
 
-def _plugged_in() -> list[type[DdpCodemod]]:
+@cache
+def installed() -> tuple[tuple[type[DdpCodemod], ...], tuple[tuple[str, str], ...]]:
+    """(the codemods of other distributions, the entry points that could not be used with the reason)."""
     from importlib.metadata import entry_points
 
-    return [point.load() for point in entry_points(group=ENTRY_POINTS)]
+    classes: list[type[DdpCodemod]] = []
+    failed: list[tuple[str, str]] = []
+    codes = {c.code for c in built_in()}
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            cls = point.load()
+            if why := misfit(cls, codes):
+                failed.append((point.value, why))
+            else:
+                cls()  # an abstract one fails here
+                classes.append(cls)
+                codes.add(cls.code)
+        except Exception as error:  # somebody else's code: whatever it raises, the run goes on without it
+            failed.append((point.value, f"{type(error).__name__}: {error}"))
+    return tuple(classes), tuple(failed)
+
+
+def misfit(cls: object, taken: Container[str]) -> str:
+    """Why something cannot be used as a codemod, "" where it can."""
+    if not (isinstance(cls, type) and issubclass(cls, DdpCodemod)):
+        return "it is no DdpCodemod"
+    code = getattr(cls, "code", None)
+    if not isinstance(code, str) or not re.fullmatch(r"[A-Z]{2,}\d+", code):
+        return f"{cls.__name__} has no code such as ACME001"
+    if code.startswith("PRJ") or code in taken:
+        return f"the code {code} of {cls.__name__} is taken"
+    if not getattr(cls, "TRIGGERS", ()):
+        return f"{cls.__name__} has no TRIGGERS: the words without which a file need not be read"
+    return ""
 
 
 def is_plugged_in(codemod: DdpCodemod) -> bool:
-    """True for a codemod of another distribution."""
-    return not type(codemod).__module__.startswith("codemods.")
+    """True for a codemod that is not this distribution's own."""
+    return not type(codemod).__module__.startswith(("codemods.", "ddpfix."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +91,36 @@ def topic_words() -> tuple[str, ...]:
 def matches(codemod: DdpCodemod, word: str) -> bool:
     """True if the word is the codemod's code or a prefix of it, its name, its topic, or `all`."""
     word = word.strip()
-    if word.upper().startswith("DDP"):
+    letters = re.match(r"[A-Z]+", codemod.code)
+    if letters and word.upper().startswith(letters[0]):
         return codemod.code.startswith(word.upper())
     plain = word.lower().replace("_", "-")
     return plain in (codemod.rule_name(), codemod.topic().replace("_", "-"), "all")
 
 
-def check_words(words: Iterable[str]) -> None:
+def check_words(words: Iterable[str], codemods: Sequence[DdpCodemod]) -> None:
     """Raises UnknownSelector for a word nothing answers to. A topic may still be empty; DDP000 is nobody's codemod."""
-    codemods = all_codemods()
     known = [*topic_words(), "all", "DDP000", *(w for c in codemods for w in (c.code, c.rule_name()))]
     for word in words:
         plain = word.strip().lower().replace("_", "-")
         code = word.strip().upper()
-        if plain in topic_words() or plain == "all" or (code.startswith("DDP") and "DDP000".startswith(code)):
+        if plain in (*topic_words(), *OTHER_TOPICS, "all") or code.startswith("PRJ"):
+            continue
+        if code.startswith("DDP") and "DDP000".startswith(code):
             continue
         if not any(matches(c, word) for c in codemods):
             raise UnknownSelector(word, difflib.get_close_matches(word, known, n=1, cutoff=0.5))
 
 
-def selected(selection: Selection) -> tuple[DdpCodemod, ...]:
-    """The codemods to run: opt-in ones only where select or extend names them. Raises UnknownSelector."""
-    check_words((*selection.select, *selection.ignore, *selection.extend))
+def selected(selection: Selection, *more: DdpCodemod) -> tuple[DdpCodemod, ...]:
+    """The codemods to run: opt-in ones only where select or extend names them. Raises UnknownSelector.
+
+    more: what only this project has.
+    """
+    among = (*all_codemods(), *more)
+    check_words((*selection.select, *selection.ignore, *selection.extend), among)
     chosen = []
-    for codemod in all_codemods():
+    for codemod in among:
         by_default = not codemod.opt_in if not selection.select else any(matches(codemod, w) for w in selection.select)
         named = by_default or any(matches(codemod, w) for w in selection.extend)
         if named and not any(matches(codemod, w) for w in selection.ignore):

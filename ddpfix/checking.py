@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codemods import suppressions
 from codemods.project import Project
-from ddpfix import baseline, catalog, engine, narrowing
+from ddpfix import baseline, engine, narrowing, plugins
 from ddpfix.discovery import Tree
 from ddpfix.outputs import files
 from ddpfix.outputs.answer import Answer
@@ -75,7 +75,7 @@ def answer(
         projects = (gather(r, shown_from(r.root, folder), needs, read=reader(r.root, stdin)) for r in found)
         return Answer(tuple(projects), folder)
     (report,) = found
-    codes = {suppressions.CODE, *(c.code for c in catalog.selected(known.settings.selection))}
+    codes = {suppressions.CODE, *(c.code for c in plugins.chosen(known.settings, known.tree.root).codemods)}
     entries = _written(report, known, codes) if known.write else baseline.read(known.file)
     compared = baseline.compare(report, entries, known.tree, codes)
     left = gather(compared.report, shown_from(report.root, folder), needs, read=reader(report.root, stdin))

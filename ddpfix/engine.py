@@ -17,7 +17,7 @@ from codemods.findings import Finding
 from codemods.fix_source import Accept, Chosen, find_in, fix_project
 from codemods.project import Project
 from codemods.text_file import TEXT_KINDS
-from ddpfix import cache, catalog
+from ddpfix import cache, catalog, plugins
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
 from ddpfix.results import Failure, Fixed, Report
@@ -85,7 +85,10 @@ def check(
     key, state = (cache.key(tree, settings, codemods), cache.state_of(tree)) if use_cache else ("", None)
     if state and (known := cache.load(tree, key, state)):
         return known
-    chosen = catalog.selected(settings.selection) if codemods is None else codemods
+    if codemods is None:
+        tree, chosen = plugins.with_codemods(tree, settings)
+    else:
+        chosen = tuple(codemods)
     with collector_off():
         report = _check(tree, settings, chosen, started, progress, read or disk_reader(tree.root))
     if state and (codemods is not None or not any(catalog.is_plugged_in(c) for c in chosen)):
@@ -111,12 +114,23 @@ def _check(
             progress(i, len(work))
         module = project.module(path)
         if module is None:
-            failed.append(Failure(path, project.why_unreadable(path)))
+            failed.append(Failure(path, _why_unreadable(project, path, work[path])))
             continue
         parsed += 1
         findings += [f for f in find_in(module, project, work[path]) if not _ignored_here(f, settings)]
     scanned = _python_files(tree) - len(unread)
     return Report(tree.root, tuple(findings), scanned, parsed, tuple(failed), time.perf_counter() - started)
+
+
+def _why_unreadable(project: Project, path: str, codemods: Sequence[DdpCodemod]) -> str:
+    """Why Python cannot read a file; where a rename would have reached into it, that it did not."""
+    why = project.why_unreadable(path)
+    if any(c.topic() == "project" for c in codemods):
+        from ddpfix.bowler_rewrites import only_bowler_reads
+
+        if only_bowler_reads(project.read(path) or b""):
+            return f"{why}. Only Bowler's grammar reads it: the project's renames in it are yours to make"
+    return why
 
 
 def gated(
@@ -198,7 +212,7 @@ def fix(
         edited = accept.edited if isinstance(accept, Chosen) else None
         result = fix_project(project, work, candidates, wanted, edited)
         before = {path: project.read(path) or b"" for path in result.changed}
-        broken = [Failure(p, project.why_unreadable(p)) for p in candidates if project.module(p) is None]
+        broken = [Failure(p, _why_unreadable(project, p, first[p])) for p in candidates if project.module(p) is None]
     failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
     left = tuple(f for f in result.left if not _ignored_here(f, settings))
     scanned, parsed = _python_files(tree) - len(unread), len(candidates) - len(broken)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import keyword
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,11 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """select, ignore, extend_select: codes, names, topics. exclude: globs of paths. per_file_ignores: glob -> codes."""
+    """select, ignore, extend_select: codes, names, topics. exclude: globs of paths. per_file_ignores: glob -> codes.
+
+    rewrites: kind -> old name -> new name. plugins: Python files of the project with codemods of its own; they are the project's
+    code, so whether they may run is said by the user (`allow_plugins`), never by the file.
+    """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -31,6 +36,9 @@ class Settings:
     branch: str = "ddpfix/fixes"
     format_command: str = ""
     bot: bool = True
+    rewrites: Mapping[str, Mapping[str, str]] | None = None
+    plugins: tuple[str, ...] = ()
+    allow_plugins: bool = field(default=False, metadata={"from": "user"})
 
     @property
     def selection(self) -> Selection:
@@ -40,6 +48,7 @@ class Settings:
         return repr([(f.name, getattr(self, f.name)) for f in fields(self)])
 
 
+KINDS = ("functions", "methods", "modules", "attributes", "keywords")
 FAIL_ON = ("display", "unsafe", "safe")
 
 
@@ -84,9 +93,9 @@ def _table(path: Path) -> Mapping[str, object]:
 def as_toml(settings: Settings) -> str:
     """The settings as lines of a settings file."""
     rows = []
-    for field in fields(Settings):
-        value = getattr(settings, field.name)
-        rows.append(f"{field.name.replace('_', '-')} = {_toml(value)}")
+    for key in fields(Settings):
+        if not key.metadata:
+            rows.append(f"{key.name.replace('_', '-')} = {_toml(getattr(settings, key.name))}")
     return "\n".join(rows) + "\n"
 
 
@@ -102,7 +111,7 @@ def _toml(value: object) -> str:
 
 def parse(data: Mapping[str, object], source: str) -> Settings:
     """Settings from a table. Raises SettingsError for an unknown key or a value of the wrong kind."""
-    known = {f.name.replace("_", "-"): f.name for f in fields(Settings)}
+    known = {f.name.replace("_", "-"): f.name for f in fields(Settings) if not f.metadata}
     values: dict[str, object] = {}
     for key, value in data.items():
         name = known.get(key.replace("_", "-"))
@@ -115,7 +124,9 @@ def parse(data: Mapping[str, object], source: str) -> Settings:
 
 
 def _value(name: str, key: str, value: object, source: str) -> object:
-    if name in ("select", "ignore", "extend_select", "exclude"):
+    if name == "rewrites":
+        return _rewrites(key, value, source)
+    if name in ("select", "ignore", "extend_select", "exclude", "plugins"):
         if isinstance(value, list) and _is_texts(value):
             return tuple(value)
         raise SettingsError(f"{source}: {key} is a list of texts")
@@ -136,3 +147,26 @@ def _value(name: str, key: str, value: object, source: str) -> object:
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def _rewrites(key: str, value: object, source: str) -> Mapping[str, Mapping[str, str]]:
+    """The tables of renames. Raises SettingsError for a table that is none of the five, or a name that is no name."""
+    if not isinstance(value, dict):
+        raise SettingsError(f"{source}: {key} is a table of tables: {', '.join(KINDS)}")
+    for kind, table in value.items():
+        if kind not in KINDS:
+            near = difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}?" if near else f"the tables are {', '.join(KINDS)}"
+            raise SettingsError(f"{source}: unknown table {kind!r} in {key}; {hint}")
+        if not isinstance(table, dict):
+            raise SettingsError(f"{source}: {key}.{kind} is a table of old names and new ones")
+        for old, new in table.items():
+            if not isinstance(new, str) or not all(map(_is_name, str(old).split("."))):
+                raise SettingsError(f"{source}: {key}.{kind}: {old!r} and what it becomes are names, dotted where they need be")
+            if not all(map(_is_name, new.split("."))) or ("." in new and kind != "modules"):
+                raise SettingsError(f"{source}: {key}.{kind}: {old!r} cannot become {new!r}: give the new name alone")
+    return value
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)

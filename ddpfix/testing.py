@@ -3,6 +3,7 @@
     check_transformed(UnsyncedMetric, before, after)
     check_told(UnsyncedMetric, source, reason="another name")
     check_nothing(UnsyncedMetric, source)
+    check_proved(UnsyncedMetric, folder, "train.py")
 
 Every check parses its input first, so a text that is no Python cannot pass as "nothing found"; every transformation is run a
 second time and must find nothing to do, and once more with CRLF line ends.
@@ -11,8 +12,12 @@ second time and must find nothing to do, and once more with CRLF line ends.
 from __future__ import annotations
 
 import ast
+import shutil
+import sys
+import tempfile
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding
@@ -32,6 +37,15 @@ def project_of(source: str, files: Mapping[str, str] | None = None, *, path: str
         if name.endswith(".py"):
             ast.parse(text)
     return Project.of({name: text.encode() for name, text in texts.items()})
+
+
+def plugged_in(path: Path) -> list[type[DdpCodemod]]:
+    """The codemods of a plug-in's file, as ddpfix loads it; fails with the reason where one of them cannot be used."""
+    from ddpfix.plugins import from_file
+
+    classes, problems = from_file(path, set())
+    assert not problems, problems
+    return classes
 
 
 def gate_open(codemod: DdpCodemod, module: SourceModule) -> bool:
@@ -128,3 +142,29 @@ def check_nothing(
     """Assert that the codemod has nothing to say."""
     found = findings_of(codemod, source, files, path=path)
     assert not found, [(f.span.line, f.message, f.reason) for f in found]
+
+
+def check_proved(
+    codemod: type[DdpCodemod], folder: Path, *command: str, unsafe: bool = False, nproc: int = 2, timeout: float = 120
+) -> None:
+    """Assert that the program in `folder` goes wrong as `nproc` processes on the CPU, and right after the fix. Needs torch.
+
+    command: the program's file, and its arguments. It is run in a copy: nothing is written in `folder`. timeout: seconds for
+    each of the two runs.
+    """
+    from ddpfix import discovery
+    from ddpfix.prove import proof as proofs
+    from ddpfix.settings import Settings
+
+    with tempfile.TemporaryDirectory(prefix="ddpfix-proof-") as place:
+        copy = Path(place) / folder.name
+        shutil.copytree(folder, copy)
+        (copy / "ddpfix.toml").touch()  # the root of this project is here, whatever stands above
+        (tree,) = discovery.discover([copy])
+        bounds = proofs.Bounds(nproc, 0, timeout, 0)
+        settings = Settings(unsafe_fixes=unsafe)
+        made = proofs.prove(tree, settings, [codemod()], [sys.executable, *command], cwd=copy, bounds=bounds)
+    assert not made.impossible, f"the program cannot run here: {made.impossible}\n{made.output}"
+    assert not made.before.right, "the program runs right without the fix, so it proves nothing"
+    assert made.after is not None, f"{codemod.__name__} has nothing to fix in the program"
+    assert made.after.right, f"the program goes wrong after the fix, too:\n{made.output}"

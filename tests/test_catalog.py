@@ -59,7 +59,7 @@ def test_an_unknown_word_is_told_with_the_nearest(word: str, near: str | None) -
 
 
 def test_the_code_of_unused_comments_is_nobody_s_and_known() -> None:
-    check_words(["DDP000", "ddp0"])
+    check_words(["DDP000", "ddp0"], all_codemods())
     assert codes(ignore=("DDP000",)) == codes()
 
 
@@ -75,16 +75,16 @@ def test_all_and_topics_fit() -> None:
     assert matches(codemod, "all") and matches(codemod, "metrics") and not matches(codemod, "ranks")
 
 
-def test_plug_ins_join_and_a_code_may_be_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_codemods_of_one_code_are_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     from ddpfix import catalog
 
     class Mine(type(lookup("DDP103"))):  # type: ignore[misc]
-        code = "MINE1"
+        code = "MINE001"
 
-    monkeypatch.setattr(catalog, "_plugged_in", lambda: [Mine])
+    monkeypatch.setattr(catalog, "installed", lambda: ((Mine,), ()))
     all_codemods.cache_clear()
     try:
-        assert "MINE1" in {c.code for c in all_codemods()}
+        assert "MINE001" in {c.code for c in all_codemods()}
         Mine.code = "DDP103"
         all_codemods.cache_clear()
         with pytest.raises(ValueError, match="two codemods have the code DDP103"):
@@ -92,3 +92,4 @@ def test_plug_ins_join_and_a_code_may_be_there_once(monkeypatch: pytest.MonkeyPa
     finally:
         monkeypatch.undo()
         all_codemods.cache_clear()
+

@@ -35,12 +35,14 @@ CODEMODS_ORDER = [
 ]  # fmt: skip
 DDPFIX_ORDER = [
     {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog"},
-    {"ddpfix.discovery", "ddpfix.answers", "ddpfix.cache", "ddpfix.gate", "ddpfix.engine"},
+    {"ddpfix.discovery", "ddpfix.answers", "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache", "ddpfix.gate",
+     "ddpfix.engine"},
     {"ddpfix.baseline", "ddpfix.narrowing"},
     {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
-     "ddpfix.formatting", "ddpfix.testing"},
+     "ddpfix.formatting", "ddpfix.scaffold"},
     {"ddpfix.run", "ddpfix.checking"},
     {"ddpfix.review", "ddpfix.prove", "ddpfix.diagnosis", "ddpfix.tune", "ddpfix.bot", "ddpfix.fleet"},
+    {"ddpfix.testing"},
     {"ddpfix.cli"},
 ]  # fmt: skip
 
@@ -139,9 +141,10 @@ def test_analyses_know_no_codemod(name: str) -> None:
 # Who writes and who prints
 
 # the package that delivers, the cache and the answers in the user's own folder, copies and traces in passing ones, and the
-# files that a probe, a check and a review are asked for
+# files that a probe, a check and a review are asked for; Bowler's own cache in ours, and the new files of a new codemod
 WRITERS = {"ddpfix.git", "ddpfix.cache", "ddpfix.answers", "ddpfix.formatting", "ddpfix.prove.tracer._ddpfix_tracer.recorder",
-           "ddpfix.diagnosis.probe", "ddpfix.outputs.files", "ddpfix.decisions"}
+           "ddpfix.diagnosis.probe", "ddpfix.outputs.files", "ddpfix.decisions", "ddpfix.bowler_rewrites",
+           "ddpfix.cli.commands.new_codemod"}
 WRITING = {"write_text", "write_bytes", "unlink", "rename", "replace", "rmdir", "mkdir", "makedirs", "remove", "rmtree", "touch",
            "chmod", "symlink", "link", "truncate", "copy", "copyfile", "move", "mkdtemp"}  # fmt: skip
 FILE_OWNERS = {"os", "shutil", "tempfile", "Path", "path", "target", "place", "fresh", "folder", "file"}

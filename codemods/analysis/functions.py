@@ -21,7 +21,7 @@ def find_function(project: Project, module: SourceModule, func: ast.expr, at: as
     root, _, rest = name.partition(".")
     for found in module.imports.get(root, ()):
         target = f"{found.dotted}.{rest}" if rest else found.dotted
-        if (there := _follow(project, target, module.path, 0)) is not None:
+        if (there := follow_function(project, target, module.path, 0)) is not None:
             return there
     return None
 
@@ -37,7 +37,8 @@ def _visible(module: SourceModule, name: str, at: ast.AST) -> FunctionNode | Non
     return None
 
 
-def _follow(project: Project, target: str, importer: str, depth: int) -> Found | None:
+def follow_function(project: Project, target: str, importer: str, depth: int = 0) -> Found | None:
+    """The function that the imported name `target` leads to, through re-exports; None where it is none of the project."""
     resolved = project.resolve(target, importer)
     if depth > 8 or resolved is None or len(resolved.rest) != 1:
         return None
@@ -51,6 +52,6 @@ def _follow(project: Project, target: str, importer: str, depth: int) -> Found |
     if tops:
         return inner, tops[-1]
     for found in inner.imports.get(name, ()):
-        if (there := _follow(project, found.dotted, inner.path, depth + 1)) is not None:
+        if (there := follow_function(project, found.dotted, inner.path, depth + 1)) is not None:
             return there
     return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from codemods.analysis.requirement_files import reader_of
 from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS
-from ddpfix import catalog, discovery, engine, git, run, summary
+from ddpfix import discovery, engine, git, plugins, run, summary
 from ddpfix.bot import preferences, setting_edit
 from ddpfix.bot.planning import Wanted
 from ddpfix.bot.preferences import Preferences
@@ -69,7 +69,7 @@ def make(
     Raises UnknownSelector, GitRefusal, SettingsError.
     """
     settings = replace(project.settings, ignore=(*project.settings.ignore, *here, *repo))
-    codemods = topic.codemods(catalog.selected(settings.selection))
+    codemods = topic.codemods(plugins.chosen(settings, project.tree.root).codemods)
     fixed = engine.fix(project.tree, settings, codemods, topic.accepts, read=project.read)
     # a safe fix that the unsafe topic leaves to the other one is not left alone
     fixed = replace(fixed, left=tuple(f for f in fixed.left if not (topic.name == UNSAFE and f.applicability.value == "safe")))

@@ -23,6 +23,7 @@ Exclude = Annotated[Words, typer.Option("--exclude", help="Paths (globs) to leav
 Config = Annotated[Path | None, typer.Option("--config", help="Take the settings from this file.", show_default=False)]
 Isolated = Annotated[bool, typer.Option("--isolated", help="Heed no settings file.")]
 Force = Annotated[bool, typer.Option("--force-exclude", help="Leave out what is excluded even where it is named.")]
+Plugins = Annotated[bool, typer.Option("--allow-plugins", help="Run the plug-ins that the repository's own settings name.")]
 Logs = Annotated[list[Path] | None, typer.Option("--log", help="What a run of this code printed, as evidence.")]
 Seen = Annotated[list[Path] | None, typer.Option("--evidence", help="What `ddpfix probe` wrote, as evidence.")]
 
@@ -55,11 +56,13 @@ def asked(
     isolated: bool = False,
     force_exclude: bool = False,
     stdin_as: Path | None = None,
+    plugins: bool = False,
 ) -> list[tuple[Tree, Settings]]:
     """The projects the paths lie in, each with its settings; the command line wins.
 
     config: the file to take the settings from instead of the project's; isolated: none. force_exclude: a file that is named
     is left out, too, where it is excluded. stdin_as: the one file asked about, whose text comes from elsewhere.
+    plugins: those that a settings file names may run.
     """
     from ddpfix import discovery, settings
 
@@ -82,6 +85,7 @@ def asked(
             extend_select=(*stored.extend_select, *words(extend)),
             unsafe_fixes=unsafe or stored.unsafe_fixes,
             exclude=(*stored.exclude, *words(exclude)),
+            allow_plugins=plugins,
         )
         inside = [p for p in given if discovery.find_root(p) == root]
         if stdin_as:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding
-from ddpfix import catalog
+from ddpfix import catalog, plugins
 from ddpfix.results import Fixed
 from ddpfix.summary.markdown import code, numbers, plural
 
@@ -68,7 +68,7 @@ def where(findings: Iterable[Finding], most_files: int = 6) -> str:
 def codemod_of(code_: str) -> DdpCodemod | None:
     """The codemod behind a code, None for a code that is nobody's."""
     try:
-        return catalog.lookup(code_)
+        return plugins.lookup(code_)
     except catalog.UnknownSelector:
         return None
 

@@ -22,6 +22,7 @@ from ddpfix.cli.options import (
     Isolated,
     Logs,
     Paths,
+    Plugins,
     Seen,
     Select,
     Trouble,
@@ -50,6 +51,7 @@ def diff(
     force_exclude: Force = False,
     config: Config = None,
     isolated: Isolated = False,
+    allow_plugins: Plugins = False,
     stat: Annotated[bool, typer.Option("--stat", help="Only count the lines of each file.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="The reason above each hunk.")] = False,
     decisions: Decided = None,
@@ -61,7 +63,11 @@ def diff(
 ) -> None:
     """Show what apply would do, as a patch that `git apply` accepts. Exit 1 if there is one."""
     projects = asked(
-        paths, select, ignore, extend_select, unsafe_fixes, exclude, config=config, isolated=isolated, force_exclude=force_exclude
+        *(paths, select, ignore, extend_select, unsafe_fixes, exclude),
+        config=config,
+        isolated=isolated,
+        force_exclude=force_exclude,
+        plugins=allow_plugins,
     )
     review = by_review(decisions, allow_stale, write_suppressions)
     _diff(with_evidence(projects, log, evidence), review, stat=stat, explain=explain, color=color)
@@ -78,13 +84,14 @@ def by_review(decisions: Path | None, allow_stale: bool, write_suppressions: boo
 
 
 def _diff(projects: Sequence[tuple[Tree, Settings]], review: Options, *, stat: bool, explain: bool, color: str) -> NoReturn:
-    from ddpfix import catalog, patches, run
+    from ddpfix import patches, plugins, run
 
     out: list[bytes] = []
     for tree, settings in projects:
         options = replace(review, unsafe=settings.unsafe_fixes)
         base = run.head_of(tree.root) if options.decisions else ""
-        made = run.make(tree, settings, catalog.selected(settings.selection), options, base=base)
+        tree, codemods = plugins.with_codemods(tree, settings)
+        made = run.make(tree, settings, codemods, options, base=base)
         fixed = made.whole
         for text in made.decided.notes if made.decided else ():
             note(text)
@@ -110,6 +117,7 @@ def apply(
     force_exclude: Force = False,
     config: Config = None,
     isolated: Isolated = False,
+    allow_plugins: Plugins = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The same as `ddpfix diff`.")] = False,
     branch: Annotated[str, typer.Option("--branch", help="The branch to commit on.", show_default=False)] = "",
     no_switch: Annotated[bool, typer.Option("--no-switch", help="Make the branch, stay where you are.")] = False,
@@ -132,19 +140,23 @@ def apply(
 ) -> None:
     """Fix, and commit the fixes on a branch of their own: a commit for each codemod, then the summary."""
     projects = asked(
-        paths, select, ignore, extend_select, unsafe_fixes, exclude, config=config, isolated=isolated, force_exclude=force_exclude
+        *(paths, select, ignore, extend_select, unsafe_fixes, exclude),
+        config=config,
+        isolated=isolated,
+        force_exclude=force_exclude,
+        plugins=allow_plugins,
     )
     projects = with_evidence(projects, log, evidence)
     if dry_run:
         review = by_review(decisions, allow_stale, write_suppressions)
         _diff(projects, review, stat=False, explain=False, color=color)
-    from ddpfix import catalog, run
+    from ddpfix import plugins, run
 
     if len(projects) > 1:
         roots = " and ".join(str(tree.root) for tree, _ in projects)
         raise Trouble(f"these paths lie in {roots}", todo="Apply to one repository at a time.")
     tree, settings = projects[0]
-    codemods = catalog.selected(settings.selection)
+    tree, codemods = plugins.with_codemods(tree, settings)
     options = replace(
         by_review(decisions, allow_stale, write_suppressions),
         unsafe=settings.unsafe_fixes,

@@ -20,6 +20,7 @@ from ddpfix.cli.options import (
     Ignore,
     Isolated,
     Paths,
+    Plugins,
     Select,
     Trouble,
     Unsafe,
@@ -66,6 +67,7 @@ def check(
     ] = None,
     config: Config = None,
     isolated: Isolated = False,
+    allow_plugins: Plugins = False,
     show_settings: Annotated[bool, typer.Option("--show-settings", help="Say which settings hold here, check nothing.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Work everything out again.")] = False,
 ) -> None:
@@ -82,6 +84,7 @@ def check(
         isolated=isolated,
         force_exclude=force_exclude,
         stdin_as=stdin_as,
+        plugins=allow_plugins,
     )
     if show_settings:
         sys.stdout.write("\n".join(stated(tree, settings, config, isolated) for tree, settings in projects))
@@ -173,11 +176,11 @@ def write_files(answer: Answer, wanted: dict[Path, ModuleType], *, page: bool) -
 
 def stated(tree: Tree, settings: Settings, config: Path | None, isolated: bool) -> str:
     """What holds for a project, as a settings file of its own."""
-    from ddpfix import catalog
+    from ddpfix import plugins
     from ddpfix.settings import as_toml, source
 
     file = None if isolated else config or source(tree.root)
-    codes = " ".join(c.code for c in catalog.selected(settings.selection))
+    codes = " ".join(c.code for c in plugins.chosen(settings, tree.root).codemods)
     head = f"# project: {tree.root}\n# settings: {file or 'none'}\n# files: {len(tree.chosen)}\n# codemods: {codes}\n"
     return head + as_toml(settings)
 

@@ -46,7 +46,7 @@ def diagnose(
 
 def _repaired(found: Diagnosis, log: Path, tree: Tree, settings: Settings) -> str:
     """The closing screen of an apply with the codemods that repair the cause, or why there was none."""
-    from ddpfix import catalog, run
+    from ddpfix import plugins, run
     from ddpfix.diagnosis import command, observations
 
     chosen = command.narrowed(found, settings)
@@ -55,4 +55,4 @@ def _repaired(found: Diagnosis, log: Path, tree: Tree, settings: Settings) -> st
     seen = replace(tree, observed=observations.observed(found, tree.files))
     options = run.Options(unsafe=chosen.unsafe_fixes, branch=chosen.branch, format_command=chosen.format_command)
     again = command.as_apply(log, chosen)
-    return run.apply(seen, chosen, catalog.selected(chosen.selection), options, command=again).screen.rstrip()
+    return run.apply(seen, chosen, plugins.chosen(chosen, tree.root).codemods, options, command=again).screen.rstrip()

@@ -32,7 +32,7 @@ def prove(
     output_format: Annotated[str, typer.Option("--output-format", help="text, or json for `apply --proof`.")] = "text",
 ) -> None:
     """Run a training command on two CPU processes before and after the fixes. Exit 0: right after; 1: wrong; 2: trouble."""
-    from ddpfix import catalog
+    from ddpfix import plugins
     from ddpfix.prove import proof as proofs
     from ddpfix.prove import report
 
@@ -40,7 +40,7 @@ def prove(
         raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
     ((tree, settings),) = asked(None, select, ignore, extend_select, unsafe_fixes, exclude)
     bounds = proofs.Bounds(nproc, steps, timeout, memory)
-    codemods = catalog.selected(settings.selection)
+    codemods = plugins.chosen(settings, tree.root).codemods
     made = proofs.prove(tree, settings, codemods, command or [], cwd=Path.cwd(), bounds=bounds, links=link or ())
     table = report.text(made, width=shutil.get_terminal_size((120, 40)).columns)
     if output_format == "json":

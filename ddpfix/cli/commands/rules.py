@@ -29,8 +29,8 @@ def explain_command(
     output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
 ) -> None:
     """Say what a codemod does, why, when it is safe, and what it refuses."""
-    from ddpfix import catalog, explain
+    from ddpfix import explain, plugins
 
     if output_format not in ("text", "json"):
         raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
-    sys.stdout.write(explain.one(catalog.lookup(rule), output_format))
+    sys.stdout.write(explain.one(plugins.lookup(rule), output_format))

@@ -1,0 +1,169 @@
+"""Codemods of others: installed ones, those that a repository names, and broken ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.gitrepos import make
+from tests.programs import MODULE, ddpfix
+
+HERE = Path(__file__).parent.parent
+GLOO = b'''
+from pathlib import Path
+
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, SetKeyword
+
+Path("mark").touch()
+
+
+class NoGloo(DdpCodemod):
+    """The team trains on NCCL alone.
+
+    ## What it does
+
+    Writes `nccl` where `gloo` stands.
+    """
+
+    code = "TEAM001"
+    TRIGGERS = ((b"gloo",),)
+
+    def find(self, module, project):
+        for call in module.calls_named("init_process_group"):
+            edit = SetKeyword(module.path, module.span(call), "backend", '"nccl"')
+            if b"nccl" not in module.data:
+                yield self.finding(module, call, "gloo is slow on GPUs.", level=Applicability.SAFE, edits=[edit])
+'''
+SOURCE = b'from torch.distributed import init_process_group\n\ninit_process_group(backend="gloo")\n'
+CONFIG = b'[tool.ddpfix]\nplugins = ["ci/no_gloo.py"]\n'
+FILES = {"pyproject.toml": CONFIG, "ci/no_gloo.py": GLOO, "train.py": SOURCE}
+
+
+def text(done: subprocess.CompletedProcess[bytes]) -> str:
+    return (done.stdout + done.stderr).decode()
+
+
+@pytest.mark.parametrize("command", [["check"], ["diff"], ["apply"], ["check", "--no-cache"]])
+def test_a_repository_s_own_plug_in_does_not_run_unless_it_is_allowed(tmp_path: Path, command: list[str]) -> None:
+    root = make(tmp_path, FILES)
+    said = text(ddpfix(root, *command, "."))
+    assert not (root / "mark").exists()
+    assert "gloo is slow" not in said
+    if command != ["apply"]:
+        assert "ci/no_gloo.py" in said
+        assert "runs only with --allow-plugins" in said
+
+
+def test_an_allowed_plug_in_finds_and_fixes(tmp_path: Path) -> None:
+    root = make(tmp_path, FILES)
+    assert "train.py:3:1: TEAM001 [fix] gloo is slow on GPUs." in text(ddpfix(root, "check", "--allow-plugins", "."))
+    assert (root / "mark").exists()
+    (root / "mark").unlink()
+    assert "+init_process_group(backend=\"nccl\")" in text(ddpfix(root, "diff", "--allow-plugins", "."))
+    (root / "mark").unlink()
+    screen = text(ddpfix(root, "apply", "--allow-plugins", "."))
+    assert "TEAM001 no-gloo" in screen
+    assert b'"nccl"' in (root / "train.py").read_bytes()
+    log = subprocess.run(["git", "log", "--format=%s"], cwd=root, capture_output=True, text=True, check=True)
+    assert "Fix no-gloo (TEAM001)" in log.stdout
+    assert not (root / "ci" / "__pycache__").exists()
+
+
+def test_its_answer_is_never_taken_from_the_cache(tmp_path: Path) -> None:
+    root = make(tmp_path, FILES)
+    env = {"DDPFIX_CACHE_DIR": str(tmp_path / "cache")}
+    for path in root.rglob("*"):
+        os.utime(path, (1, 1))
+    first = ddpfix(root, "check", "--allow-plugins", ".", env=env)
+    (root / "ci/no_gloo.py").write_bytes(GLOO.replace(b"is slow", b"is very slow"))
+    assert "is slow" in text(first)
+    assert "is very slow" in text(ddpfix(root, "check", "--allow-plugins", ".", env=env))
+
+
+BROKEN = [
+    (b"x = 1 / 0\n", "ZeroDivisionError: division by zero"),
+    (b"class A(:\n", "SyntaxError"),
+    (b"import nowhere_to_be_found\n", "ModuleNotFoundError"),
+    (b"x = 1\n", "it defines no DdpCodemod"),
+    (GLOO.replace(b'"TEAM001"', b'"DDP101"'), "the code DDP101 of NoGloo is taken"),
+    (GLOO.replace(b'"TEAM001"', b'"PRJ009"'), "the code PRJ009 of NoGloo is taken"),
+    (GLOO.replace(b'code = "TEAM001"', b""), "NoGloo has no code"),
+    (GLOO.replace(b'TRIGGERS = ((b"gloo",),)', b""), "NoGloo has no TRIGGERS"),
+    (GLOO.replace(b"def find", b"def look"), "NoGloo has no find()"),
+    (None, "FileNotFoundError"),
+]
+
+
+@pytest.mark.parametrize(("plugin", "why"), BROKEN)
+def test_a_broken_plug_in_is_named_and_the_run_goes_on(tmp_path: Path, plugin: bytes | None, why: str) -> None:
+    files = {**FILES, "a.py": MODULE, **({"ci/no_gloo.py": plugin} if plugin is not None else {})}
+    if plugin is None:
+        del files["ci/no_gloo.py"]
+    done = ddpfix(make(tmp_path, files), "check", "--allow-plugins", ".")
+    assert "ci/no_gloo.py" in text(done)
+    assert "plug-in, left out" in text(done)
+    assert why in text(done)
+    assert "DDP101" in text(done)
+    assert done.returncode == 1
+
+
+def test_a_plug_in_that_fails_on_a_file_is_named_there(tmp_path: Path) -> None:
+    failing = GLOO.replace(b'if b"nccl" not in module.data:', b"if 1 / 0:")
+    done = ddpfix(make(tmp_path, {**FILES, "ci/no_gloo.py": failing}), "check", "--allow-plugins", ".")
+    assert "train.py:1:1: TEAM001 [told] The plug-in TEAM001 no-gloo failed on this file." in text(done)
+    assert "ZeroDivisionError: division by zero" in text(done)
+
+
+# Installed ones
+
+
+def installed(tmp_path: Path, points: str, module: bytes = GLOO) -> dict[str, str]:
+    """The environment with a distribution that offers entry points."""
+    place = tmp_path / "site"
+    info = place / "acme_ddp-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-ddp\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[ddpfix.codemods]\n{points}")
+    package = place / "acme_ddp"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "no_gloo.py").write_bytes(module.replace(b'Path("mark").touch()', b""))
+    commands = "from acme_ddp import no_gloo\nfrom codemods.commands import command_for\n\n"
+    (package / "commands.py").write_text(f"{commands}NoGloo = command_for(no_gloo.NoGloo, __name__)\n")
+    return {"PYTHONPATH": os.pathsep.join([str(place), str(HERE)])}
+
+
+def test_an_installed_plug_in_runs_and_is_listed_and_explained(tmp_path: Path) -> None:
+    env = installed(tmp_path, "gloo = acme_ddp.no_gloo:NoGloo\n")
+    root = make(tmp_path, {"train.py": SOURCE})
+    assert "train.py:3:1: TEAM001 [fix] gloo is slow on GPUs." in text(ddpfix(root, "check", ".", env=env))
+    assert "TEAM001" in text(ddpfix(root, "rules", env=env))
+    assert "Writes `nccl` where `gloo` stands." in text(ddpfix(root, "explain", "no-gloo", env=env))
+    assert "TEAM001" not in text(ddpfix(root, "check", "--ignore", "TEAM", ".", env=env))
+    assert "TEAM001" in text(ddpfix(root, "check", "--select", "plugins", ".", env=env))
+    suppressed = SOURCE.replace(b"\n\n", b"\n\n# ddpfix: ignore[TEAM001] gloo is what we have\n")
+    (root / "train.py").write_bytes(suppressed)
+    assert "TEAM001" not in text(ddpfix(root, "check", ".", env=env))
+
+
+def test_an_installed_plug_in_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    env = installed(tmp_path, "gloo = acme_ddp.no_gloo:Missing\nother = acme_ddp.nowhere:A\n")
+    said = text(ddpfix(make(tmp_path, {"train.py": SOURCE}), "check", ".", env=env))
+    assert "acme_ddp.no_gloo:Missing: not read: plug-in, left out: AttributeError" in said
+    assert "acme_ddp.nowhere:A: not read: plug-in, left out: ModuleNotFoundError" in said
+
+
+def test_libcst_s_runner_writes_the_same(tmp_path: Path) -> None:
+    env = {**os.environ, **installed(tmp_path, "gloo = acme_ddp.no_gloo:NoGloo\n")}
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    ours, theirs = make(tmp_path / "a", {"train.py": SOURCE}), make(tmp_path / "b", {"train.py": SOURCE})
+    ddpfix(ours, "apply", ".", "--in-place", env=env)
+    runner = [sys.executable, "-P", "-m", "libcst.tool", "codemod", "-x", "acme_ddp.commands.NoGloo", "--no-format", "train.py"]
+    subprocess.run(runner, cwd=theirs, env=env, check=True, capture_output=True)
+    assert (ours / "train.py").read_bytes() == (theirs / "train.py").read_bytes() == SOURCE.replace(b"gloo", b"nccl")
