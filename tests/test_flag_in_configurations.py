@@ -340,7 +340,7 @@ def test_lightning_1_is_told_to_switch_it_off() -> None:
     given = {"lit.py": LIT, "requirements.txt": "pytorch-lightning==1.5.10\n"}
     (found,) = check_transformed(Needless, TRAINER, after, files=given)
     assert "on by default in pytorch-lightning ==1.5.10" in found.message
-    check_nothing(Needless, TRAINER, files={**given, "lit.py": DROPS})
+    check_told(Needless, TRAINER, reason="Lightning 2 leaves it off", files={**given, "lit.py": DROPS})
     check_nothing(Needless, TRAINER, files={**given, "requirements.txt": "pytorch-lightning>=1.5\n"})
     check_nothing(Needless, TRAINER, files={**given, "requirements.txt": "pytorch-lightning>=2.0\n"})
     unread = {**given, "lit.py": LIT.replace("self.text(x)", "unknown(self.text(x))")}

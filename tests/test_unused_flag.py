@@ -6,7 +6,10 @@ import textwrap
 
 import pytest
 
-from codemods.analysis.model.unused_flag import Framework, Setting, State, loose_settings, switched, wrappers
+from codemods.analysis.model.flag_edits import switched
+from codemods.analysis.model.flag_setting import Framework, Setting, State
+from codemods.analysis.model.loose_flags import loose_settings
+from codemods.analysis.model.unused_flag import wrappers
 from codemods.findings import ReplaceExpression, SetKeyword
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -42,7 +45,7 @@ def settings(source: str, files: dict[str, str] | None = None) -> list[tuple[Fra
         ("DDP(m, find_unused_parameters=True)", Framework.TORCH, State.ON),
         ("nn.parallel.DistributedDataParallel(m, find_unused_parameters=False)", Framework.TORCH, State.OFF),
         ("torch.nn.parallel.DistributedDataParallel(m)", Framework.TORCH, State.DEFAULT),
-        ("DDP(m, None, None, 0, True, True, None, 25, True)", Framework.TORCH, State.ON),
+        ("DDP(m, None, None, 0, True, True, None, 25, True)", Framework.TORCH, State.UNKNOWN),
         ("DDP(m, find_unused_parameters=args.search)", Framework.TORCH, State.UNKNOWN),
         ("DDP(m, **options)", Framework.TORCH, State.UNKNOWN),
         ("DDP(m, **dict(find_unused_parameters=True))", Framework.TORCH, State.ON),
@@ -66,6 +69,68 @@ def settings(source: str, files: dict[str, str] | None = None) -> list[tuple[Fra
 def test_one_setting(source: str, framework: Framework, state: State) -> None:
     found = settings(source)
     assert [(f, s.state) for f, s in found] == [(framework, state)]
+
+
+@pytest.mark.parametrize(
+    ("pin", "arguments", "state"),
+    [
+        ("torch==2.13.0", "m, None, None, 0, True, True, None, 25, True", State.ON),
+        ("torch==2.13.0", "m, None, None, 0, True, True, None, True", State.DEFAULT),
+        ("torch==1.13.1", "m, None, None, 0, True, None, 25, True", State.ON),
+        ("torch==2.3.0", "m, None, None, 0, True, None, 25, False, True", State.OFF),
+        ("torch==2.8.0", "m, None, None, 0, True, None, 25, True", State.UNKNOWN),
+        ("torch>=2.0", "m, None, None, 0, True, None, 25, True", State.UNKNOWN),
+        ("torch==2.13.0", "m, *rest, None, 0, True, True, None, 25, True", State.UNKNOWN),
+    ],
+)
+def test_the_place_of_an_unnamed_flag_is_that_of_the_pinned_torch(pin: str, arguments: str, state: State) -> None:
+    ((_, found),) = settings(f"DDP({arguments})", {"requirements.txt": f"{pin}\n"})
+    assert found.state is state
+
+
+HELPER = """\
+def wrap(model, search{default}):
+    return DDP(model, find_unused_parameters=search)
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "calls", "expected"),
+    [
+        ("", "wrap(a, True)\nwrap(b, search=True)\n", [(State.ON, 13), (State.ON, 14)]),
+        ("=False", "wrap(a)\nwrap(b)\n", [(State.OFF, 10)]),
+        ("=True", "wrap(a)\nwrap(b, search=True)\n", [(State.ON, 10), (State.ON, 14)]),
+        ("=True", "wrap(a)\nwrap(b, search=False)\n", [(State.UNKNOWN, 11)]),
+        ("", "wrap(a, args.search)\n", [(State.UNKNOWN, 11)]),
+        ("=True", "wrap(a, **options)\n", [(State.UNKNOWN, 11)]),
+    ],
+)
+def test_the_flag_of_a_helper_is_what_its_callers_agree_on(
+    default: str, calls: str, expected: list[tuple[State, int]]
+) -> None:
+    found = settings(HELPER.format(default=default) + "\n" + calls)
+    assert [(s.state, s.node.lineno) for _, s in found] == expected
+
+
+OPTIONS = """\
+parser.add_argument("--search-unused", action="store_true", default=False)
+args = parser.parse_args()
+DDP(m, find_unused_parameters=args.search_unused)
+"""
+
+
+@pytest.mark.parametrize(
+    ("job", "state", "text"),
+    [
+        ("torchrun train.py --lr 0.1\n", State.OFF, "the default of --search-unused (False)"),
+        ("torchrun train.py --search-unused \\\n  --lr 0.1\n", State.UNKNOWN, "jobs/train.sh:1 gives True"),
+        ("# torchrun train.py --search-unused\n", State.OFF, "the default of --search-unused (False)"),
+    ],
+)
+def test_a_job_file_that_gives_the_option_is_read(job: str, state: State, text: str) -> None:
+    ((_, found),) = settings(OPTIONS, {"jobs/train.sh": job})
+    assert found.state is state
+    assert text in found.text
 
 
 def test_a_dict_returned_by_a_method_and_by_a_function_of_another_file() -> None:

@@ -9,6 +9,12 @@ RAW_KEYWORD = "find_unused_parameters"
 HF_KEYWORD = "ddp_find_unused_parameters"
 STATIC_KEYWORDS = ("static_graph", "ddp_static_graph")
 
+# Without a name the flag is DistributedDataParallel's argument 7 (counted from 0) up to torch 2.3, and 8 in 2.13, where
+# `init_sync` stands before `process_group`.
+FIRST_POSITION = 7
+FIRST_POSITION_BELOW = (2, 4, 0)
+SECOND_POSITION_FROM = (2, 13, 0)
+
 # Lightning: the flag's default is True from the first version up to (not including) the second.
 LIGHTNING_ON_FROM = (1, 2, 4)
 LIGHTNING_OFF_FROM = (2, 0, 0)

@@ -29,6 +29,8 @@ AFFINE = {
 }
 # One parameter only, so reading `.weight` uses all of it.
 ONE_PARAMETER = frozenset({"Embedding", "EmbeddingBag", "PReLU", "RMSNorm"})
+# Modules that hold what they are given.
+CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Module", "Parameter"})
 # Which gradients reach which output differs, or which parameters take part depends on the batch.
 UNSURE = frozenset({"AdaptiveLogSoftmaxWithLoss"})
 # Modules whose first output depends on every parameter, the others not (MultiheadAttention: the weights).

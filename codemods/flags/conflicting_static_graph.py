@@ -7,22 +7,12 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.flag_comment import off_comment
+from codemods.analysis.model.flag_edits import comment_at, comment_column, switched
+from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, anchor_of, is_on, static_graph_of
 from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
 from codemods.analysis.model.trained_model import trained_by
-from codemods.analysis.model.unused_flag import (
-    Framework,
-    Setting,
-    State,
-    Wrapper,
-    anchor_of,
-    comment_at,
-    comment_column,
-    is_on,
-    static_graph_of,
-    switched,
-    wrappers,
-)
+from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import dotted
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding
@@ -157,7 +147,7 @@ def _varying(usage: Usage) -> Decision | None:
     """What leaves a module out in some steps; an argument or a test that training may never meet does not count."""
     if usage.verdict is not Verdict.SOMETIMES:
         return None
-    wanted = (Cause.RANDOM, Cause.INDEX, Cause.DATA, Cause.SCHEDULE)
+    wanted = (Cause.RANDOM, Cause.INDEX, Cause.DATA, Cause.SHAPE, Cause.SCHEDULE)
     return next((d for d in usage.skipped if d.cause in wanted), None)
 
 

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.model.answer import Answer
 from codemods.analysis.model.config_flags import config_settings
 from codemods.analysis.model.config_judgement import needless
 from codemods.analysis.model.effective_flag import effect_of
-from codemods.analysis.model.flag_comment import off_comment
-from codemods.analysis.model.grad_switches import grad_switch
-from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, needs_flag
+from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, anchor_of, is_on, static_graph_of
+from codemods.analysis.model.flow_values import Cause
+from codemods.analysis.model.loose_flags import loose_settings
+from codemods.analysis.model.model_usage import Usage, Verdict, deciding, needs_flag
+from codemods.analysis.model.needless_answers import (
+    ROWS,
+    contradicted,
+    kept,
+    layer_drop_family,
+    loose,
+    needed_by_dead,
+    off,
+    off_by_line,
+    off_by_probe,
+    open_question,
+    tied,
+)
 from codemods.analysis.model.observed_errors import contradicting, needless_line, without_a_sign
 from codemods.analysis.model.observed_usage import Probed, named, probed
-from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
-from codemods.analysis.model.unused_flag import (
-    Framework,
-    Setting,
-    State,
-    Wrapper,
-    anchor_of,
-    comment_at,
-    comment_column,
-    is_on,
-    loose_settings,
-    settings_in,
-    static_graph_of,
-    switched,
-)
+from codemods.analysis.model.trained_model import Trained, trained_by
+from codemods.analysis.model.unused_flag import settings_in
 from codemods.codemod import DdpCodemod
-from codemods.data.find_unused_parameters import FALSE_NAMES, LAYER_DROP_FAMILIES, LIGHTNING_FALSE_NAME_FROM, ON_NAMES
-from codemods.findings import Applicability, Finding
+from codemods.findings import Finding
 from codemods.project import Project
 from codemods.source import SourceModule
 from codemods.text_file import TextFile
 
-ROWS = 30
 FLAG = (b"find_unused_parameters", b"find-unused-parameters")
 DEFAULT_ON = (b"TrainingArguments(", b"strategy", b"plugins")  # where leaving the flag out may mean on
 
@@ -170,15 +168,16 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         for setting, takers in taken.values():
             yield from self._weighed(project, setting, takers, self._judge(project, setting, takers))
         for setting in () if tests else loose_settings(project, module):
-            yield from self._loose(setting)
+            yield self._say(loose(project, setting))
 
-    def _judge(self, project: Project, setting: Setting, takers: list[Wrapper]) -> Iterator[Finding]:
+    def _judge(self, project: Project, setting: Setting, takers: list[Wrapper]) -> Iterator[Answer]:
         trained = [trained_by(project, wrapper) for wrapper in takers]
         usages = [usage for one in trained for usage in one.usages]
         static = static_graph_of(setting)
         if static is not None and is_on(static):
             return  # DDP003's: beside it the flag does nothing
         if any(needs_flag(usage) for usage in usages):
+            yield from self._needed(project, setting, takers, usages)
             return
         unknown = next((one.unknown for one in trained if one.unknown), "")
         proved = bool(usages) and not unknown and all(usage.verdict is Verdict.ALL for usage in usages)
@@ -186,49 +185,47 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         probe = probed(project, takers, (usage.name for usage in usages))
         if setting.state is State.UNKNOWN:
             if proved:
-                yield self._tied(setting, usages)
+                yield tied(setting, usages)
         elif setting.state is State.DEFAULT:
             pinned = takers[0].framework is Framework.LIGHTNING
             if proved and not (probe is not None and probe.left_out):
-                yield self._off(project, setting, takers, trained, probe)
+                yield off(project, setting, takers, trained, probe)
             elif pinned and not ever:
-                yield self._told(project, setting, usages, unknown, takers[0], probe)
+                yield open_question(project, setting, usages, unknown, takers[0], probe)
         elif probe is not None and (probe.left_out or (probe.clean and not proved)):
             yield from self._probed(project, setting, takers, trained, probe, proved=proved, ever=ever)
         elif proved:
-            yield self._off(project, setting, takers, trained, probe)
+            yield off(project, setting, takers, trained, probe)
         elif ever:
-            yield self._never(setting, usages)
+            yield needed_by_dead(setting, usages)
         else:
-            yield self._told(project, setting, usages, unknown, takers[0], probe)
+            yield open_question(project, setting, usages, unknown, takers[0], probe)
 
-    def _tied(self, setting: Setting, usages: list[Usage]) -> Finding:
-        """An expression decides: it may know of models that this reading does not."""
-        names = ", ".join(dict.fromkeys(usage.name for usage in usages))
-        return self.finding(
-            setting.module,
-            anchor_of(setting),
-            f"{setting.text} decides whether DDP searches the graph in every step; every parameter of {names} reaches the loss "
-            "without it",
-            evidence=[e for usage in usages for e in usage.evidence][:ROWS],
-            reason="the flag is left to the expression it is tied to: where that comes to True for this model, it can be off",
-        )
+    def _needed(self, project: Project, setting: Setting, takers: list[Wrapper], usages: list[Usage]) -> Iterator[Answer]:
+        """A model that needs the flag: nothing to say of one that is written, unless shapes alone decide."""
+        usage = next(usage for usage in usages if needs_flag(usage))
+        decision = deciding(usage)
+        if decision is None or setting.state is State.UNKNOWN:
+            return
+        if setting.state is State.DEFAULT:
+            if takers[0].framework is Framework.LIGHTNING:
+                yield kept(project, setting, usage, decision)
+        elif all(d.cause is Cause.SHAPE for u in usages if needs_flag(u) for d in [deciding(u)] if d is not None):
+            yield open_question(project, setting, usages, "", takers[0])
 
-    def _weighed(
-        self, project: Project, setting: Setting, takers: list[Wrapper], found: Iterator[Finding]
-    ) -> Iterator[Finding]:
+    def _weighed(self, project: Project, setting: Setting, takers: list[Wrapper], answers: Iterator[Answer]) -> Iterator[Finding]:
         """What the source and a probe say, beside what a log says."""
         failed = contradicting(project, takers)
         lines, alone = needless_line(project, takers)
         rows = [row.row() for row in (*failed, *lines)]
-        for finding in found:
+        for finding in map(self._say, answers):
             known = replace(finding, evidence=tuple(dict.fromkeys([*rows, *finding.evidence])))
             if failed and finding.fix is not None:
                 what = f"a parameter went without a gradient in the run of {failed[0].file}"
                 both = f"{what}, but {_other_side(finding)}"
                 yield replace(known, fix=None, reason=f"the evidence contradicts itself, nothing is changed: {both}")
             elif lines and alone and not failed and finding.fix is None and self._is_open(project, setting, takers):
-                yield self._off_by_line(project, setting, takers, known)
+                yield self._say(off_by_line(project, setting, takers, known.evidence, known.reason))
             else:
                 yield known
 
@@ -239,21 +236,17 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         if setting.state is not State.ON or (probe is not None and probe.left_out):
             return False
         homes = {wrapper.module for wrapper in takers} | {u.site.module for one in trained for u in one.usages}
-        return without_a_sign(trained) and not any(_layer_drop_family(home) for home in homes)
+        return without_a_sign(trained) and not any(layer_drop_family(home) for home in homes)
 
-    def _off_by_line(self, project: Project, setting: Setting, takers: list[Wrapper], known: Finding) -> Finding:
-        """The flag off because torch's line and a source without a sign agree; both together are no proof."""
-        edit = switched(setting, ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False")
-        why = "Off: a run said that no parameter goes unused, and nothing in the source speaks against it."
-        comment = off_comment(project, setting, takers[0].framework, why, column=comment_column(setting))
+    def _say(self, answer: Answer) -> Finding:
         return self.finding(
-            setting.module,
-            anchor_of(setting),
-            f"{setting.text} makes DDP search the graph in every step; a run said in its first step that it finds nothing",
-            level=Applicability.UNSAFE,
-            edits=[edit, comment_at(setting, comment)] if edit is not None else [],
-            evidence=known.evidence,
-            reason=f"assumes that the first step of the logged run is like all others; the source leaves it open: {known.reason}",
+            answer.setting.module,
+            anchor_of(answer.setting),
+            answer.message,
+            level=answer.level,
+            edits=answer.edits,
+            evidence=answer.evidence,
+            reason=answer.reason,
         )
 
     def _configuration(self, file: TextFile, project: Project) -> Iterator[Finding]:
@@ -272,176 +265,26 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     def _probed(
         self, project: Project, setting: Setting, takers: list[Wrapper], trained: list[Trained], probe: Probed,
         *, proved: bool, ever: bool,
-    ) -> Iterator[Finding]:  # fmt: skip
+    ) -> Iterator[Answer]:  # fmt: skip
         """Where a probe says more than the source, or something else."""
         usages = [usage for one in trained for usage in one.usages]
         if proved or (probe.clean and ever):
-            yield self._contradicted(setting, usages, probe)
+            yield contradicted(setting, usages, probe)
         elif probe.only_never:
-            yield self.finding(
-                setting.module,
-                anchor_of(setting),
+            yield Answer(
+                setting,
                 f"{setting.text} is needed only because {named(probe.left_out)} of {probe.models} never reached the loss in "
                 f"{probe.steps} steps of a probe",
                 evidence=[*probe.evidence, *(e for usage in usages for e in usage.evidence)][:ROWS],
                 reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; then the flag can go",
             )
         elif probe.clean:
-            family = takers[0].framework is Framework.HF and _layer_drop_family(takers[0].module)
+            family = takers[0].framework is Framework.HF and layer_drop_family(takers[0].module)
             unknown = next((one.unknown for one in trained if one.unknown), "")
             if family:
-                yield self._told(project, setting, usages, unknown, takers[0], probe)
+                yield open_question(project, setting, usages, unknown, takers[0], probe)
             else:
-                yield self._off_by_probe(project, setting, takers[0].framework, trained, probe)
-
-    def _contradicted(self, setting: Setting, usages: list[Usage], probe: Probed) -> Finding:
-        names = ", ".join(dict.fromkeys(usage.name for usage in usages))
-        never = [name for usage in usages for name in usage.never]
-        source = f"{named(never)} of {names} never reaches the loss" if never else f"every parameter of {names} reaches the loss"
-        seen = f"left {named(probe.left_out)} out" if probe.left_out else f"left nothing out in {probe.steps} steps"
-        return self.finding(
-            setting.module,
-            anchor_of(setting),
-            f"{setting.text} makes DDP search the graph in every step; the evidence for or against it contradicts itself",
-            evidence=[*probe.evidence, *(e for usage in usages for e in usage.evidence)][:ROWS],
-            reason=f"the source shows that {source}, but the run that was probed {seen}: nothing is changed",
-        )
-
-    def _off(
-        self, project: Project, setting: Setting, takers: list[Wrapper], trained: list[Trained], probe: Probed | None
-    ) -> Finding:
-        framework = takers[0].framework
-        trains = all(seen_training(project, wrapper, one) for wrapper, one in zip(takers, trained, strict=True))
-        usages = [usage for one in trained for usage in one.usages]
-        level, reason = _level(project, setting, usages, trains=trains)
-        to = _off_name(project, setting) if setting.strategy else "False"
-        edit = switched(setting, to) if to else None
-        names = ", ".join(dict.fromkeys(usage.name for usage in usages))
-        message = (
-            f"{_shown(project, setting, framework)} makes DDP search the graph in every step, and every parameter of {names} "
-            "reaches the loss without it"
-        )
-        where = "reaches the loss of training_step" if _is_lightning(framework) else "reaches the loss in every step"
-        why = f"Off: every parameter of {usages[0].name} {where} ({usages[0].site.module.path})."
-        comment = off_comment(project, setting, framework, why, column=comment_column(setting))
-        evidence = [e for one in trained for e in one.evidence] + [e for usage in usages for e in usage.evidence]
-        evidence = [*(probe.evidence if probe is not None else ()), *evidence]
-        edits = [edit, comment_at(setting, comment)] if edit is not None else []
-        return self.finding(
-            setting.module,
-            anchor_of(setting),
-            message,
-            level=level,
-            edits=edits,
-            evidence=dict.fromkeys(evidence[:ROWS]),
-            reason=reason,
-        )
-
-    def _off_by_probe(
-        self, project: Project, setting: Setting, framework: Framework, trained: list[Trained], probe: Probed
-    ) -> Finding:
-        edit = switched(setting, ON_NAMES[ast.literal_eval(setting.node)] if setting.strategy else "False")
-        why = f"Off: in {probe.steps} steps of a probe every parameter of {probe.models} had a path to the loss."
-        comment = off_comment(project, setting, framework, why, column=comment_column(setting))
-        usages = [usage for one in trained for usage in one.usages]
-        open_questions = [one.unknown for one in trained if one.unknown] + [r for usage in usages for r in usage.reasons]
-        doubt = f"; the source alone does not show it ({open_questions[0]})" if open_questions else ""
-        return self.finding(
-            setting.module,
-            anchor_of(setting),
-            f"{setting.text} makes DDP search the graph in every step, and in {probe.steps} steps of a probe no parameter of "
-            f"{probe.models} was left out",
-            level=Applicability.UNSAFE,
-            edits=[edit, comment_at(setting, comment)] if edit is not None else [],
-            evidence=dict.fromkeys([*probe.evidence, *(e for usage in usages for e in usage.evidence)][:ROWS]),
-            reason=f"assumes that what was probed is what is trained: {probe.chance()}{doubt}",
-        )
-
-    def _never(self, setting: Setting, usages: list[Usage]) -> Finding:
-        usage = next(u for u in usages if u.verdict is Verdict.NEVER)
-        names = ", ".join(usage.never[:4]) + (" …" if len(usage.never) > 4 else "")
-        return self.finding(
-            setting.module,
-            anchor_of(setting),
-            f"{setting.text} is needed only because {names} of {usage.name} never reaches the loss",
-            evidence=usage.evidence,
-            reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; then the flag can go",
-        )
-
-    def _told(
-        self, project: Project, setting: Setting, usages: list[Usage], unknown: str, wrapper: Wrapper, probe: Probed | None = None
-    ) -> Finding:
-        decisions = [(usage, d) for usage in usages for d in usage.skipped if d.cause.varies]
-        open_questions = {
-            known: [
-                f"whether {modules_of(d)} of {usage.name} takes part is up to `{d.text}` ({d.path}:{d.line})"
-                for usage, d in decisions if known != (d.names <= usage.opaque)
-            ]
-            for known in (True, False)
-        }  # fmt: skip
-        # of a module that is not known itself, that is what has to be said first
-        reasons = [*([unknown] if unknown else []), *open_questions[True]]
-        reasons += [*(reason for usage in usages for reason in usage.reasons), *open_questions[False]]
-        text = "; ".join(dict.fromkeys(reasons[:3])) or "the model is not followed to a class"
-        if wrapper.framework is Framework.HF and (dropping := _layer_drop_family(wrapper.module)):
-            text += f"; models of the family {dropping} drop layers at random by default, and need the flag then"
-        return self.finding(
-            setting.module,
-            anchor_of(setting),
-            f"{_shown(project, setting, wrapper.framework)} makes DDP search the graph in every step; the source does not show "
-            "whether the model needs it",
-            evidence=[*(probe.evidence if probe is not None else ()), *(e for usage in usages for e in usage.evidence)][:ROWS],
-            reason=text,
-        )
-
-    def _loose(self, setting: Setting) -> Iterator[Finding]:
-        yield self.finding(
-            setting.module,
-            anchor_of(setting),
-            f"{setting.text} switches the search for unused parameters on for whatever model is trained with it",
-            reason="what takes this value is not seen in this file, so the model behind it is not known",
-        )
-
-
-def _shown(project: Project, setting: Setting, framework: Framework) -> str:
-    """The setting for a message; where nothing is written, what the framework makes of that."""
-    if setting.state is State.ON:
-        return setting.text
-    pin = lightning_pin(project, near=setting.module.path) if framework is Framework.LIGHTNING else None
-    by = pin.text if pin is not None else framework.value
-    return f"{setting.text if setting.strategy else setting.keyword + ' left out'} (on by default in {by})"
-
-
-def _off_name(project: Project, setting: Setting) -> str:
-    """The strategy's name with the flag off, "" where the pinned Lightning knows none."""
-    name = str(ast.literal_eval(setting.node))
-    if setting.state is State.ON:
-        return ON_NAMES[name]
-    pin = lightning_pin(project, near=setting.module.path)
-    return FALSE_NAMES.get(name, "") if pin is not None and pin.surely_at_least(LIGHTNING_FALSE_NAME_FROM) else ""
-
-
-def _is_lightning(framework: Framework) -> bool:
-    return framework in (Framework.LIGHTNING, Framework.FABRIC)
-
-
-def _level(project: Project, setting: Setting, usages: list[Usage], *, trains: bool) -> tuple[Applicability, str]:
-    """How sure the proof is, and what it takes for granted."""
-    assumptions = [a for usage in usages for a in usage.assumptions] + [setting.overridable] * bool(setting.overridable)
-    if place := grad_switch(project, setting.module, *(usage.site.module for usage in usages)):
-        assumptions.append(f"{place} does not freeze or release parameters of this model during training")
-    if not trains:
-        assumptions.append("the output of forward enters the loss")
-    if assumptions:
-        return Applicability.UNSAFE, "assumes that " + "; ".join(dict.fromkeys(assumptions))
-    return Applicability.SAFE, ""
-
-
-def _layer_drop_family(module: SourceModule) -> str:
-    """A family of transformers models named in the file that drops layers at random by default, "" if none is."""
-    text = module.text.lower()
-    found = (re.search(rf"\b{family}(for|model|config|[-_/\"'.]|\b)", text) for family in LAYER_DROP_FAMILIES)
-    return next((match.group().strip("-_/\"'.") for match in found if match), "")
+                yield off_by_probe(project, setting, takers[0].framework, trained, probe)
 
 
 def _other_side(finding: Finding) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.model.effective_flag import effect_of
+from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.trained_model import Trained, trained_by
-from codemods.analysis.model.unused_flag import Framework, Setting, State, Wrapper, static_graph_of, wrappers
+from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import qualified
 from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM

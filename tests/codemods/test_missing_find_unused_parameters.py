@@ -276,7 +276,36 @@ def test_random_numbers_outside_training_say_nothing() -> None:
 
 def test_a_trainer_without_a_ddp_strategy_is_left_alone() -> None:
     check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2, strategy='deepspeed')  # not ddp\n"), files=TWO)
-    check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2)  # ddp\n"), files=TWO)
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2, accelerator='cpu')\n"), files=TWO)
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(**config)\n"), files=TWO)
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2)\n"), files={"lit.py": LIT, "requirements.txt": OLD})
+    used = LIT.replace("random.random() < self.p", "self.p")
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2)\n"), files={**TWO, "lit.py": used})
+
+
+OLD = "pytorch-lightning==1.9.5\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "assumed"),
+    [
+        ("devices=2", "there are as many devices"),
+        ("devices=args.gpus", "devices=args.gpus comes to several devices"),
+        ("accelerator='gpu'", "the machine has several devices"),
+        ("devices=1, num_nodes=4", "several nodes or devices are used"),
+    ],
+)
+def test_a_trainer_that_may_use_several_devices_without_naming_a_strategy(given: str, assumed: str) -> None:
+    before = trainer(f"    trainer = pl.Trainer({given})\n")
+    after = before.replace(given, f'{given}, strategy="ddp_find_unused_parameters_true"')
+    (found,) = check_transformed(Rule, before, after, files=TWO, unsafe=True)
+    assert assumed in found.reason
+
+
+def test_a_trainer_kept_to_one_device_is_told_what_several_need() -> None:
+    message, reason = "keeps this Trainer to one device; on several, encoder, null of Lit takes no part", "whoever raises"
+    found = check_told(Rule, trainer("    trainer = pl.Trainer(devices=1)\n"), reason=reason, files=TWO)
+    assert message in found.message
 
 
 def test_a_model_that_is_not_in_the_project_is_left_alone() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codemods.analysis.model.unused_flag import Framework, State, state_of_name
+from codemods.analysis.model.flag_setting import Framework, State
+from codemods.analysis.model.strategy_names import state_of_name
 from codemods.data.find_unused_parameters import HF_KEYWORD, RAW_KEYWORD, STATIC_KEYWORDS, STRATEGY_CLASSES
 from codemods.findings import Span
 from codemods.text_file import TextFile

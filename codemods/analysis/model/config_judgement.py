@@ -8,10 +8,10 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.model.config_flags import ConfigSetting
 from codemods.analysis.model.configured_model import configured
 from codemods.analysis.model.flag_comment import comment_lines
+from codemods.analysis.model.flag_setting import Framework, State
 from codemods.analysis.model.flow_values import Decision
 from codemods.analysis.model.model_usage import Usage, Verdict, deciding, modules_of, needs_flag
 from codemods.analysis.model.trained_model import Trained
-from codemods.analysis.model.unused_flag import Framework, State
 from codemods.data.find_unused_parameters import (
     LIGHTNING_ERROR,
     LIGHTNING_OFF_FROM,

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.model.config_targets import class_at
+from codemods.analysis.model.flag_setting import Framework, State, Wrapper
 from codemods.analysis.model.model_usage import Entry, usage_of
 from codemods.analysis.model.trained_model import Trained, trained_by
-from codemods.analysis.model.unused_flag import Framework, State, Wrapper, wrappers
+from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.findings import Evidence
 from codemods.project import Project
@@ -103,18 +105,11 @@ def _named_in_files(project: Project) -> Iterator[Trained]:
     seen: set[str] = set()
     for path, match in places:
         name = match.group(1).decode("ascii", "replace")
-        site = _class_at(project, name) if name not in seen else None
+        site = class_at(project, name) if name not in seen else None
         seen.add(name)
         if site is not None and class_facts(project, site.module, site.node).is_a(Role.LIGHTNING_MODULE):
             line = (project.read(path) or b"").count(b"\n", 0, match.start(1)) + 1
             yield _of_class(project, site, Evidence("static", f"a configuration names {name}", path, line))
-
-
-def _class_at(project: Project, name: str) -> ClassSite | None:
-    """The class of a dotted name, as an import at the root of the project finds it."""
-    found = project.resolve(name, "config.yaml")
-    module = project.module(found.path) if found is not None and len(found.rest) == 1 else None
-    return find_class(project, module, found.rest[0]) if module is not None and found is not None else None
 
 
 def _of_class(project: Project, site: ClassSite, evidence: Evidence) -> Trained:

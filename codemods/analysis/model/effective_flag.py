@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codemods.analysis.frameworks import lightning_pin
-from codemods.analysis.model.unused_flag import Framework, Setting, State, Wrapper
+from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper
 from codemods.data.find_unused_parameters import LIGHTNING_OFF_FROM, LIGHTNING_ON_FROM
 from codemods.project import Project
 

@@ -16,6 +16,7 @@ from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Ref, Value
 from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.data import torch_modules as table
+from codemods.source import SourceModule
 
 if TYPE_CHECKING:
     from codemods.analysis.model.model_flow import Flow
@@ -44,6 +45,8 @@ def call(flow: Flow, frame: Frame, env: Env, node: ast.Call) -> Value:
     func = node.func
     if isinstance(func, ast.Call) and dotted(func.func) == "super":
         return NOTHING
+    if isinstance(func, ast.Call) and _is_free_layer(module, func):
+        return union([*map(flat, args), *map(flat, keywords.values())])  # `nn.MSELoss()(prediction, target)`
     if isinstance(func, ast.Attribute):
         if isinstance(func.value, ast.Call) and dotted(func.value.func) == "super":
             return _super_call(flow, frame, env, func.attr, args, keywords)
@@ -56,6 +59,14 @@ def call(flow: Flow, frame: Frame, env: Env, node: ast.Call) -> Value:
     if callee.closure is not None:
         return call_closure(flow, env, callee, args, keywords)
     return _function_call(flow, frame, env, node, args, keywords)
+
+
+def _is_free_layer(module: SourceModule, made: ast.Call) -> bool:
+    """True for a module of torch without parameters that is made where it is called."""
+    name = qualified(module, made.func)
+    end = last(name)
+    known = name.startswith("torch.nn.") and not name.startswith(("torch.nn.functional.", "torch.nn.init.", "torch.nn.utils."))
+    return known and end[:1].isupper() and end not in table.PARAMETRISED | table.UNSURE | table.AFFINE.keys() | table.CONTAINERS
 
 
 def _method_call(
@@ -87,6 +98,9 @@ def _method_call(
             listed = func.attr in ("append", "extend", "insert", "add")
             env[name] = replace(added, many=listed, parts=owner.parts if not listed else ())
         return NOTHING
+    if func.attr in _MUTATORS and isinstance(func.value, ast.Subscript) and dotted(func.value.value) in env:
+        _grow(env, func.value, owner, [*args, *keywords.values()], listed=func.attr in ("append", "extend", "insert", "add"))
+        return NOTHING
     if func.attr in ("items", "values", "get", "pop", "keys") and (owner.parts or owner.many):
         key = args[0].constant if args and func.attr in ("get", "pop") else UNSET
         if func.attr in ("get", "pop"):
@@ -96,6 +110,16 @@ def _method_call(
         text = f"what {frame.module.text_of(func)[:50]}(…) returns is not known ({frame.module.path}:{node.lineno})"
         return doubtful(everything, text)
     return flow.element(owner, func.attr) if owner.wrapped else union(everything)
+
+
+def _grow(env: Env, place: ast.Subscript, old: Value, added: list[Value], *, listed: bool) -> None:
+    """`outputs["maps"].append(x)`: the element holds more, and so does what it is an element of."""
+    name = dotted(place.value)
+    whole = env[name]
+    grown = replace(union(map(flat, [old, *added])), many=listed)
+    key = place.slice.value if isinstance(place.slice, ast.Constant) else UNSET
+    parts = tuple((k, v) for k, v in whole.parts if k != key) + (((key, grown),) if key is not UNSET else ())
+    env[name] = replace(union([whole, grown]), parts=parts, many=whole.many and not parts)
 
 
 def _is_tensor_method(flow: Flow, frame: Frame, owner: Value, func: ast.Attribute) -> bool:

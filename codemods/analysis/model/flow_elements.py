@@ -180,6 +180,9 @@ def iterate(flow: Flow, frame: Frame, env: Env, node: ast.expr) -> list[Value] |
             return _zipped(flow, frame, env, node, inner)
         if isinstance(node.func, ast.Attribute) and name in ("values", "items", "children", "named_children"):
             owner = flow.eval(frame, env, node.func.value)
+            if owner.parts and not owner.refs and any(v.closure is not None for _, v in owner.parts):
+                inside = [v for _, v in owner.parts]  # a dict of functions, each called in its turn
+                return inside if name == "values" else [_pair(Value(constant=k), v) for k, v in owner.parts]
             parts = [Value(refs=(p,)) for r in owner.refs for p in parts_of(r)]
             if not parts or any(r.member.kind is Kind.MODULE for r in owner.refs):
                 return None

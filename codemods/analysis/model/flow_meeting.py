@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from codemods.analysis.model.flow_frame import Branch, Env, Frame
-from codemods.analysis.model.flow_tests import cause_of, is_random_call, varies
+from codemods.analysis.model.flow_tests import cause_of, is_random_call, optional_names, varies
 from codemods.analysis.model.flow_truth import truth
 from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Value, below, merged
 from codemods.analysis.model.member_kinds import canonical
@@ -50,7 +50,8 @@ def meet(flow: Flow, frame: Frame, a: Value, b: Value, test: ast.expr | None) ->
 
 def decide(flow: Flow, frame: Frame, test: ast.expr, lost: Names, *, random: bool) -> None:
     module = frame.module
-    cause = cause_of(module, test, random=random, parameters=frame.parameters)
+    optional = optional_names(frame, test)
+    cause = cause_of(module, test, random=random, parameters=frame.parameters, optional=optional)
     if cause is Cause.OTHER and not varies(frame, {}, test):
         cause = Cause.CONFIG
     text = " ".join(module.text_of(test).split())

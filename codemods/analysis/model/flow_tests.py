@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.model.flow_frame import Env, Frame
 from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Cause
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last, qualified
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -38,8 +39,14 @@ def is_random_call(module: SourceModule, call: ast.Call) -> bool:
     return False
 
 
-def cause_of(module: SourceModule, test: ast.expr, *, random: bool, parameters: frozenset[str]) -> Cause:
-    """What decides the test. random: a name in it holds a random number. parameters: those of the method it stands in."""
+def cause_of(
+    module: SourceModule, test: ast.expr, *, random: bool, parameters: frozenset[str], optional: frozenset[str] = NONE
+) -> Cause:
+    """What decides the test.
+
+    random: a name in it holds a random number. parameters: those of the method it stands in; optional: those that have a
+    default, and what is made of them alone (the cache of a decoder, say): training may never give them.
+    """
     if random or any(isinstance(n, ast.Call) and is_random_call(module, n) for n in walk(test)):
         return Cause.RANDOM
     names = [dotted(n) for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute))]
@@ -54,7 +61,7 @@ def cause_of(module: SourceModule, test: ast.expr, *, random: bool, parameters: 
     if roots and roots <= {"self"} | set(module.imports):
         return Cause.CONFIG
     if any(last(n) in _SHAPES for n in names):
-        return Cause.DATA
+        return Cause.ARGUMENT if any(r in optional for r in roots) else Cause.SHAPE
     return Cause.ARGUMENT if roots & parameters else Cause.OTHER
 
 
@@ -70,6 +77,18 @@ def varies(frame: Frame, env: Env, node: ast.expr, seen: frozenset[str] = NONE) 
         if any(varies(frame, env, source, seen | {name}) for source in sources):
             return True
     return False
+
+
+def optional_names(frame: Frame, test: ast.expr) -> frozenset[str]:
+    """The names of a test that hold a parameter with a default, or a part of one (`key, value = cache`)."""
+    given = frozenset(defaults(frame.function))
+    found = set()
+    for name in {n.id for n in walk(test) if isinstance(n, ast.Name)}:
+        sources = list(_sources(frame.function, name))
+        made = [s for s in sources if {n.id for n in walk(s) if isinstance(n, ast.Name)} & given]
+        if name in given or (made and name not in frame.parameters):
+            found.add(name)
+    return frozenset(found)
 
 
 def _sources(function: FunctionNode | ast.Lambda, name: str) -> Iterator[ast.expr]:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.model.flow_frame import Env, Frame
 from codemods.analysis.model.flow_values import UNSET
-from codemods.analysis.model.member_kinds import Kind
-from codemods.analysis.model.model_members import members_of
-from codemods.analysis.names import last, qualified
+from codemods.analysis.model.member_kinds import Kind, canonical
+from codemods.analysis.model.model_members import members_of, set_from_outside
+from codemods.analysis.model.setting_values import values_of
+from codemods.analysis.names import dotted, last, qualified
 
 if TYPE_CHECKING:
     from codemods.analysis.model.model_flow import Flow
+
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.Is: operator.eq, ast.NotEq: operator.ne, ast.IsNot: operator.ne,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
 
 
 def truth(flow: Flow, frame: Frame, env: Env, test: ast.expr) -> bool | None:
@@ -39,8 +48,46 @@ def truth(flow: Flow, frame: Frame, env: Env, test: ast.expr) -> bool | None:
         value = flow.eval(frame, env, test)
         if value.refs:
             return True
-        return bool(value.constant) if value.constant is not UNSET else None
+        if value.constant is UNSET:
+            return _by_setting(flow, frame, env, test, test, bool)
+        return bool(value.constant)
     return None
+
+
+def _by_setting(
+    flow: Flow, frame: Frame, env: Env, test: ast.expr, node: ast.expr, ask: Callable[[Any], bool]
+) -> bool | None:
+    """The answer for `self.use_aux` where every value that the project gives the setting comes to the same one.
+
+    A module that the constructor makes only under the other answer is not there, and needs no gradient.
+    """
+    owner = env.get("self")
+    if not flow.settings or not isinstance(node, ast.Attribute) or dotted(node.value) != "self":
+        return None
+    if frame.facts is None or owner is None:
+        return None
+    members = members_of(flow.project, frame.facts)
+    if node.attr in members.state or set_from_outside(flow.project, node.attr):
+        return None
+    values = values_of(flow.project, frame.facts, node.attr)
+    if values is None or not values.found:
+        return None
+    try:
+        answers = {ask(value) for value in values.found}
+    except TypeError:
+        return None
+    if len(answers) != 1:
+        return None
+    shown = " or ".join(repr(v) for v in values.found[:3])
+    answer = answers.pop()
+    text = canonical(frame.module, test, frame.function)  # type: ignore[arg-type]
+    other = f"not {text}" if answer else text
+    gone = {n for n, m in members.by_name.items() if other in m.condition.split(" and ")}
+    for ref in owner.refs:
+        heads = tuple(f"{ref.path}.{name}".lstrip(".") + end for name in gone for end in (".", "[", "("))
+        flow.absent |= {path for path in flow.all_paths if f"{path}.".startswith(heads)}
+    flow.assumptions.setdefault(f"{values.name} is {shown}, as in all of the project's code, YAML and job files ({values.where})")
+    return answer
 
 
 def _truth_of_call(flow: Flow, frame: Frame, env: Env, test: ast.Call) -> bool | None:
@@ -88,13 +135,15 @@ def _comparison(flow: Flow, frame: Frame, env: Env, test: ast.Compare) -> bool |
         elif a.refs or (a.must and not a.may - a.must) or _is_given(flow, frame, left):
             same = False
         return same if same is None or isinstance(op, ast.Is) else not same
-    if a.constant is UNSET or b.constant is UNSET:
+    compare = _COMPARISONS.get(type(op))
+    if compare is None or b.constant is UNSET:
         return None
-    if isinstance(op, (ast.Eq, ast.Is)):
-        return bool(a.constant == b.constant)
-    if isinstance(op, (ast.NotEq, ast.IsNot)):
-        return bool(a.constant != b.constant)
-    return None
+    if a.constant is UNSET:
+        return _by_setting(flow, frame, env, test, left, lambda value: bool(compare(value, b.constant)))
+    try:
+        return bool(compare(a.constant, b.constant))
+    except TypeError:
+        return None
 
 
 def _is_given(flow: Flow, frame: Frame, node: ast.expr) -> bool:

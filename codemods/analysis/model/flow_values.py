@@ -19,6 +19,7 @@ class Cause(Enum):
     RANDOM = "a random number"
     INDEX = "an index that is not constant"
     DATA = "the data of the batch"
+    SHAPE = "the shape of what is given"
     ARGUMENT = "an argument of forward"
     CONFIG = "the configuration"
     SCHEDULE = "the epoch or the step"

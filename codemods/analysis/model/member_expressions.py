@@ -9,9 +9,13 @@ from dataclasses import replace
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.functions import find_function
+from codemods.analysis.model.config_targets import class_at
+from codemods.analysis.model.constructor_arguments import Given, given_for, may_freeze
 from codemods.analysis.model.member_kinds import Kind, Member, choice, in_loop, is_false, is_false_node, marked, pairs
+from codemods.analysis.model.setting_values import values_of
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.registries import Choices, built_by, makes_one
 from codemods.data import torch_modules as table
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -30,14 +34,18 @@ _NO_MODULES = frozenset(
      "matplotlib", "PIL", "cv2", "yaml", "omegaconf", "warnings", "contextlib", "types", "inspect", "threading",
      "tokenizers", "sentencepiece", "nltk", "wandb", "lightning_utilities"}
 )  # fmt: skip
+# Metrics that judge by a network of their own.
+_HOLDS_A_NETWORK = re.compile(r"Frechet|Inception|LearnedPerceptual|CLIPScore|CLIPImage|BERTScore|InfoLM|PerceptualPath")
+METRIC = "metric"  # the note of a torchmetrics object: called like a module, and without parameters
 _BUILTINS = frozenset(dir(builtins))
 
 
 class Maker:
     """Reads expressions of the constructors of one class and its ancestors."""
 
-    def __init__(self, project: Project, facts: ClassFacts) -> None:
+    def __init__(self, project: Project, facts: ClassFacts, asked: set[tuple[str, str]] | None = None) -> None:
         self.project, self.facts = project, facts
+        self.asked = set() if asked is None else asked  # constructor arguments that are being followed
 
     def member(self, site: ClassSite, function: FunctionNode, value: ast.expr, depth: int = 0) -> Member:
         """What the expression, evaluated in `function`, makes."""
@@ -110,11 +118,63 @@ class Maker:
         arg = next((a for a in args if a.arg == name.id), None)
         if arg is not None:
             annotation = site.module.text_of(arg.annotation) if arg.annotation else ""
+            if function.name == "__init__" and (made := self._handed_over(site, name.id, arg, here)) is not None:
+                return made
             named = not annotation and _MODULE_WORD.search(name.id) and self._used_as_module(name.id)
+            if self._is_a_word(site, arg.arg):
+                return replace(here, note="argument")
             if "Module" in annotation or "Model" in annotation or named:
                 return replace(here, kind=Kind.UNKNOWN, note=f"{name.id} is handed to the constructor of {site.name}")
             return replace(here, note="argument")
         return here
+
+    def _handed_over(self, site: ClassSite, name: str, arg: ast.arg, here: Member) -> Member | None:
+        """What the project's own code (or its configurations) hands to the constructor; else the class of the annotation."""
+        given = given_for(self.project, self.facts, site, name)
+        if given is not None and self._used_as_module(name) and (key := (site.name, name)) not in self.asked:
+            self.asked.add(key)
+            made = [self._given(one, here) for one in given]
+            self.asked.discard(key)
+            modules = [m for m in made if m.kind is not Kind.PLAIN]
+            if modules and not any(m.kind in (Kind.UNKNOWN, Kind.ALIAS, Kind.COPY) for m in modules):
+                in_yaml = sorted({g.path for g in given if g.name})
+                assumed = f"what {in_yaml[0]} gives for {name} of {site.name} is what is trained" if in_yaml else ""
+                one = choice(replace(here, kind=Kind.CHOICE), modules)
+                return replace(one, assumed=one.assumed or assumed)
+        written = dotted(arg.annotation) if arg.annotation is not None else ""
+        declared = find_class(self.project, site.module, written) if written else None
+        if declared is None or not self._used_as_module(name):
+            return None
+        made_of = self._class_member(declared, here)
+        assumed = f"{name} of {site.name} is a {declared.name} itself, as its annotation says, and all of it is trained"
+        return replace(made_of, assumed=assumed) if made_of.kind is Kind.MODULE else None
+
+    def _given(self, given: Given, here: Member) -> Member:
+        if given.module is None:
+            found = class_at(self.project, given.name)
+            if found is not None:
+                return self._class_member(found, here)
+            return replace(here, kind=Kind.UNKNOWN, note=f"{given.name} ({given.path}) is not part of the project")
+        module, value = given.module, given.value
+        assert value is not None
+        if may_freeze(module, given.function):
+            return replace(here, kind=Kind.UNKNOWN, note=f"{module.path}:{given.line} may freeze what it hands over")
+        owner = module.class_of(value)
+        home = ClassSite(module, owner if owner is not None else ast.ClassDef("(module)", [], [], [], []))
+        inner = self if owner is None else Maker(self.project, class_facts(self.project, module, owner), self.asked)
+        if given.function is None:
+            return inner._at_top(home, value)
+        return inner.member(home, given.function, value)
+
+    def _at_top(self, home: ClassSite, value: ast.expr) -> Member:
+        """What an expression at the top level of a file makes: a call, or a name that is bound once."""
+        everything = ast.FunctionDef("(module)", ast.arguments([], [], None, [], [], None, []), home.module.tree.body, [])
+        return self.member(home, everything, value)
+
+    def _is_a_word(self, site: ClassSite, name: str) -> bool:
+        """True for an argument that the project gives as text or numbers everywhere: no module, whatever it is called."""
+        values = values_of(self.project, self.facts, name) if site in self.facts.lineage else None
+        return values is not None and all(isinstance(v, (str, int, float)) for v in values.found)
 
     def _used_as_module(self, name: str) -> bool:
         """True if some method calls `self.name`, reads an attribute of it, or goes over it: a number is used otherwise."""
@@ -146,16 +206,35 @@ class Maker:
         written = dotted(call.func)
         if written and (found := find_class(self.project, module, written)):
             return self._class_member(found, here)
+        head, _, method = written.rpartition(".")
+        if head and (found := find_class(self.project, module, head)):
+            own = class_facts(self.project, found.module, found.node).method(method)
+            if makes_one(method):
+                return self._class_member(found, here)
+            if own is not None:
+                return self._function_member((own[0].module, own[1]), here, depth, owner=own[0])
         if function_found := find_function(self.project, module, call.func, call):
             return self._function_member(function_found, here, depth)
+        if choices := built_by(self.project, module, call):
+            return self._one_of(choices, here)
         root = family(name) if name else ""
-        if root in _NO_MODULES or _HARMLESS_OBJECT.search(end) or external_role(name) is Role.METRIC:
+        if external_role(name) is Role.METRIC and not _HOLDS_A_NETWORK.search(name):
+            return replace(here, note=METRIC)
+        if root in _NO_MODULES or _HARMLESS_OBJECT.search(end):
             return here
         if root == "super" or name.startswith("self."):
             return self._own_method(site, name, here, depth)
         if name in _BUILTINS:
             return here
         return replace(here, kind=Kind.UNKNOWN, note=f"{module.text_of(call.func)[:60]}(…) is not part of the project")
+
+    def _one_of(self, choices: Choices, here: Member) -> Member:
+        """One of the classes of a registry; where others may be registered, that is taken for granted."""
+        made = [self._class_member(site, here) for site in choices.sites]
+        assumed = choices.assumed or (f"no other package registers a class in {choices.table}" if choices.open else "")
+        if any(m.kind is Kind.PLAIN for m in made) and any(m.kind is not Kind.PLAIN for m in made):
+            return replace(here, kind=Kind.UNKNOWN, note=f"{choices.table} holds modules and other classes")
+        return replace(choice(replace(here, kind=Kind.CHOICE), made), assumed=assumed)
 
     def _own_method(self, site: ClassSite, name: str, here: Member, depth: int) -> Member:
         """`self._make_layer(…)`: what the method returns."""
@@ -179,7 +258,9 @@ class Maker:
         facts = class_facts(self.project, found.module, found.node)
         if facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE):
             return replace(here, kind=Kind.MODULE, note=found.name, site=found)
-        if facts.is_a(Role.METRIC) or not facts.opaque:
+        if facts.is_a(Role.METRIC):
+            return replace(here, note=METRIC)
+        if not facts.opaque:
             return here
         return replace(here, kind=Kind.UNKNOWN, note=f"{found.name} has a base outside the project ({facts.opaque[0]})")
 

@@ -32,7 +32,7 @@ class Member:
     """What `self.name` is. parts: elements of a container or the choices. condition: the test it is made under, if any.
 
     note: the class's name, the reason it is unknown, or the attribute an alias or a copy stands for. repeated: made in a
-    loop, so it stands for as many elements of its container as the loop has rounds.
+    loop, so it stands for as many elements of its container as the loop has rounds. assumed: what has to hold for it to be that.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Member:
     parts: tuple[Member, ...] = ()
     condition: str = ""
     repeated: bool = False
+    assumed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ def joined(name: str, values: list[Member]) -> Member:
         return values[-1] if bare else real[0]
     if len({v.condition for v in real}) == 1:
         return real[-1]  # a subclass replaces what its base has made
-    return replace(choice(replace(real[0], kind=Kind.CHOICE), real), name=name, condition="")
+    shared = [part for part in real[0].condition.split(" and ") if all(part in v.condition.split(" and ") for v in real)]
+    return replace(choice(replace(real[0], kind=Kind.CHOICE), real), name=name, condition=" and ".join(shared))
 
 
 def without_copies(member: Member, by_name: dict[str, Member]) -> Member:

@@ -16,7 +16,20 @@ from codemods.analysis.model.flow_frame import Branch, Env, Frame, TooDeep
 from codemods.analysis.model.flow_loops import for_statement, while_statement
 from codemods.analysis.model.flow_meeting import meet, meet_all, note_random, undecided
 from codemods.analysis.model.flow_truth import truth
-from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Decision, Names, Ref, Value, below, flat, parts_of, union
+from codemods.analysis.model.flow_values import (
+    NONE,
+    NOTHING,
+    UNSET,
+    Decision,
+    Names,
+    Ref,
+    Value,
+    below,
+    doubtful,
+    flat,
+    parts_of,
+    union,
+)
 from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.model.model_members import members_of
 from codemods.analysis.model.signatures import defaults, parameters
@@ -25,15 +38,16 @@ from codemods.data import torch_modules as table
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
-BUDGET = 40_000  # expressions looked at for one model
+BUDGET = 120_000  # expressions looked at for one model
 DEPTH = 24
 
 
 class Flow:
     """The run over one model. decisions, assumptions and problems are what it found on the way."""
 
-    def __init__(self, project: Project, given: frozenset[str] = NONE) -> None:
+    def __init__(self, project: Project, given: frozenset[str] = NONE, *, settings: bool = False) -> None:
         self.project = project
+        self.settings = settings  # tests on settings are answered by the values that the project gives them
         self.given = given  # parameters of the root method that training always passes (labels)
         self.decisions: list[Decision] = []
         self.branches: dict[tuple[str, int], Branch] = {}
@@ -44,9 +58,12 @@ class Flow:
         self.heap: dict[str, Value] = {}
         self.depth = 0
         self.steps = 0
+        self.active: set[tuple[int, str]] = set()  # functions that are being run, each with the object it is a method of
         self.random_tests: set[int] = set()
         self.checkpoints: dict[str, bool] = {}  # where activation checkpointing stands -> may it be the reentrant kind
         self.all_paths: Names = NONE
+        self.taken: dict[str, None] = {}  # assumptions on what the modules are
+        self.absent: set[str] = set()  # made only under a setting that the project never has
 
     # Functions
 
@@ -61,9 +78,14 @@ class Flow:
 
     def run(self, frame: Frame, env: Env) -> Value:
         """The value that the function returns, over all its paths."""
-        self.depth += 1
-        if self.depth > DEPTH:
+        owner = env.get("self", NOTHING).refs
+        key = (id(frame.function), owner[0].path if owner else "")
+        if key in self.active:
+            return self._again(frame, env)
+        if self.depth >= DEPTH:
             raise TooDeep
+        self.depth += 1
+        self.active.add(key)
         try:
             if isinstance(frame.function, ast.Lambda):
                 return self.eval(frame, env, frame.function.body)
@@ -79,6 +101,16 @@ class Flow:
             return self.joined_exits(frame)
         finally:
             self.depth -= 1
+            self.active.discard(key)
+
+    def _again(self, frame: Frame, env: Env) -> Value:
+        """A function that calls itself (over nested dicts, say): what it is given may come out, and nothing is sure."""
+        given = [value for name, value in env.items() if name in frame.parameters]
+        below = frozenset(p for value in given for ref in value.refs for p in self.parameters_below(ref))
+        if not below and not any(value.carries for value in given):
+            return NOTHING
+        where = f"{frame.module.path}:{frame.function.lineno}"
+        return doubtful([*map(flat, given), Value(NONE, below)], f"a function that calls itself ({where})")
 
     def joined_exits(self, frame: Frame) -> Value:
         if not frame.exits:
@@ -318,6 +350,9 @@ class Flow:
         member = ref.member
         if depth > DEPTH:
             raise TooDeep
+        if member.assumed:
+            self.assumptions.setdefault(member.assumed)
+            self.taken.setdefault(member.assumed)
         if member.kind in (Kind.LEAF, Kind.PARAMETER, Kind.UNKNOWN):
             out[ref.path] = ref
         elif member.kind in (Kind.SEQUENCE, Kind.LIST, Kind.DICT, Kind.CHOICE) and member.note != "plain":

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts
-from codemods.analysis.model.member_expressions import Maker
+from codemods.analysis.model.member_expressions import METRIC, Maker
 from codemods.analysis.model.member_kinds import (
     Kind,
     Member,
@@ -22,6 +22,7 @@ from codemods.analysis.model.member_kinds import (
     without_aliases,
     without_copies,
 )
+from codemods.analysis.model.setting_values import values_of
 from codemods.analysis.names import dotted, last
 from codemods.data import torch_modules as table
 from codemods.project import Project
@@ -82,7 +83,7 @@ class _Reader:
             if end in table.PARAMETRISED or end in table.AFFINE:
                 member = Member(BASE, Kind.LEAF, end, site.module.path, site.node.lineno)
                 self.found[BASE] = [member]
-            else:
+            elif end in table.CONTAINERS or end in table.UNSURE or not end[:1].isupper():
                 self.problems.append(f"its base nn.{end} may register modules of its own")
 
     @property
@@ -204,8 +205,13 @@ class _Reader:
 
     def _unless_called(self, name: str, value: ast.expr, made: Member) -> Member:
         """What seems to be no module but is called as one (`self.net(…)`, `self.net.encode(…)`) may be a module."""
-        if made.kind is not Kind.PLAIN or isinstance(value, (ast.Constant, ast.Lambda)) or not self._called(name):
+        if made.kind is not Kind.PLAIN or made.note == METRIC or isinstance(value, (ast.Constant, ast.Lambda)):
             return made
+        if not self._called(name):
+            return made
+        values = values_of(self.project, self.facts, name)
+        if values is not None and all(isinstance(v, (str, int, float)) for v in values.found):
+            return made  # a word or a number wherever the project gives it: `if callable(self.loss): …` is for others
         return replace(made, kind=Kind.UNKNOWN, note=f"what self.{name} is made of is not shown")
 
     def _called(self, name: str) -> bool:

@@ -47,7 +47,7 @@ class Usage:
     skipped: the decisions that leave parameters out in some steps, random ones first. never: parameters that reach no loss.
     reasons: what is not known. assumptions: what the verdict takes for granted. checkpoints: `path:line` of the activation
     checkpointing that may be the reentrant kind. wrapped: the class of object that forward returns, where it is none of
-    Python's own.
+    Python's own. taken: those of the assumptions that say what the modules are.
     """
 
     verdict: Verdict
@@ -61,6 +61,7 @@ class Usage:
     checkpoints: tuple[str, ...] = ()
     wrapped: str = ""
     opaque: Names = NONE
+    taken: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -81,15 +82,21 @@ def deciding(usage: Usage) -> Decision | None:
 def usage_of(project: Project, site: ClassSite, entry: Entry) -> Usage:
     """The verdict over the model class `site`, remembered for the project."""
     key = ("model usage", site.module.path, site.node.lineno, entry)
-    return project.memo(key, lambda: _Judge(project, site, entry).judge())
+    return project.memo(key, lambda: _usage_of(project, site, entry))
+
+
+def _usage_of(project: Project, site: ClassSite, entry: Entry) -> Usage:
+    """What holds for every configuration, if it does; else what holds for the values that the project gives its settings."""
+    found = _Judge(project, site, entry, settings=False).judge()
+    return found if found.verdict is Verdict.ALL else _Judge(project, site, entry, settings=True).judge()
 
 
 class _Judge:
-    def __init__(self, project: Project, site: ClassSite, entry: Entry) -> None:
+    def __init__(self, project: Project, site: ClassSite, entry: Entry, *, settings: bool) -> None:
         self.project, self.site, self.entry = project, site, entry
         self.facts = class_facts(project, site.module, site.node)
         given = frozenset({"labels", "label", "targets", "target", "label_ids"}) if entry is Entry.HF else NONE
-        self.flow = Flow(project, given)
+        self.flow = Flow(project, given, settings=settings)
         root = Member(site.name, Kind.MODULE, site.name, site.module.path, site.node.lineno, site)
         self.root = Ref("", root)
         self.parameters: dict[str, Ref] = {}
@@ -123,7 +130,7 @@ class _Judge:
             shared = frozenset.intersection(*(v.must for v in outputs))
             loss = Value(shared, returned.may | returned.must, returned.doubts)
             text = f"forward of {self.site.name} returns several outputs; which of them enter the loss is not followed"
-            return loss, "" if shared >= frozenset(self.parameters) else text
+            return loss, "" if shared >= frozenset(self.parameters) - self.flow.absent else text
         named = returned.part("loss")
         if named is not None:
             return named, ""
@@ -134,8 +141,8 @@ class _Judge:
         return returned, ""
 
     def _verdict(self, loss: Value, doubt: str, returned: Value) -> Usage:
-        missing = frozenset(self.parameters) - loss.must
-        opaque = frozenset(p for p, ref in self.parameters.items() if ref.member.kind is Kind.UNKNOWN)
+        missing = frozenset(self.parameters) - loss.must - self.flow.absent
+        opaque = frozenset(p for p, ref in self.parameters.items() if ref.member.kind is Kind.UNKNOWN) - self.flow.absent
         skipped = self._skipped(missing, loss)
         explained = frozenset(p for d in skipped for p in d.names)
         varying = [d for d in skipped if d.cause.varies]
@@ -155,7 +162,7 @@ class _Judge:
         reentrant = sorted(place for place, may_be in self.flow.checkpoints.items() if may_be)
         return Usage(
             verdict, self.site, self.entry, tuple(skipped), never, tuple(reasons), tuple(self.flow.assumptions),
-            tuple(self._evidence(loss, verdict, never)), tuple(reentrant), returned.wrapped, opaque,
+            tuple(self._evidence(loss, verdict, never)), tuple(reentrant), returned.wrapped, opaque, tuple(self.flow.taken),
         )  # fmt: skip
 
     def _read_elsewhere(self, never: Iterable[str]) -> list[str]:

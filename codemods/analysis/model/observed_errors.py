@@ -14,10 +14,11 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.model.config_flags import config_settings
 from codemods.analysis.model.effective_flag import effect_of
+from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.model_usage import Usage, Verdict
 from codemods.analysis.model.observed_usage import Probed
 from codemods.analysis.model.trained_model import Trained
-from codemods.analysis.model.unused_flag import Framework, Setting, State, Wrapper, static_graph_of, wrappers
+from codemods.analysis.model.unused_flag import wrappers
 from codemods.data.find_unused_parameters import LIGHTNING_OFF_FROM
 from codemods.evidence import Observed, named
 from codemods.findings import Applicability, Evidence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codemods.analysis.model.unused_flag import Framework, Wrapper
+from codemods.analysis.model.flag_setting import Framework, Wrapper
 from codemods.evidence import Observed
 from codemods.findings import Evidence
 from codemods.project import Project

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
+from codemods.analysis.model.flag_setting import Framework, Wrapper
 from codemods.analysis.model.model_usage import Entry, Usage, usage_of
 from codemods.analysis.model.signatures import returned
-from codemods.analysis.model.unused_flag import Framework, Wrapper
 from codemods.analysis.model.wrapped_model import Model, callers, joined, model_of
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.findings import Evidence
@@ -50,7 +50,10 @@ def _trained_by(project: Project, wrapper: Wrapper) -> Trained:
 
 
 def _judged(project: Project, model: Model, entry: Entry) -> Trained:
-    return Trained(tuple(usage_of(project, site, entry) for site in model.classes), model.unknown, model.evidence)
+    usages = tuple(usage_of(project, site, entry) for site in model.classes)
+    if model.assumed:
+        usages = tuple(replace(u, assumptions=(*u.assumptions, model.assumed)) for u in usages)
+    return Trained(usages, model.unknown, model.evidence, model.assumed)
 
 
 # Lightning

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, find_class
 from codemods.analysis.functions import find_function
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.registries import built_by
 from codemods.data import torch_modules as table
 from codemods.findings import Evidence
 from codemods.project import Project
@@ -20,22 +21,26 @@ DEPTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The classes that an expression may be an instance of. unknown: why there may be others, "" where there are none."""
+    """The classes that an expression may be an instance of.
+
+    unknown: why there may be others, "" where there are none. assumed: what has to hold for these to be all.
+    """
 
     classes: tuple[ClassSite, ...] = ()
     unknown: str = ""
     evidence: tuple[Evidence, ...] = ()
+    assumed: str = ""
 
 
 def joined(found: Iterable[Model]) -> Model:
     classes: dict[tuple[str, int], ClassSite] = {}
     evidence: dict[Evidence, None] = {}
-    unknown = ""
+    unknown, assumed = "", ""
     for model in found:
         classes |= {(s.module.path, s.node.lineno): s for s in model.classes}
         evidence |= dict.fromkeys(model.evidence)
-        unknown = unknown or model.unknown
-    return Model(tuple(classes.values()), unknown, tuple(evidence))
+        unknown, assumed = unknown or model.unknown, assumed or model.assumed
+    return Model(tuple(classes.values()), unknown, tuple(evidence), assumed)
 
 
 def model_of(project: Project, module: SourceModule, node: ast.expr) -> Model:
@@ -87,6 +92,10 @@ class _Search:
                 return self._instance(module, call, site) if made else self._method(site, method, depth)
         if found := find_function(self.project, module, func, call):
             return self._function(module, call, found, depth)
+        if choices := built_by(self.project, module, call):
+            model = joined(self._instance(module, call, site) for site in choices.sites)
+            open_end = f"no other package registers a class in {choices.table}" if choices.open else ""
+            return replace(model, assumed=choices.assumed or open_end)
         return Model(unknown=f"`{_short(module, call)}` makes the model, and is not part of the project")
 
     def _instance(self, module: SourceModule, call: ast.Call, site: ClassSite) -> Model:
@@ -150,6 +159,8 @@ class _Search:
         """The values a name is given; one that only passes the name on (`model = model.to(device)`) says nothing new."""
         fresh = []
         for value, index in values:
+            if _is_none(value):
+                continue  # `model = None` above the tests that make it
             if any(isinstance(n, ast.Name) and n.id == name.id for n in ast.walk(value)):
                 if self._wraps(module, value):
                     return self.of(module, value, depth)
@@ -212,8 +223,10 @@ class _Search:
             for assign in ast.walk(site.node):
                 if isinstance(assign, ast.Assign) and any(dotted(t) == f"self.{node.attr}" for t in assign.targets):
                     values.append((site.module, assign.value))
-        fresh = [(m, v) for m, v in values if f"self.{node.attr}" not in m.text_of(v)]
-        odd = [v for m, v in values if f"self.{node.attr}" in m.text_of(v) and not _passes_on(m, v, f"self.{node.attr}")]
+        values = [(m, v) for m, v in values if not _is_none(v)]
+        name = f"self.{node.attr}"
+        fresh = [(m, v) for m, v in values if not _mentions(v, name)]
+        odd = [v for m, v in values if _mentions(v, name) and not _passes_on(m, v, name)]
         if odd or not fresh:
             return Model(unknown=f"`self.{node.attr}` is not followed to a class")
         return joined(self.of(m, v, depth) for m, v in fresh)
@@ -296,6 +309,14 @@ def _passes_on(module: SourceModule, value: ast.expr, name: str) -> bool:
             return all(_passes_on(module, v, name) for v in (value.body, value.orelse))
         else:
             return False
+
+
+def _mentions(value: ast.expr, name: str) -> bool:
+    return any(isinstance(n, ast.Attribute) and dotted(n) == name for n in ast.walk(value))
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _short(module: SourceModule, node: ast.AST) -> str:

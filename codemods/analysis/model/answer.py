@@ -1,0 +1,21 @@
+"""What to say of one setting of the flag: a finding's fields, without its codemod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from codemods.analysis.model.flag_setting import Setting
+from codemods.findings import Applicability, Edit, Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer. The finding points at the setting's place; edits only where the level lets them be made."""
+
+    setting: Setting
+    message: str
+    level: Applicability = Applicability.DISPLAY
+    edits: Sequence[Edit] = ()
+    evidence: Iterable[Evidence] = ()
+    reason: str = ""

@@ -1,0 +1,180 @@
+"""The values that the project gives a setting: defaults, calls, dicts and YAML; so that `if self.use_aux:` can be answered."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from codemods.analysis.class_index import ClassFacts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.model.signatures import defaults
+from codemods.analysis.names import dotted, last
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+from codemods.text_file import TEXT_KINDS, TextFile
+
+MOST_FILES = 40  # a name in more of them is no setting of one model
+_JOBS = (".sh", ".bash", ".slurm", ".sbatch")
+_TAGS: dict[str, Callable[[str], object]] = {
+    "bool": lambda text: text.lower() in ("true", "yes", "on"), "null": lambda text: None, "str": str, "int": int, "float": float,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Every value that the project gives. where: `path:line` of the first."""
+
+    name: str
+    found: tuple[object, ...]
+    where: str
+
+
+def values_of(project: Project, facts: ClassFacts, attribute: str) -> Values | None:
+    """The values of `self.attribute`, where the constructor takes it from an argument or a configuration; None if open."""
+    key = ("setting values", facts.lineage[0].module.path, facts.lineage[0].node.lineno, attribute)
+    return project.memo(key, lambda: _values_of(project, facts, attribute))
+
+
+def _values_of(project: Project, facts: ClassFacts, attribute: str) -> Values | None:
+    source = _source(facts, attribute)
+    if source is None:
+        return None
+    name, default, where = source
+    given = project.memo(("values given for", name), lambda: _given(project, name))
+    if given is None:
+        return None
+    rows = ([(default.value, where)] if default is not None else []) + given
+    found = tuple({(type(v), v): v for v, _ in rows}.values())
+    return Values(name, found, rows[-1][1]) if rows else None
+
+
+def _source(facts: ClassFacts, attribute: str) -> tuple[str, ast.Constant | None, str] | None:
+    """The name of the setting behind an attribute, its default, and where that stands; None where it is computed."""
+    for site in facts.lineage:
+        constructor = site.methods().get("__init__")
+        given = []
+        for method in site.methods().values():
+            for node in walk(method):
+                if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    given += [(method, node.value) for t in targets if dotted(t) == f"self.{attribute}"]
+        if not given:
+            continue
+        if constructor is None or len(given) > 1 or given[0][0] is not constructor or given[0][1] is None:
+            return None
+        value = given[0][1]
+        name = _passed_on(value)
+        if isinstance(value, ast.Call):  # `cfg.get("use_aux", False)`
+            default = value.args[1] if len(value.args) > 1 else None
+        else:
+            default = defaults(constructor).get(name) if isinstance(value, ast.Name) else None
+        where = f"{site.module.path}:{value.lineno}"
+        return (name, default if isinstance(default, ast.Constant) else None, where) if name else None
+    return None
+
+
+def _passed_on(value: ast.expr | None) -> str:
+    """`use_aux` for `use_aux`, `cfg.model.use_aux`, `cfg["use_aux"]` and `cfg.get("use_aux", …)`."""
+    if isinstance(value, (ast.Name, ast.Attribute)):
+        return last(dotted(value)) if dotted(value) else ""
+    key: ast.expr | None = None
+    if isinstance(value, ast.Subscript):
+        key = value.slice
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "get" and value.args:
+        key = value.args[0]
+    return str(key.value) if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
+
+
+def _given(project: Project, name: str) -> list[tuple[object, str]] | None:
+    """(value, place) of everything that is written under the name anywhere; None where something computed is."""
+    word = name.encode()
+    python = [p for p in project.files_containing(word) if not is_test_file(p)]
+    texts = [p for p in project.files_containing(word, kinds=TEXT_KINDS) if not is_test_file(p)]
+    if len(python) + len(texts) > MOST_FILES:
+        return None
+    rows: list[tuple[object, str]] = []
+    for path in python:
+        module = project.module(path)
+        for value in _written(module, name) if module is not None else ():
+            if isinstance(value, ast.Constant):
+                rows.append((value.value, f"{path}:{value.lineno}"))
+            elif _passed_on(value) != name:
+                return None
+    for path in texts:
+        file = project.module(path)
+        if not isinstance(file, TextFile):
+            continue
+        for tag, text, line in _scalars(file, name):
+            if text.startswith("${"):
+                continue
+            kind = _TAGS.get(tag.rpartition(":")[2])
+            if kind is None:
+                return None
+            try:
+                rows.append((kind(text), f"{path}:{line}"))
+            except ValueError:  # an octal number, a number with underscores
+                return None
+    return rows + list(given_in_jobs(project, name))
+
+
+def given_in_jobs(project: Project, name: str) -> Iterator[tuple[object, str]]:
+    """`--use-aux 0.3` and `model.use_aux=true` in the scripts that start training; an option without a value is a switch."""
+    words = re.escape(name).replace("_", "[-_]")
+    pattern = re.compile(rf"(?:--|(?<=[\s.+\"']))(?P<name>{words})(?:=|[ \t]+(?!-))?(?P<value>[^\s\\\"']*)")
+    for word in {name.encode(), name.replace("_", "-").encode()}:
+        for path in project.files_containing(word, kinds=_JOBS):
+            text = (project.read(path) or b"").decode("utf-8", "replace")
+            for match in pattern.finditer(text):
+                line = text.count("\n", 0, match.start()) + 1
+                if not text.splitlines()[line - 1].lstrip().startswith("#"):
+                    yield _constant(match["value"]), f"{path}:{line}"
+
+
+def _constant(text: str) -> object:
+    if text.lower() in ("", "true", "false"):
+        return text.lower() != "false"
+    try:
+        return float(text) if "." in text or "e" in text.lower() else int(text)
+    except ValueError:
+        return text
+
+
+def _written(module: SourceModule, name: str) -> Iterator[ast.expr]:
+    """Arguments of the name, entries of dicts, options of the command line, items that are stored."""
+    for keyword in module.nodes(ast.keyword):
+        if keyword.arg == name:
+            yield keyword.value
+    for node in module.nodes(ast.Dict):
+        yield from (v for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant) and k.value == name)
+    for assign in module.nodes(ast.Assign):
+        for target in assign.targets:
+            stored = isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and target.slice.value == name
+            attribute = isinstance(target, ast.Attribute) and target.attr == name and dotted(target.value) != "self"
+            if stored or attribute:
+                yield assign.value
+    for call in module.calls_named("add_argument"):
+        names = [str(a.value).lstrip("-").replace("-", "_") for a in call.args if isinstance(a, ast.Constant)]
+        if name in names:
+            given = {k.arg: k.value for k in call.keywords}
+            switch = given.get("action")
+            fallback = ast.Constant(isinstance(switch, ast.Constant) and switch.value == "store_false", lineno=call.lineno)
+            yield given.get("default", fallback if switch is not None else call)
+
+
+def _scalars(file: TextFile, name: str) -> Iterator[tuple[str, str, int]]:
+    stack = list(file.documents)
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.id == "mapping":
+            for key, value in node.value:
+                if key.id == "scalar" and key.value == name:
+                    yield (value.tag, str(value.value), value.start_mark.line + 1) if value.id == "scalar" else ("?", "", 0)
+                stack.append(value)
+        elif node.id == "sequence":
+            stack += node.value
