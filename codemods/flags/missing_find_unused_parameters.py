@@ -43,7 +43,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     ## What it does
     Follows the model from `forward` or `training_step` to the loss. Where a module with parameters is skipped in some steps
     and the flag is off, by what is written or by the default of the pinned version, it is switched on, in the spelling of
-    that version. In a conditional expression only the DDP arm changes.
+    that version. In a conditional expression only the DDP arm changes. A Lightning Trainer that may use several devices and
+    names no strategy takes DDP by itself: it is given the strategy's name.
 
     ## Why it matters
     A parameter without a gradient leaves DDP waiting for it: the first such step trains on gradients that were not averaged,
@@ -118,6 +119,10 @@ class MissingFindUnusedParameters(DdpCodemod):
 
     ## Refuses
     - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
+    - a Trainer without a strategy: unsafe, it may never meet several devices; told where it is kept to one (`devices=1`)
+    - a model put together from a registry that others may add to, from an annotation or from a configuration, and a variant of
+      it that is chosen when it is built: unsafe, with what is assumed
+    - the flag among unnamed arguments of DDP: told where the pinned torch does not say which of them it is
     - `static_graph=True` beside it: told, the graph is not static
     - reentrant activation checkpointing in the model: told, it fails with the flag on
     - an output of a class of its own: DDP does not look into it for tensors; unsafe
@@ -125,7 +130,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it
     - a module that is left out by a setting: told where the flag is written as off, else nothing is said
     - a value that an expression decides: told where the model needs the flag
-    - the default of an option of the command line, a value in a YAML file: unsafe
+    - the default of an option of the command line, a value in a YAML file: unsafe; told where a job file gives another
     - a configuration that models with and without the need may be trained with: told
     - a model that is only evaluated (no backward pass near the wrapper): nothing is said
     - a probe that left a parameter out although the source shows that all take part: told, with both sides

@@ -110,15 +110,20 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     ```
 
     ## Safety
+    The model is followed through helpers, tables of classes, registries, constructor arguments and the classes that YAML names;
+    a test on a setting is answered where the project's code, YAML and job files give it no other value.
+
     Safe where the whole way from each parameter to the loss stands in the project and no test, index, random number or
     unknown function lies on it. Unsafe where the proof takes something for granted, which the
-    finding names: a loop that runs at least once, a freeze elsewhere in the project; and where the source does not show it,
+    finding names: a loop that runs at least once, a freeze elsewhere in the project, a setting that keeps its value, a registry to
+    which no other package adds; and where the source does not show it,
     but `ddpfix probe` watched at least 20 steps and saw no parameter left out (`--evidence`), or torch's own line in a log
     (`--log`) says so and the source has no sign against it. `False` is written rather than
     nothing because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
 
     ## Refuses
-    - says nothing where a module is left out in some steps: there the flag is needed
+    - says nothing where a module is left out in some steps: there the flag is needed; told where it is on by the default of
+      Lightning 1 alone, which version 2 takes back, and where nothing but the shape of what is given decides
     - `static_graph=True` beside it: left to DDP003
     - a model class that is not part of the project (hub models, third-party bases): told
     - a parameter that never reaches the loss: told, with what to freeze or delete
@@ -129,7 +134,9 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     - several outputs of which it is not seen which enter the loss: told
     - a Trainer that makes the loss in its own way: told
     - a value that an expression decides: told where the model does without the flag, else nothing is said
-    - the default of an option of the command line or of a dataclass: unsafe, another value may be given
+    - the default of an option of the command line or of a dataclass: unsafe, another value may be given; told where a job file
+      gives one
+    - the parameter of a helper to which its callers give different values: told
     - a value in a YAML file: unsafe, another configuration may be put beside it
     - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, which take nothing for on: told for the first where the version is
       pinned, nothing is said for the second, unless the model is shown to do without it

@@ -89,8 +89,14 @@ def _call_module(
         return doubtful([*args, *keywords.values(), Value(NONE, below)], text)
     if ref.path:
         note_use(flow, frame, ref.path, node)
+    if site.node in flow.within:
+        return doubtful([*args, *keywords.values(), Value(NONE, frozenset({ref.path}))], f"{site.name} holds one of its kind")
     inner = flow.arguments(found[1], args, dict(keywords), bound=True)
-    return flow.run(Frame(found[0].module, found[1], facts), {**inner, "self": Value(refs=(ref,))})
+    flow.within.append(site.node)
+    try:
+        return flow.run(Frame(found[0].module, found[1], facts), {**inner, "self": Value(refs=(ref,))})
+    finally:
+        flow.within.pop()
 
 
 def torch_base(flow: Flow, ref: Ref, facts: ClassFacts) -> Value | None:

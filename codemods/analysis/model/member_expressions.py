@@ -136,6 +136,8 @@ class Maker:
             made = [self._given(one, here) for one in given]
             self.asked.discard(key)
             modules = [m for m in made if m.kind is not Kind.PLAIN]
+            if any(self._holds_itself(m) for m in modules):
+                return replace(here, kind=Kind.UNKNOWN, note=f"{site.name} is handed one of its kind")
             if modules and not any(m.kind in (Kind.UNKNOWN, Kind.ALIAS, Kind.COPY) for m in modules):
                 in_yaml = sorted({g.path for g in given if g.name})
                 assumed = f"what {in_yaml[0]} gives for {name} of {site.name} is what is trained" if in_yaml else ""
@@ -148,6 +150,11 @@ class Maker:
         made_of = self._class_member(declared, here)
         assumed = f"{name} of {site.name} is a {declared.name} itself, as its annotation says, and all of it is trained"
         return replace(made_of, assumed=assumed) if made_of.kind is Kind.MODULE else None
+
+    def _holds_itself(self, member: Member) -> bool:
+        """True for a module of this class or of one above it, also among the choices: nested, it would never end."""
+        own = [site.node for site in self.facts.lineage]
+        return any(m.site is not None and any(m.site.node is node for node in own) for m in (member, *member.parts))
 
     def _given(self, given: Given, here: Member) -> Member:
         if given.module is None:

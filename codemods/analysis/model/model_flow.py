@@ -62,6 +62,8 @@ class Flow:
         self.random_tests: set[int] = set()
         self.checkpoints: dict[str, bool] = {}  # where activation checkpointing stands -> may it be the reentrant kind
         self.all_paths: Names = NONE
+        self.above: list[ast.ClassDef] = []  # the classes round the module whose parameters are being listed
+        self.within: list[ast.ClassDef] = []  # the classes of the modules that are being called
         self.taken: dict[str, None] = {}  # assumptions on what the modules are
         self.absent: set[str] = set()  # made only under a setting that the project never has
 
@@ -358,7 +360,10 @@ class Flow:
         elif member.kind in (Kind.SEQUENCE, Kind.LIST, Kind.DICT, Kind.CHOICE) and member.note != "plain":
             for part in parts_of(ref):
                 out |= self.parameters_below(part, depth + 1)
+        elif member.kind is Kind.MODULE and member.site is not None and member.site.node in self.above:
+            out[ref.path] = replace(ref, member=replace(member, kind=Kind.UNKNOWN, note=f"{member.note} holds one of its kind"))
         elif member.kind is Kind.MODULE and member.site is not None:
+            self.above.append(member.site.node)
             facts = class_facts(self.project, member.site.module, member.site.node)
             members = members_of(self.project, facts)
             for problem in members.problems:
@@ -368,6 +373,7 @@ class Flow:
                     found = self.parameters_below(Ref(f"{ref.path}.{name}" if ref.path else name, inner), depth + 1)
                     inside = {p: p[len(ref.path) :].lstrip(".") for p in found}
                     out |= {p: r for p, r in found.items() if not any(below(inside[p], f) for f in members.frozen)}
+            self.above.pop()
         return out
 
 
