@@ -114,11 +114,11 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     a test on a setting is answered where the project's code, YAML and job files give it no other value.
 
     Safe where the whole way from each parameter to the loss stands in the project and no test, index, random number or
-    unknown function lies on it. Unsafe where the proof takes something for granted, which the
-    finding names: a loop that runs at least once, a freeze elsewhere in the project, a setting that keeps its value, a registry to
-    which no other package adds; and where the source does not show it,
-    but `ddpfix probe` watched at least 20 steps and saw no parameter left out (`--evidence`), or torch's own line in a log
-    (`--log`) says so and the source has no sign against it. `False` is written rather than
+    unknown function lies on it. Unsafe where the proof takes something for granted, which the finding names: a loop that runs
+    at least once, a freeze elsewhere in the project, a setting that keeps its value, a registry to which no other package
+    adds; and where the source does not show it, but `ddpfix probe` watched at least 20 steps and saw no parameter left out
+    (`--evidence`), or torch's own line in a log (`--log`) says so and the source has no sign against it. `False` is written
+    rather than
     nothing because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
 
     ## Refuses
