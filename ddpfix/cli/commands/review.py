@@ -1,0 +1,154 @@
+"""`ddpfix review`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ddpfix.cli.app import CLEAN, app
+from ddpfix.cli.options import (
+    Config,
+    Exclude,
+    Extend,
+    Force,
+    Ignore,
+    Isolated,
+    Logs,
+    Paths,
+    Seen,
+    Select,
+    Trouble,
+    WriteSuppressions,
+    asked,
+    with_evidence,
+)
+from ddpfix.cli.showing import clear_progress, command_line, note, progress, wants_color
+
+if TYPE_CHECKING:
+    from ddpfix.decisions import Decisions
+    from ddpfix.discovery import Tree
+    from ddpfix.review.items import Review
+    from ddpfix.review.session import Session
+    from ddpfix.settings import Settings
+
+OWN = {"--apply", "--again", "--color", "--decisions"}  # what `apply` is not told: its own options follow
+
+
+@app.command()
+def review(
+    paths: Paths = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: Extend = None,
+    exclude: Exclude = None,
+    force_exclude: Force = False,
+    config: Config = None,
+    isolated: Isolated = False,
+    decisions: Annotated[Path, typer.Option("--decisions", help="The file in which decisions are kept.")] = Path(
+        "ddpfix-decisions.json"
+    ),
+    again: Annotated[bool, typer.Option("--again", help="Ask about what is decided already, too.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Apply what was accepted once all was gone through.")] = False,
+    write_suppressions: WriteSuppressions = False,
+    log: Logs = None,
+    evidence: Seen = None,
+    color: Annotated[str, typer.Option("--color", help="auto, always or never.")] = "auto",
+) -> None:
+    """Go through the findings one by one and accept or reject each. Nothing is changed before `apply`."""
+    from ddpfix.review import items
+
+    projects = asked(
+        paths, select, ignore, extend_select, False, exclude, config=config, isolated=isolated, force_exclude=force_exclude
+    )
+    if len(projects) > 1:
+        roots = " and ".join(str(tree.root) for tree, _ in projects)
+        raise Trouble(f"these paths lie in {roots}", todo="Review one repository at a time.")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        what = "Run it on a terminal; or write the decisions file yourself and give it to `ddpfix apply --decisions`."
+        raise Trouble("review asks on a terminal", "this is none", what)
+    ((tree, settings),) = with_evidence(projects, log, evidence)
+    found = items.review(tree, settings, progress=progress())
+    clear_progress()
+    for failure in found.failed:
+        note(f"{failure.path}: not read: {failure.error}")
+    saved = _saved(decisions, found)
+    finished, session = _asked(found, tree, saved, decisions, again, wants_color(color))
+    sys.stdout.write(_closing(session, decisions))
+    if apply and finished and session.decisions.of:
+        _apply(tree, settings, session.decisions, write_suppressions)
+    elif session.counts()["accepted"] or (write_suppressions and session.counts()["rejected"]):
+        sys.stdout.write(f"Apply: {apply_command(sys.argv[1:], decisions)}\n")
+    raise typer.Exit(CLEAN)
+
+
+def _saved(path: Path, found: Review) -> Decisions:
+    """What was decided before, as far as it holds; what does not is told."""
+    from ddpfix import decisions as files
+    from ddpfix.review.session import carried
+
+    if not path.exists():
+        return files.Decisions(found.base)
+    before = carried(files.read(path), found)
+    if before.stale_base:
+        dropped = f", {len(before.dropped)} dropped: found no more ({', '.join(before.dropped[:6])})" if before.dropped else ""
+        head = f"{path} is stale: decided on {before.stale_base[:12]}, HEAD is {found.base[:12]}"
+        note(f"{head}; {len(before.kept)} kept, whose text is the same{dropped}")
+    elif before.kept:
+        note(f"{path}: {len(before.kept)} of {len(found.items)} findings are decided")
+    return before.decisions
+
+
+def _asked(
+    found: Review, tree: Tree, saved: Decisions, path: Path, again: bool, color: bool
+) -> tuple[bool, Session]:
+    from codemods.project import Project
+    from ddpfix import decisions as files
+    from ddpfix import engine
+    from ddpfix.review.prompt import go_through, on_screen
+    from ddpfix.review.session import Session
+
+    session = Session(found, saved, lambda made: files.write(path, made), again=again)
+    project = Project(tree.files, engine.disk_reader(tree.root), observed=tree.observed)
+    try:
+        return go_through(session, project, on_screen(color)), session
+    except KeyboardInterrupt:
+        if session.decisions.of:
+            note(f"\nwhat was decided is in {path}")
+        raise
+
+
+def _closing(session: Session, path: Path) -> str:
+    if not session.items:
+        return "Nothing to review.\n"
+    counts = session.counts()
+    told = f", {counts['told']} told" if counts["told"] else ""
+    saved = f" Saved in {path}." if path.exists() else ""
+    return f"{counts['accepted']} accepted, {counts['rejected']} rejected, {counts['open']} open{told}.{saved}\n"
+
+
+def apply_command(arguments: list[str], decisions: Path) -> str:
+    """The `ddpfix apply` that does what was decided, with the same paths and options."""
+    kept: list[str] = []
+    words = iter(arguments[arguments.index("review") + 1 :])
+    for word in words:
+        name, given, _ = word.partition("=")
+        if name in OWN:
+            if name in ("--color", "--decisions") and not given:
+                next(words, None)
+            continue
+        kept.append(word)
+    return shlex.join(["ddpfix", "apply", *kept, "--decisions", str(decisions)])
+
+
+def _apply(tree: Tree, settings: Settings, decisions: Decisions, write_suppressions: bool) -> None:
+    from ddpfix import catalog, run
+
+    options = run.Options(
+        branch=settings.branch, format_command=settings.format_command, decisions=decisions, suppress=write_suppressions
+    )
+    applied = run.apply(tree, settings, catalog.selected(settings.selection), options, command=command_line())
+    sys.stdout.write(applied.screen)
