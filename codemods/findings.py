@@ -183,6 +183,13 @@ class ReplaceText(Edit):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceWithText(Edit):
+    """Put a text in the place of the scalar at `span`, in quotes: a text whatever it reads like (`"no"`)."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class DropEntry(Edit):
     """Take the key and value at `span` out of their mapping."""
 

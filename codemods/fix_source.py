@@ -24,6 +24,7 @@ from codemods.findings import (
     ReplaceExpression,
     ReplaceLines,
     ReplaceText,
+    ReplaceWithText,
     SetKeyword,
     Span,
     WrapInGuard,
@@ -356,7 +357,7 @@ def clash(a: Edit, b: Edit) -> bool:
     if isinstance(a, WrapInGuard) and isinstance(b, WrapInGuard):
         return region.overlaps(other)
     for one, two, inner, outer in ((a, b, region, other), (b, a, other, region)):
-        if isinstance(two, (RemoveStatement, ReplaceExpression, ReplaceText, DropEntry)) and outer.holds(inner):
+        if isinstance(two, (RemoveStatement, ReplaceExpression, ReplaceText, ReplaceWithText, DropEntry)) and outer.holds(inner):
             return True
         # under the decorator a guard inside would be idle: the next round sees whether it is still wanted
         if isinstance(two, AddDecorator) and isinstance(one, WrapInGuard) and outer.holds(inner):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from codemods.findings import AddComment, AddEntry, DropEntry, Edit, ReplaceExpression, ReplaceText, Span
+from codemods.findings import AddComment, AddEntry, DropEntry, Edit, ReplaceExpression, ReplaceText, ReplaceWithText, Span
 from codemods.runs import RewriteError, newline_of
 from codemods.text_entries import Entry, Table, tables
 from codemods.text_file import JSON_KINDS, SHELL_KINDS, TextFile
@@ -68,6 +68,9 @@ def _splice(file: TextFile, edit: Edit, meant: Meant) -> Splice:
     if isinstance(edit, ReplaceExpression) and edit.span.line == edit.span.end_line and not file.path.endswith(SHELL_KINDS):
         meant.values[start] = edit.code
         return Splice(start, end, in_style_of(file.text[start:end], edit.code, is_json=file.path.endswith(JSON_KINDS)))
+    if isinstance(edit, ReplaceWithText) and edit.span.line == edit.span.end_line and not file.path.endswith(SHELL_KINDS):
+        meant.values[start] = edit.text
+        return Splice(start, end, json.dumps(edit.text, ensure_ascii=False))
     if isinstance(edit, ReplaceText):
         meant.texts.append((start, end, edit.text))
         return Splice(start, end, edit.text)

@@ -27,7 +27,7 @@ def one(codemod: DdpCodemod, output_format: str) -> str:
     """The whole story of one codemod."""
     if output_format == "json":
         return json.dumps(facts(codemod), ensure_ascii=False, indent=1) + "\n"
-    return page(codemod).replace("```python\n", "\n").replace("```\n", "")
+    return page(codemod).replace("```python\n", "\n").replace("```yaml\n", "\n").replace("```\n", "")
 
 
 def page(codemod: DdpCodemod) -> str:

@@ -18,7 +18,7 @@ from ddpfix.testing import findings_of
 
 HERE = Path(__file__).parent.parent
 CODEMODS = all_codemods()
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```(?:python|yaml)\n(.*?)^```$", re.M | re.S)
 
 codemods = pytest.mark.parametrize("codemod", CODEMODS, ids=lambda c: f"{c.code}-{c.rule_name()}")
 
@@ -28,12 +28,17 @@ def block(codemod: DdpCodemod, section: str) -> str:
     return str(text)
 
 
+def name_of(codemod: DdpCodemod) -> str:
+    """What the file of the example is called."""
+    return "config.yaml" if "```yaml" in codemod.sections()["Example"] else "module.py"
+
+
 def mended(source: str, codemod: DdpCodemod, accept: Accept) -> FixResult:
     """The example fixed; its first line may say what the requirements pin."""
-    files = {"module.py": source.encode()}
+    files = {name_of(codemod): source.encode()}
     if pinned := re.match(r"# requirements\.txt: (.+)\n", source):
         files["requirements.txt"] = pinned.group(1).encode()
-    return fix_project(Project.of(files), lambda _p, paths: {p: [codemod] for p in paths}, ["module.py"], accept)
+    return fix_project(Project.of(files), lambda _p, paths: {p: [codemod] for p in paths}, [name_of(codemod)], accept)
 
 
 @codemods
@@ -52,7 +57,8 @@ def test_the_summary_is_one_sentence(codemod: DdpCodemod) -> None:
 @codemods
 def test_the_example_and_its_repair_are_python(codemod: DdpCodemod) -> None:
     for section in ("Example", "Use instead"):
-        compile(block(codemod, section), section, "exec", dont_inherit=True)
+        if name_of(codemod) == "module.py":
+            compile(block(codemod, section), section, "exec", dont_inherit=True)
     assert block(codemod, "Example") != block(codemod, "Use instead")
 
 
@@ -68,7 +74,7 @@ def test_the_example_is_mended_as_the_page_says(codemod: DdpCodemod) -> None:
         result = mended(before, codemod, with_unsafe)
         assert re.search(r"\bunsafe\b", codemod.sections()["Safety"], re.I), "the page does not say that the fix is an unsafe one"
     assert not result.withdrawn
-    assert result.changed["module.py"].decode() == after
+    assert result.changed[name_of(codemod)].decode() == after
     assert not mended(after, codemod, with_unsafe).changed, "its own repair is mended again"
 
 

@@ -137,6 +137,15 @@ FACTS: Mapping[str, Facts] = {
         "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants.",
         ("KeyError: 'eval_", "The `metric_for_best_model` training argument is set to"),
     ),
+    "DDP603": Facts(
+        "Write the Accelerate configuration as the launcher takes it",
+        "`accelerate launch` with the file starts as many processes as it says.",
+        (
+            "'bool' object has no attribute 'lower'",
+            "had unknown keys",
+            "is not a valid DistributedType",
+        ),
+    ),
     "DDP602": Facts(
         "Call the training arguments by their names of today",
         "The job gets to its first step, and the arguments it prints hold the values that were asked for.",
