@@ -6,8 +6,9 @@ import sys
 
 
 def main() -> None:
-    from ddpfix import answers
+    from ddpfix import answers, streams
 
+    streams.never_fail()
     if (known := answers.recall(sys.argv[1:])) is not None:
         stdout, stderr, status = known
         sys.stdout.write(stdout)

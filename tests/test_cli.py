@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -248,6 +249,15 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     assert done.stdout.count(b"\n") == 1
     assert b"Traceback" not in done.stderr
     assert b"BrokenPipe" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict", "cp1252:strict"])
+def test_what_a_terminal_cannot_write_is_escaped(tmp_path: Path, encoding: str) -> None:
+    repo = make(tmp_path, {os.fsdecode(b"bad\xff.py"): MODULE, "Привет.py": MODULE})
+    done = ddpfix(repo, "check", "--output-format", "json", ".", env={"PYTHONIOENCODING": encoding})
+    assert done.returncode == 1
+    paths = {f["path"] for f in json.loads(done.stdout.decode(encoding.partition(":")[0]))["findings"]}
+    assert paths == {os.fsdecode(b"bad\xff.py"), "Привет.py"}
 
 
 def test_an_interrupt_is_told_and_ends_with_130(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import typer
 
+from ddpfix import streams
 from ddpfix.cli import app, commands
 from ddpfix.cli.app import CLEAN, INTERRUPTED, TROUBLE
 from ddpfix.cli.showing import note
@@ -22,6 +23,7 @@ for _module in iter_modules(commands.__path__):
 def main() -> NoReturn:
     """Run the command line. An error that was not foreseen is one line and exit 2, with --debug its traceback."""
     debug = "--debug" in sys.argv
+    streams.never_fail()
     gc.disable()  # a run is short, and its trees are wanted to the end: each collection goes through millions of nodes
     try:
         code = app.app(standalone_mode=False)  # what `typer.Exit` held; typer makes 130 of Ctrl-C

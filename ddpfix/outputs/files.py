@@ -8,7 +8,7 @@ from pathlib import Path
 
 def write(path: Path, text: str) -> None:
     """Put `text` into the file, with the folders above it. Raises OSError; an old file is then as it was."""
-    data = text.encode("utf-8", "replace")
+    data = text.encode("utf-8", "backslashreplace")
     if path.exists() and not path.is_file():  # a pipe, /dev/stdout
         path.write_bytes(data)
         return
@@ -26,4 +26,4 @@ def write(path: Path, text: str) -> None:
 def append(path: Path, text: str) -> None:
     """Add `text` at the end of the file. Raises OSError."""
     with open(path, "ab") as file:
-        file.write(text.encode("utf-8", "replace"))
+        file.write(text.encode("utf-8", "backslashreplace"))

@@ -16,7 +16,7 @@ import pytest
 
 from ddpfix import cli
 from tests.gitrepos import make, own_settings
-from tests.programs import MODULE, ddpfix
+from tests.programs import MODULE
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(p.name for p in (ROOT / "fixtures" / "examples").iterdir() if p.is_dir())
@@ -58,7 +58,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
                 example = ROOT / "fixtures" / "examples" / name / "before"
                 make(folder, {p.relative_to(example).as_posix(): p.read_bytes() for p in example.rglob("*") if p.is_file()})
             words = [f"--output={f}={folder / f}" for f in FORMATS]
-            done = ddpfix(folder / "repo", "check", "--no-cache", *words)
+            done = run(folder / "repo", "check", "--no-cache", *words)
             assert done.returncode in (0, 1), done.stderr.decode()
         return made[name]
 
