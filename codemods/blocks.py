@@ -143,11 +143,14 @@ def detached(lead: Blank) -> list[cst.EmptyLine]:
 
 
 class _Continued(cst.CSTTransformer):
-    """Moves lines that a backslash continues with their statement: their white space is text, not structure."""
+    """Moves with their statement what is text and not structure: lines that a backslash continues, and comments that stand
+    further left than their block. A comment in the first column, code that is switched off, stays there.
+    """
 
     def __init__(self, unit: str) -> None:
         super().__init__()
         self._unit = unit
+        self._inside: set[int] = set()
 
     def leave_SimpleWhitespace(
         self, original_node: cst.SimpleWhitespace, updated_node: cst.SimpleWhitespace
@@ -157,6 +160,15 @@ class _Continued(cst.CSTTransformer):
             return updated_node
         head, *rest = value.splitlines(keepends=True)
         return updated_node.with_changes(value=head + "".join(self._unit + line for line in rest))
+
+    def visit_ParenthesizedWhitespace(self, node: cst.ParenthesizedWhitespace) -> None:
+        self._inside.update(id(line) for line in node.empty_lines)  # inside of brackets every line keeps its place
+
+    def leave_EmptyLine(self, original_node: cst.EmptyLine, updated_node: cst.EmptyLine) -> cst.EmptyLine:
+        left = updated_node.whitespace.value
+        if updated_node.indent or updated_node.comment is None or not left or id(original_node) in self._inside:
+            return updated_node
+        return updated_node.with_changes(whitespace=cst.SimpleWhitespace(self._unit + left))
 
 
 def under_guard(held: Sequence[cst.BaseStatement], test: str, unit: str) -> cst.If:

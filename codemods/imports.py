@@ -75,7 +75,7 @@ def plan_beside(module: SourceModule, root: str, spell: Callable[[str], tuple[st
     edits = []
     for group in groups:
         source, name = spell(lightning_flavour(group[0].dotted))
-        anchor = _sorted_place(group, source)
+        anchor = _sorted_place(module, group, source)
         edits.append(NeedImport(module.path, module.span(anchor), f"from {source} import {name}{_pardon(module, anchor)}"))
     return Planned(name, tuple(edits))
 
@@ -87,10 +87,21 @@ def _pardon(module: SourceModule, beside: ast.stmt) -> str:
     return "  # noqa: E402" if re.search(r"#\s*noqa:[\s\w,]*\bE402\b", rest) else ""
 
 
-def _sorted_place(group: list[Import], source: str) -> ast.stmt:
+def _sorted_place(module: SourceModule, group: list[Import], source: str) -> ast.stmt:
     """The statement behind which `from source import` keeps a sorted block sorted: plain imports first, then by module."""
-    fromwise = [i for i in group if isinstance(i.node, ast.ImportFrom) and i.module <= source]
-    return (fromwise or group[:1])[-1].node
+    fromwise = [i.node for i in group if isinstance(i.node, ast.ImportFrom) and i.module <= source]
+    if fromwise:
+        return fromwise[-1]
+    place: ast.stmt = group[0].node
+    block = module.block_of(place)
+    below = block[next(i for i, s in enumerate(block) if s is place) + 1 :] if isinstance(place, ast.Import) else []
+    for statement in below:
+        plain = isinstance(statement, ast.Import) and isinstance(place, ast.Import)
+        sorted_in = isinstance(statement, ast.ImportFrom) and not statement.level and (statement.module or "") <= source
+        if statement.lineno != (place.end_lineno or place.lineno) + 1 or not (plain or sorted_in):
+            break
+        place = statement
+    return place
 
 
 def plan_plain(module: SourceModule, source: str) -> Planned | None:

@@ -52,6 +52,23 @@ def test_an_import_below_other_code_is_pardoned_as_its_neighbour_is() -> None:
             "import a\nimport pytorch_lightning as pl\nfrom pytorch_lightning.utilities import rank_zero_only\n\nimport mine\n",
         ),
         (
+            "import lightning as L\nimport numpy\nimport torch\nx = 1\n",
+            "import lightning as L\nimport numpy\nimport torch\nfrom lightning.pytorch.utilities import rank_zero_only\nx = 1\n",
+        ),
+        (
+            "import lightning as L\nimport torch\nfrom einops import rearrange\nfrom torch import nn\n",
+            "import lightning as L\nimport torch\nfrom einops import rearrange\n"
+            "from lightning.pytorch.utilities import rank_zero_only\nfrom torch import nn\n",
+        ),
+        (
+            "import lightning as L\n\nimport torch\n",
+            "import lightning as L\nfrom lightning.pytorch.utilities import rank_zero_only\n\nimport torch\n",
+        ),
+        (
+            "import lightning as L\nfrom .mine import a\nimport torch\n",
+            "import lightning as L\nfrom lightning.pytorch.utilities import rank_zero_only\nfrom .mine import a\nimport torch\n",
+        ),
+        (
             "from pytorch_lightning import Trainer\nfrom pytorch_lightning.callbacks import Callback\nfrom zoo import a\n",
             "from pytorch_lightning import Trainer\nfrom pytorch_lightning.callbacks import Callback\n"
             "from pytorch_lightning.utilities import rank_zero_only\nfrom zoo import a\n",

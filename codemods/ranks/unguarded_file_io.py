@@ -15,7 +15,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
-from codemods.analysis.output.observers import covered, is_left_to_rank_zero
+from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
@@ -149,7 +149,7 @@ class UnguardedFileIo(DdpCodemod):
                 done = list(self._between(module, project, function))
             elif done and is_guarded_at_its_calls(project, module, function):
                 continue
-            if done and not is_left_to_rank_zero(project, module, function):  # the dearest question, asked of few
+            if done and not is_taken_as_a_whole(project, module, function):  # the dearest question, asked of few
                 yield from done
         if ranks_in_file(project, module):
             yield from self._runs(module, project, module.tree, in_class=False)

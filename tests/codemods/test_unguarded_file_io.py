@@ -264,3 +264,23 @@ def test_a_path_beside_the_rank_in_one_assignment_is_no_path_of_the_rank() -> No
     lines = ("folder, rank = self.folder, trainer.global_rank", "self.prune(rank)", "open(folder / 'a', 'a').write('b')")
     guarded = (*lines[:2], "if trainer.is_global_zero:", "    " + lines[2])
     check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))
+
+
+def test_lost_rows_are_told_once() -> None:
+    from codemods.ranks.unguarded_hook import UnguardedHook
+
+    source = """
+        import csv
+        import lightning.pytorch as pl
+
+        class Rows(pl.LightningModule):
+            def test_step(self, batch, batch_idx):
+                self.rows.append(self(batch))
+
+            def on_test_epoch_end(self):
+                with open("rows.csv", "w") as f:
+                    csv.writer(f).writerows(self.rows)
+        """
+    (told,) = findings_of(UnguardedHook, source)
+    assert "rank 0 alone would lose the other ranks' part" in told.reason
+    check_nothing(UnguardedFileIo, source)

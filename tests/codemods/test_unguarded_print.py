@@ -575,3 +575,19 @@ def test_a_print_of_an_object_that_only_rank_zero_has() -> None:
         """
     assert findings_of(UnguardedPrint, source.format(""))
     check_nothing(UnguardedPrint, source.format(" if dist.get_rank() == 0 else None"))
+
+
+@pytest.mark.parametrize(
+    ("between", "moved"),
+    [
+        ("        # of b\n", "            # of b\n"),
+        ("    # of b\n", "        # of b\n"),
+        ("          # of b\n", "              # of b\n"),
+        ("# print('old')\n", "# print('old')\n"),
+    ],
+)
+def test_a_comment_between_two_lines_goes_with_them(between: str, moved: str) -> None:
+    head = "import lightning.pytorch as pl\n\n\nclass M(pl.LightningModule):\n    def on_fit_end(self):\n        self.go()\n"
+    before = f"{head}        print('a')\n{between}        print('b')\n        self.stop()\n"
+    guarded = f"        if self.trainer.is_global_zero:\n            print('a')\n{moved}            print('b')\n"
+    check_transformed(UnguardedPrint, before, f"{head}{guarded}        self.stop()\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from functools import lru_cache
 
 from codemods.analysis.bindings import bindings_of
@@ -11,6 +10,7 @@ from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.names import qualified
+from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.script_guards import Spelling, bound_above, is_text, run_before, script_guard, sure_arguments
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.imports import plan_rank_zero_only
@@ -19,10 +19,6 @@ from codemods.source import FunctionNode, SourceModule
 
 __all__ = ["Spelling", "guard_for", "has_guard"]
 
-_MINUS_ONE = re.compile(
-    r"rank[\"'),\s\w=:.]{0,80}?default\s*=\s*-1\b|rank[\"']?\]?\s*(?::\s*\w+\s*)?=\s*-1\b|rank[\"']\s{0,2},\s{0,2}-1\b|"
-    r"rank[\"')\]]*\s*(?:[!=]=|>=?|in|not in)\s*[\[(]?\s*-1\b", re.IGNORECASE
-)  # fmt: skip
 _FRAMEWORK = (
     Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER, Role.METRIC,
     Role.NN_MODULE, Role.DATASET, Role.HF_ARGUMENTS,
@@ -139,7 +135,7 @@ def _silences_one_process(module: SourceModule, test: ast.expr) -> bool:
     text = module.text_of(test)
     if "-1" in text or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
         return False
-    return _MINUS_ONE.search(module.text) is not None or ("local_rank" in text and module.holds(b"transformers"))
+    return writes_minus_one(module) or ("local_rank" in text and module.holds(b"transformers"))
 
 
 def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) -> bool:

@@ -65,6 +65,13 @@ def covered(project: Project, module: SourceModule, effect: Effect) -> bool:
     return False
 
 
+def is_taken_as_a_whole(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True where the method is judged as a whole: it may be left to rank 0, or why it may not is told of all of it."""
+    owner = module.parent(function)
+    made = observers(project, module, owner).get(function.name) if isinstance(owner, ast.ClassDef) else None
+    return (made is not None and bool(made.told)) or is_left_to_rank_zero(project, module, function)
+
+
 def is_left_to_rank_zero(
     project: Project, module: SourceModule, function: FunctionNode, seen: frozenset[int] = frozenset()
 ) -> bool:

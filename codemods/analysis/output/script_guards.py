@@ -15,6 +15,7 @@ from functools import lru_cache
 from codemods.analysis.class_index import Role, external_role
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
 from codemods.findings import Applicability, NeedImport
 from codemods.imports import plan_rank_zero_only, runs_at_import
@@ -22,8 +23,6 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk_scope
 
 _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
-# A rank of -1 is how a run without a process group is written: `rank == 0` would silence it.
-_MINUS_ONE = re.compile(r"rank\W{1,4}(in|not in|==|!=|>|>=|=)?\W{0,4}-1")
 _TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer"})
 _TRAINS = re.compile(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
@@ -118,7 +117,7 @@ def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | Non
         written = ast.unparse(argument.annotation) if argument.annotation else ""
         if argument.arg == "accelerator" and (_imports_accelerate(module) or written.endswith("Accelerator")):
             return Spelling("accelerator.is_main_process")
-        if argument.arg in _RANK_NAMES and module.holds(b"torch.distributed") and not _knows_minus_one(module):
+        if argument.arg in _RANK_NAMES and module.holds(b"torch.distributed") and not writes_minus_one(module):
             return Spelling(f"{argument.arg} == 0")
     return None
 
@@ -170,7 +169,7 @@ def _of_settings(module: SourceModule, statement: ast.stmt) -> Spelling | None:
 
 def rank_of_settings(module: SourceModule, statement: ast.stmt) -> str | None:
     """`args.rank`, where the place comes behind `args.rank = dist.get_rank()` on every path."""
-    if not module.holds(b".rank") or _knows_minus_one(module):
+    if not module.holds(b".rank") or writes_minus_one(module):
         return None
     function = module.function_of(statement)
     given = [
@@ -186,11 +185,6 @@ def rank_of_settings(module: SourceModule, statement: ast.stmt) -> str | None:
         if known and all(a.lineno < statement.lineno for a in same) and any(not _is_zero(a.value) for a in same):
             return dotted(target)
     return None
-
-
-@lru_cache(maxsize=64)
-def _knows_minus_one(module: SourceModule) -> bool:
-    return _MINUS_ONE.search(module.text) is not None
 
 
 def _is_zero(value: ast.expr) -> bool:
