@@ -19,7 +19,9 @@ from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
+from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.shared_values import same_everywhere
+from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -95,7 +97,8 @@ class UnguardedFileIo(DdpCodemod):
     that suffix on every rank, which may be this one; in a cache or a temporary folder, which each node may have for itself.
 
     ## Refuses
-    - Paths that name the rank or the process: each rank's own file.
+    - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file.
+    - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`).
     - A file that other ranks read, list or test: told, for the guard and a barrier must come together.
     - What only this rank has seen (batches, lists that a step fills), and what is written for each item of a loop without
       being shown to be the same everywhere: told, gather first.
@@ -163,6 +166,8 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if ranks_reaching(project, module, run.first).some or (spelled := guard_for(project, module, run.first)) is None:
                 continue
+            if over_a_share(module, run.statements):
+                continue
             paths = [p for s in run.statements for p in paths_in(s)]
             handles = [h for s in run.statements for h in _handles_in(s)]
             if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
@@ -216,7 +221,7 @@ class UnguardedFileIo(DdpCodemod):
     def _between(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         """A hook that writes, but not in statements of their own."""
         effects = effects_of_function(project, module, function)
-        files = [e for e in _files(project, module, effects.output) if not covered(project, module, e)]
+        files = _files(project, module, effects.output)
         rest = effects.besides(Kind.STATE)
         if not files or not rest or names_rank(module.text_of(function)) or any(e.text.startswith("torch.save") for e in files):
             return
@@ -251,7 +256,7 @@ def _writing(module: SourceModule) -> frozenset[int]:
 
 def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -> list[Effect]:
     """What is written, but for folders, by what names the file first."""
-    found = [e for e in output if e.kind is Kind.FILE and not covered(project, module, e)]
+    found = [e for e in output if e.kind is Kind.FILE and not covered(project, module, e) and not may_be_gone(module, e)]
     found = [e for e in found if not any(w in e.text for w in ("makedirs(", "mkdir(", ".flush("))]
     return sorted(found, key=lambda e: e.text.endswith(("write(…)", "writerow(…)", "writelines(…)")))
 

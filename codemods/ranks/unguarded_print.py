@@ -19,6 +19,7 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import sees_batches
+from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import calls_of
@@ -31,7 +32,8 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _TROUBLE = re.compile(
     r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
-    r"mismatch|unexpected|oom|out of memory|corrupt|skipping|skipped|worker)\b|"
+    r"mismatch|unexpected|abort\w*|stopping training|non-?finite|not finite|diverg\w+|oom|"
+    r"out of memory|corrupt|skipping|skipped|worker)\b|"
     r"\b(this|each|per)[ -](process|node|gpu|device)\b|⚠|❌|debug",
     re.IGNORECASE,
 )  # fmt: skip
@@ -90,7 +92,8 @@ class UnguardedPrint(DdpCodemod):
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
-    - Prints in `except`, and prints that speak of an error or a warning.
+    - Prints in `except`, prints that speak of an error or a warning, and those under a test for NaN or infinity.
+    - Prints in a loop over the rank's own share of the items.
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
     - Prints that are guarded already, by a test, a decorator, or every caller.
     - Constructors, and places where no test is sure to work.
@@ -158,7 +161,7 @@ class UnguardedPrint(DdpCodemod):
             assumes = _assumes(module, function, run)
             if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
                 continue
-            if _stands_beside_one_for_each(module, run):
+            if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements) or _of_bad_numbers(module, run):
                 continue
             assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
             assumes = assumes or _by_own_data(module, function, run)
@@ -301,6 +304,17 @@ def _by_own_data(module: SourceModule, function: FunctionNode | ast.Module, run:
         if isinstance(up, (ast.If, ast.While)) and _reads_numbers(module, up.test):
             return f"assumes that rank 0 speaks for all: `{module.text_of(up.test)}` goes by each rank's own batch"
     return ""
+
+
+def _of_bad_numbers(module: SourceModule, run: Run) -> bool:
+    """True under a test for numbers that are none: only the rank that has them can say so."""
+    for up in module.ancestors(run.first):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, (ast.If, ast.While)):
+            if any(isinstance(n, ast.Call) and last(dotted(n.func)) in ("isnan", "isinf", "isfinite") for n in walk(up.test)):
+                return True
+    return False
 
 
 def _reads_numbers(module: SourceModule, test: ast.expr) -> bool:

@@ -284,3 +284,35 @@ def test_lost_rows_are_told_once() -> None:
     (told,) = findings_of(UnguardedHook, source)
     assert "rank 0 alone would lose the other ranks' part" in told.reason
     check_nothing(UnguardedFileIo, source)
+
+
+SHARES = {
+    "a slice": "for path in args.files[rank::world]:",
+    "a range": "for i in range(rank, args.n, world):",
+    "ends made of the rank": "start = args.n // world * rank\n    for c, i in enumerate(list(range(start, start + 10)), 1):",
+    "a part of a list": "parts = split(args.files, world)\n    mine = parts[rank]\n    for path in tqdm(mine):",
+    "items picked by the rank": "for path in [p for i, p in enumerate(args.files) if i % world == rank]:",
+}
+
+
+@pytest.mark.parametrize("loop", SHARES)
+def test_what_is_written_for_the_share_of_a_rank_is_its_own(loop: str) -> None:
+    head = "import torch.distributed as dist\n\ndef main(args):\n    rank, world = dist.get_rank(), dist.get_world_size()\n"
+    body = "\n        with open(args.out, 'w') as f:\n            f.write('a')\n"
+    check_nothing(UnguardedFileIo, f"{head}    {SHARES[loop]}{body}")
+    assert findings_of(UnguardedFileIo, f"{head}    for path in args.files:{body}")
+    assert findings_of(UnguardedFileIo, f"{head}    first = args.first\n    for i in range(first, 10):{body}")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("with contextlib.suppress(OSError):", "    os.remove('a')"),
+        ("try:", "    os.remove('a')", "except FileNotFoundError:", "    pass"),
+        ("self.path.unlink(missing_ok=True)",),
+    ],
+)
+def test_a_file_that_may_be_gone_already(lines: tuple[str, ...]) -> None:
+    check_nothing(UnguardedFileIo, "import contextlib\n" + hook(*lines))
+    missed = "\n".join(lines).replace("OSError", "KeyError").replace("FileNotFoundError", "KeyError").replace("True", "False")
+    assert findings_of(UnguardedFileIo, "import contextlib\n" + hook(*missed.split("\n")))

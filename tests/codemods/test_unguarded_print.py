@@ -591,3 +591,21 @@ def test_a_comment_between_two_lines_goes_with_them(between: str, moved: str) ->
     before = f"{head}        print('a')\n{between}        print('b')\n        self.stop()\n"
     guarded = f"        if self.trainer.is_global_zero:\n            print('a')\n{moved}            print('b')\n"
     check_transformed(UnguardedPrint, before, f"{head}{guarded}        self.stop()\n")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for path in args.files[rank::world]:", "    print(path)"),
+        ("if not math.isfinite(args.loss):", "    print('that is all')"),
+        ("if torch.isnan(args.loss).any():", "    print('that is all')"),
+        ("print(f'loss is {args.loss}, stopping training')",),
+        ("print('non-finite loss')",),
+    ],
+)
+def test_what_one_rank_alone_can_say(lines: tuple[str, ...]) -> None:
+    head = "import math\nimport torch\nimport torch.distributed as dist\n\ndef main(args):\n"
+    ranks = "    rank, world = dist.get_rank(), dist.get_world_size()\n    if rank == 0:\n        print('start')\n"
+    body = "".join(f"    {line}\n" for line in lines)
+    check_nothing(UnguardedPrint, head + ranks + body)
+    assert findings_of(UnguardedPrint, f"{head}{ranks}    for path in args.files:\n        print(path)\n")

@@ -155,7 +155,7 @@ EARLY = """\
 
 def test_a_rank_that_is_asked_for_before_the_group_is_there() -> None:
     after = EARLY.replace("if rank is None or rank == 0", "if rank_zero_only.rank == 0").replace(
-        "as L\n", "as L\n    from lightning.pytorch.utilities import rank_zero_only\n"
+        "as dist\n", "as dist\n    from lightning.pytorch.utilities import rank_zero_only\n"
     )
     check_transformed(WrongRank, EARLY, after)
     reader = "\n\n    def read():\n        return open('b.yaml').read()\n"
@@ -177,7 +177,7 @@ def test_a_constructor_runs_before_the_trainer_of_its_class() -> None:
                 L.Trainer().fit(self.model)
         """
     after = source.format("rank_zero_only.rank == 0").replace(
-        "as L\n", "as L\n        from lightning.pytorch.utilities import rank_zero_only\n"
+        "as dist\n", "as dist\n        from lightning.pytorch.utilities import rank_zero_only\n"
     )
     check_transformed(WrongRank, source.format("rank is None or rank == 0"), after)
 

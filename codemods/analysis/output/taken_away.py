@@ -1,0 +1,42 @@
+"""Files that every rank takes away: does it matter who is first?"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.names import dotted, last
+from codemods.analysis.output.effects import Effect
+from codemods.source import SourceModule, walk
+
+
+def may_be_gone(module: SourceModule, effect: Effect) -> bool:
+    """True where the effect takes a file away, and the code puts up with it that another rank was there first."""
+    if effect.path != module.path or not re.search(r"(?:^|\.)(?:remove|unlink)\(", effect.text):
+        return False
+    calls = [c for c in module.calls_named("remove", "unlink") if c.lineno == effect.line]
+    return bool(calls) and all(_puts_up_with_it(module, c) for c in calls)
+
+
+def _puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
+    if any(k.arg == "missing_ok" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords):
+        return True
+    below: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, (ast.With, ast.AsyncWith)):
+            entered = [i.context_expr for i in up.items if isinstance(i.context_expr, ast.Call)]
+            if any(last(dotted(c.func)) == "suppress" and any(_is_missing(a) for a in c.args) for c in entered):
+                return True
+        if isinstance(up, ast.Try) and any(s is below for s in up.body):
+            types = [t for h in up.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
+            raised = any(isinstance(n, ast.Raise) for h in up.handlers for n in walk(h))
+            if not raised and any(t is None or _is_missing(t) for t in types):
+                return True
+        below = up
+    return False
+
+
+def _is_missing(error: ast.expr) -> bool:
+    return last(dotted(error)) in ("FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception")
