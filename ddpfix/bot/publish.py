@@ -244,9 +244,9 @@ def supersede(place: Place, branch: str, successor: Pull | None) -> Outcome | No
         return place.outcome(topic, "left-to-human", seen.open, "it is superseded, but holds somebody else's commits")
     if place.dry_run:
         return place.outcome(topic, "would be: superseded", seen.open)
-    text = SUPERSEDED.format(successor=f"#{successor.number}" if successor else "another way")
+    text = SUPERSEDED.format(successor=successor.url if successor else "another way")
     close(place, seen.open, seen.branch, text)
-    return place.outcome(topic, "superseded", seen.open, f"by #{successor.number}" if successor else "")
+    return place.outcome(topic, "superseded", seen.open, f"by {successor.url}" if successor else "")
 
 
 def close(place: Place, pull: Pull, branch: Branch | None, reason: str) -> None:

@@ -42,10 +42,17 @@ def _changed(path: str, data: bytes, header: str, codes: Sequence[str]) -> bytes
     return new.encode()
 
 
-def _longer(items: str, more: str) -> str:
-    kept = items.rstrip()
-    end = items[len(kept) :]
-    return f"{kept.rstrip(',')}, {more}{end}" if kept else more
+def _longer(items: str, listed: str) -> str:
+    """The inside of a list with more at its end: on lines of their own where the others are, comments left where they stand."""
+    *lines, end = items.split("\n")
+    held = [i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
+    if not held:
+        kept = items.rstrip()
+        return f"{kept.rstrip(',')}, {listed}{items[len(kept) :]}" if kept else listed
+    last = lines[held[-1]]
+    indent = last[: len(last) - len(last.lstrip())]
+    lines[held[-1]] = re.sub(r"^(\s*(?:[\"'][^\"']*[\"']\s*,?\s*)*?[\"'][^\"']*[\"'])\s*(#.*)?$", r"\1,  \2", last).rstrip()
+    return "\n".join([*lines, f"{indent}{listed},", end])
 
 
 def _ignored(path: str, text: str, header: str) -> list[str]:

@@ -91,6 +91,9 @@ class World:
         self.forge.pull_json(self.slug, self.repo.pulls[number])
         return self.repo.pulls[number]
 
+    def pull_url(self, number: int) -> str:
+        return f"{self.forge.url}/{self.slug}/pull/{number}"
+
     def tip(self, branch: str = "ddpfix/safe") -> str:
         return self.forge.tip(self.slug, f"refs/heads/{branch}")
 

@@ -118,7 +118,7 @@ def test_a_topic_that_is_no_longer_asked_for_closes_with_a_link_to_its_successor
     world.run()
     assert world.actions(topics=("DDP101",)) == {"DDP101": "created", "safe": "superseded"}
     assert world.repo.pulls[1]["state"] == "closed"
-    assert "#2" in world.notes(1)[0]
+    assert f"{world.slug}/pull/2" in world.notes(1)[0]
     assert world.repo.pulls[2]["title"] == "ddpfix: DDP101 unsynced-metric, 1 fix in 1 file"
     assert world.tip("ddpfix/safe") == ""
     assert world.actions(topics=("DDP101",)) == {"DDP101": "unchanged"}

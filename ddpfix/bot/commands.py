@@ -1,0 +1,124 @@
+"""What people may ask of the bot in a comment: `/ddpfix WORD`, at the very beginning, from someone who may push."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codemods.codemod import DdpCodemod
+from ddpfix import catalog, explain
+from ddpfix.bot import marks
+from ddpfix.bot.body import LIMIT, fit
+from ddpfix.bot.forge import Comment, Pull
+from ddpfix.bot.login import hidden
+from ddpfix.bot.outcome import Outcome
+from ddpfix.bot.publish import Asked
+from ddpfix.bot.repositories import FORESEEN
+from ddpfix.bot.review import review
+
+if TYPE_CHECKING:
+    from ddpfix.bot.repositories import Bot
+
+WORDS = ("rerun", "rebuild", "ignore CODE [here|repo]", "explain CODE", "close")
+
+
+class Refusal(Exception):
+    """Why a command is not carried out, for the one who gave it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A word and what follows it."""
+
+    word: str
+    arguments: tuple[str, ...] = ()
+
+
+def parse(body: str) -> Command | None:
+    """The command of a comment, None for one that only talks."""
+    first = body.split("\n", 1)[0].split()
+    if not first or first[0] != "/ddpfix":
+        return None
+    return Command(first[1].lower() if first[1:] else "", tuple(first[2:]))
+
+
+def obey(bot: Bot, slug: str, number: int, comment: Comment) -> Outcome | None:
+    """Carry a comment's command out, with a reaction as receipt and a reply with the reason where it is refused.
+
+    None for a comment that is no command, or a program's own. Raises what is in `FORESEEN` where the forge itself fails.
+    """
+    command = parse(comment.body)
+    if command is None or comment.by_bot:
+        return None
+    forge = bot.forge
+    if not forge.may_write(slug, comment.author):
+        # no reply: anybody could make the bot talk
+        forge.react(slug, number, comment.id, "refused")
+        return Outcome(slug, "", "ignored", f"{comment.author} may not push here", number)
+    forge.react(slug, number, comment.id, "seen")
+    try:
+        outcome = _carried_out(bot, slug, forge.pull(slug, number), command)
+        if outcome.is_trouble or outcome.action in ("skipped", "left-to-human"):
+            raise Refusal(f"{outcome.action}: {outcome.why}")
+    except (Refusal, *FORESEEN) as error:
+        why = hidden(str(error), forge.secrets())
+        forge.comment(slug, number, f"`/ddpfix {command.word}` was not carried out: {why}")
+        forge.react(slug, number, comment.id, "refused")
+        return Outcome(slug, "", "refused-command", why, number)
+    forge.react(slug, number, comment.id, "done")
+    return outcome
+
+
+def _carried_out(bot: Bot, slug: str, pull: Pull, command: Command) -> Outcome:
+    match command.word:
+        case "explain":
+            codemod = _codemod(command)
+            bot.forge.comment(slug, pull.number, fit(explain.page(codemod), LIMIT))
+            return Outcome(slug, "", "explained", codemod.code, pull.number)
+        case "rerun" if not _topic(bot, pull):
+            return review(bot, slug, pull.number)
+        case "rerun":
+            return _one(bot, slug, _own(bot, pull), Asked())
+        case "rebuild":
+            return _one(bot, slug, _own(bot, pull), Asked(rebuild=True))
+        case "ignore":
+            code, where = _codemod(command).code, (command.arguments[1:] or ("here",))[0]
+            if where not in ("here", "repo"):
+                raise Refusal(f"it is `here` or `repo`, not `{_word(where)}`")
+            asked = Asked(here=(code,)) if where == "here" else Asked(repo=(code,))
+            return _one(bot, slug, _own(bot, pull), asked)
+        case "close":
+            topic = _own(bot, pull)
+            bot.forge.edit_pull(slug, pull.number, close=True)
+            return Outcome(slug, topic, "closed", "as asked for", pull.number, pull.url)
+    raise Refusal(f"the commands are {', '.join(f'`/ddpfix {word}`' for word in WORDS)}")
+
+
+def _one(bot: Bot, slug: str, topic: str, asked: Asked) -> Outcome:
+    return bot.repository(slug, only=topic, asked=asked)[0]
+
+
+def _topic(bot: Bot, pull: Pull) -> str:
+    """The topic of a pull request of the bot, "" for anybody else's."""
+    marked = marks.read(pull.body)
+    return marked.topic if marked and pull.inside and pull.branch == f"{bot.options.prefix}/{marked.topic}" else ""
+
+
+def _own(bot: Bot, pull: Pull) -> str:
+    if topic := _topic(bot, pull):
+        return topic
+    raise Refusal("this pull request is not one that ddpfix opened")
+
+
+def _codemod(command: Command) -> DdpCodemod:
+    if not command.arguments:
+        raise Refusal(f"say which codemod: `/ddpfix {command.word} DDP101`")
+    try:
+        return catalog.lookup(command.arguments[0])
+    except catalog.UnknownSelector:
+        raise Refusal(f"there is no codemod `{_word(command.arguments[0])}`") from None
+
+
+def _word(text: str) -> str:
+    """What somebody wrote, fit to be repeated: short, and no mark-up."""
+    return "".join(c for c in text if c.isalnum() or c in "-_")[:40]

@@ -1,0 +1,54 @@
+"""A forge's message -> the work that it asks for: pure functions of what was delivered."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ddpfix.bot.commands import parse
+from ddpfix.bot.forge import Comment
+
+_REVIEWED = ("opened", "synchronize", "reopened", "ready_for_review")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work on one repository. number: the pull request to review, or that of `comment`; 0: the repository as a whole."""
+
+    slug: str
+    number: int = 0
+    comment: Comment | None = None
+
+
+def is_signed(secret: str, body: bytes, signature: str) -> bool:
+    """Whether `X-Hub-Signature-256` is right for the very bytes that came (docs.github.com, validating webhook deliveries)."""
+    wanted = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(wanted.encode(), signature.encode("utf-8", "replace"))
+
+
+def jobs(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
+    """What an event asks for, [] for one that asks for nothing. Raises KeyError, TypeError for a payload of another shape."""
+    action = payload.get("action", "")
+    match event:
+        case "installation" if action == "created":
+            return [Job(r["full_name"]) for r in payload.get("repositories") or ()]
+        case "installation_repositories" if action == "added":
+            return [Job(r["full_name"]) for r in payload["repositories_added"]]
+        case "push":
+            repository = payload["repository"]
+            is_base = payload["ref"] == f"refs/heads/{repository['default_branch']}" and not payload.get("deleted")
+            return [Job(repository["full_name"])] if is_base else []
+        case "pull_request" if action in _REVIEWED:
+            pull, slug = payload["pull_request"], payload["repository"]["full_name"]
+            head = pull["head"]
+            own = head["ref"].startswith(f"{prefix}/") and (head.get("repo") or {}).get("full_name") == slug
+            return [] if own else [Job(slug, int(pull["number"]))]
+        case "issue_comment" if action == "created":
+            issue, said = payload["issue"], payload["comment"]
+            comment = Comment(int(said["id"]), said["body"] or "", said["user"]["login"], said["user"]["type"] == "Bot")
+            asked = "pull_request" in issue and not comment.by_bot and parse(comment.body)
+            return [Job(payload["repository"]["full_name"], int(issue["number"]), comment)] if asked else []
+    return []

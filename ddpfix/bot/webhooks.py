@@ -1,0 +1,83 @@
+"""The web service of a GitHub App: it checks what comes, puts the work in the queue and answers at once."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from ddpfix.bot.events import is_signed, jobs
+from ddpfix.bot.worker import Worker
+
+LARGEST = 25 * 1024 * 1024  # GitHub sends no payload beyond 25 MB
+REMEMBERED = 10_000  # deliveries; a signature holds no time, so one that was overheard would be good for ever
+
+
+def application(worker: Worker, secret: str, *, prefix: str = "ddpfix", largest: int = LARGEST) -> Starlette:
+    """POST /webhook and GET /health. `secret`: the one that the App's page holds too. The worker is started and stopped by it."""
+    seen: OrderedDict[str, None] = OrderedDict()
+
+    async def webhook(request: Request) -> Response:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return PlainTextResponse("send application/json", 415)
+        body = await _bounded(request, largest)
+        if body is None:
+            return PlainTextResponse("too large", 413)
+        if not is_signed(secret, body, request.headers.get("x-hub-signature-256", "")):
+            return PlainTextResponse("the signature is not right", 401)
+        delivery, event = request.headers.get("x-github-delivery", ""), request.headers.get("x-github-event", "")
+        if not delivery or not event:
+            return PlainTextResponse("X-GitHub-Delivery and X-GitHub-Event are wanted", 400)
+        if delivery in seen:
+            return PlainTextResponse("seen before", 200)
+        try:
+            asked = jobs(event, json.loads(body), prefix)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return PlainTextResponse("this is no payload of that event", 400)
+        if not all(worker.submit(job) for job in asked):
+            return PlainTextResponse("too much to do", 503)
+        seen[delivery] = None
+        if len(seen) > REMEMBERED:
+            seen.popitem(last=False)
+        return PlainTextResponse(f"{len(asked)} to do", 202)
+
+    async def health(request: Request) -> Response:
+        return PlainTextResponse("well")
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        from anyio.to_thread import run_sync
+
+        worker.start()
+        yield
+        await run_sync(worker.stop)
+
+    routes = [Route("/webhook", webhook, methods=["POST"]), Route("/health", health, methods=["GET"])]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+async def _bounded(request: Request, largest: int) -> bytes | None:
+    """The body, None as soon as it is longer than it may be."""
+    said = request.headers.get("content-length", "")
+    if said.isdigit() and int(said) > largest:
+        return None
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > largest:
+            return None
+    return bytes(body)
+
+
+def serve(app: Starlette, host: str, port: int) -> None:
+    """Run until SIGTERM or SIGINT; the job in hand is finished first."""
+    import uvicorn
+
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False)
+    uvicorn.Server(config).run()
