@@ -84,7 +84,7 @@ class GitLabForge(GitHost):
             raise Refused(404, "404 Project Not Found")
         rest = match[2] or ""
         shape = re.sub(r"/\d+", "/N", rest)
-        if (verb != "GET" and (shape_of := TAKEN.get((verb, shape))) is None) or (verb != "GET" and not set(body) <= (shape_of or set())):
+        if verb != "GET" and ((verb, shape) not in TAKEN or not set(body) <= TAKEN[verb, shape]):
             raise Refused(400, f"{verb} {shape} does not take {sorted(body)}")
         numbers = [int(n) for n in re.findall(r"/(\d+)", rest)]
         if shape.startswith("/merge_requests/N"):
