@@ -13,6 +13,11 @@ from ddpfix.git.runner import Git, repository
 
 Ranges = tuple[tuple[int, int], ...]
 WHOLE: Ranges = ((1, 1 << 31),)
+# A patch that is the same whatever the user's settings and attributes say of colours, prefixes, tools and binary files.
+_PATCH = (
+    *("--unified=0", "--inter-hunk-context=0", "--text", "--find-renames", "--ignore-submodules=all"),
+    *("--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"),
+)
 _HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -23,10 +28,7 @@ def changed_since(root: Path, ref: str) -> Mapping[str, Ranges]:
     """
     with repository(root) as git:
         base = _merge_base(git, ref)
-        # the user's own settings of `git diff` (colours, prefixes, an external tool) are not what is read here
-        options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=all")
-        prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-indent-heuristic", "--inter-hunk-context=0")
-        done = git.run("-c", "core.quotePath=true", "diff", *options, *prefixes, base, "--")
+        done = git.run("-c", "core.quotePath=true", "diff", *_PATCH, base, "--")
         found = read_patch(done.stdout)
         untracked = os.fsdecode(git.run("ls-files", "-z", "--others", "--exclude-standard").stdout).split("\0")
     return {**found, **{path: WHOLE for path in untracked if path}}

@@ -157,10 +157,18 @@ def test_a_finding_whose_reason_changed_belongs_to_the_change(tmp_path: Path) ->
 def test_odd_names_and_the_users_own_diff_settings(tmp_path: Path) -> None:
     names = ['träin "x".py', "with blank.py", "tab\there.py", "line\nbreak.py"]
     settings = {"diff.noprefix": "true", "color.diff": "always", "diff.external": "false"}
-    repo = make(tmp_path, dict.fromkeys(names, b"x = 1\n"), settings)
+    repo = make(tmp_path, {**dict.fromkeys(names, b"x = 1\n"), ".gitattributes": b"*.py -diff\n"}, settings)
     put(repo, dict.fromkeys(names, MODULE))
     found = json.loads(run(repo, "check", "--output-format", "json", "--changed-since", "HEAD", ".").stdout)["findings"]
     assert {f["path"] for f in found} == set(names)
+
+
+def test_a_file_that_only_moved_did_not_change(tmp_path: Path) -> None:
+    repo = make(tmp_path, {"model.py": TWO})
+    sh(repo, "mv", "model.py", "moved.py")
+    assert lines(repo, "HEAD", ".") == []
+    put(repo, {"moved.py": TWO.replace(b"loss = self(batch)", b"loss = self(batch).mean()")})
+    assert lines(repo, "HEAD", ".") == ["moved.py:20"]
 
 
 def test_text_that_looks_like_a_header_is_text() -> None:
