@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -79,5 +80,10 @@ def serve(app: Starlette, host: str, port: int) -> None:
     """Run until SIGTERM or SIGINT; the job in hand is finished first."""
     import uvicorn
 
+    def ended(number: int, frame: object) -> None:
+        raise SystemExit(0)
+
+    # when it has shut down, uvicorn raises the signal once more for whoever had it before
+    signal.signal(signal.SIGTERM, ended)
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False)
     uvicorn.Server(config).run()

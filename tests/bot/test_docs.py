@@ -1,0 +1,64 @@
+"""The commands of docs/bot.md, as they stand there, against the stand-ins."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.bot.conftest import TOKEN, World
+from tests.bot.githost import git
+from tests.bot.test_gitlab import TOKEN as LAB_TOKEN
+from tests.bot.test_gitlab import Lab, gitlab, lab  # noqa: F401
+from tests.programs import ddpfix
+
+PAGE = (Path(__file__).parents[2] / "docs" / "bot.md").read_text(encoding="utf-8")
+COMMANDS = [
+    shlex.split(re.sub(r"\s#.*", "", line))[1:]
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.S)
+    for line in block.splitlines()
+    if line.startswith("ddpfix bot")
+]
+
+
+def test_the_page_has_commands_for_both_forges_and_the_service() -> None:
+    assert {tuple(c[:2]) for c in COMMANDS} == {("bot", "run"), ("bot", "review"), ("bot", "serve")}
+    assert sum("gitlab" in c for c in COMMANDS) == 2
+
+
+def test_the_commands_for_github_work(world: World, tmp_path: Path) -> None:
+    git(world.git, "update-ref", "refs/heads/mine", world.commit({"mine.py": b"x = 1\n"}))
+    git(world.git, "update-ref", "refs/heads/main", "main~1")
+    world.forge.open_by_hand(world.slug, "mine")
+    said = []
+    for command in COMMANDS:
+        if "gitlab" not in command and command[1] != "serve":
+            own = [part.replace("OWNER/NAME", world.slug) for part in command]
+            done = ddpfix(tmp_path, *own, "--api-url", world.forge.api, env={"DDPFIX_TOKEN": TOKEN})
+            assert done.returncode == 0, done.stderr
+            said.append(done.stdout.decode())
+    assert "would be: create" in said[0]
+    assert "safe: created" in said[1]
+    assert "reviewed" in said[2]
+    assert '"action": "unchanged"' in said[3]
+
+
+def test_the_commands_for_gitlab_work(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
+    for command in COMMANDS:
+        if "gitlab" in command:
+            own = [part.replace("GROUP/NAME", lab.project.slug) for part in command]
+            env = {"GITLAB_TOKEN": LAB_TOKEN, "DDPFIX_TOKEN": "", "GITHUB_TOKEN": ""}
+            done = ddpfix(tmp_path, *own, "--api-url", lab.forge.api, env=env)
+            assert done.returncode == 0, done.stderr
+    assert lab.project.merges[1]["state"] == "opened"
+
+
+@pytest.mark.parametrize("key", ["enabled", "topics", "max-open", "draft", "labels", "ignored-authors"])
+def test_the_settings_on_the_page_are_those_there_are(key: str) -> None:
+    from ddpfix.bot.preferences import read
+
+    (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.S)
+    assert re.search(rf"^{key} = ", block, re.M)
+    read({".github/ddpfix.toml": block.encode()}.get)
