@@ -34,6 +34,32 @@ def uses(data: bytes, name: bytes) -> bool:
     return False
 
 
+_CALL = re.compile(rb"[\s\\]*\(")
+_HANDED_ON = re.compile(rb"[ \t]*(?:[,)#;\r\n\\]|as\b|\Z)")
+
+
+def is_call(data: bytes, at: int, end: int) -> bool:
+    """True if `data[at:end]` is a whole word and called; False for its own `def` or `class`."""
+    return is_use(data, at, end) and _CALL.match(data, end) is not None
+
+
+def calls(data: bytes, name: bytes) -> bool:
+    """True if `name` is called somewhere in `data`."""
+    return any(is_call(data, *m.span()) for m in re.finditer(re.escape(name), data))
+
+
+def may_give_function(data: bytes, name: bytes) -> bool:
+    """False where `data` holds no `def` of `name` and no import of it: where it only calls it, or makes a class of that name."""
+    at, size = data.find(name), len(name)
+    while at >= 0:
+        end = at + size
+        if not (at and data[at - 1] in _WORD) and not (end < len(data) and data[end] in _WORD):
+            if data[max(at - 12, 0) : at].rstrip().endswith(b"def") or _HANDED_ON.match(data, end):
+                return True
+        at = data.find(name, end)
+    return False
+
+
 _AS = re.compile(rb"[ \t]+as[ \t]+(\w+)")
 _IMPORT = re.compile(rb"import [ \t]*\Z")
 
@@ -110,6 +136,14 @@ class Corpus:
         before, size = "", len(name)
         for path, data, at in self._found(name):
             if path != before and is_use(data, at, at + size):
+                yield path
+                before = path
+
+    def calling(self, name: bytes) -> Iterator[str]:
+        """The files that call something of that name, in order."""
+        before, size = "", len(name)
+        for path, data, at in self._found(name):
+            if path != before and is_call(data, at, at + size):
                 yield path
                 before = path
 

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from posixpath import dirname, join, normpath
 from typing import TypeVar
 
-from codemods.corpus import Corpus, alias_at, uses
+from codemods.corpus import Corpus, alias_at, calls, uses
 from codemods.evidence import Observed
 from codemods.source import SourceModule, Unreadable
 from codemods.text_file import TEXT_KINDS, TextFile
@@ -140,6 +140,17 @@ class Project:
             return tuple(sorted(found)) if len(found) <= most else None
 
         return self.memo(("files using", name, most), build)
+
+    def files_calling(self, name: str) -> tuple[str, ...]:
+        """The Python files that call something of that name, `x.name(...)` included, told from the bytes; sorted."""
+
+        def build() -> tuple[str, ...]:
+            word = name.encode()
+            old = (p for p in self._corpus((".py",)).calling(word) if p not in self._changed)
+            new = (p for p, data in self._changed.items() if p.endswith(".py") and calls(data, word))
+            return tuple(sorted({*old, *new}))
+
+        return self.memo(("files calling", name), build)
 
     def class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """Last name of a base -> (path, name) of the classes whose header names it, found in the bytes, nothing parsed."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def attribute_bindings(module: SourceModule, node: ast.Attribute) -> list[Bindin
     return _index(module).attributes.get((id(owner), node.attr), []) if owner else []
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _index(module: SourceModule) -> _Index:
     index = _Index()
     for node, target, value in _assignments(module):

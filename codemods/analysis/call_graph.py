@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from codemods.analysis.class_index import class_facts, find_class
+from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted
+from codemods.corpus import may_give_function
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
@@ -81,6 +82,8 @@ def _find(project: Project | None, module: SourceModule, name: str, depth: int) 
         resolved = project.resolve(target, module.path)
         if resolved is None or not resolved.rest:
             continue
+        if not may_give_function(project.read(resolved.path) or b"", resolved.rest[0].encode()):
+            continue
         inner = project.module(resolved.path)
         if inner is not None and (site := _find(project, inner, ".".join(resolved.rest), depth + 1)):
             return site
@@ -92,22 +95,14 @@ def _find(project: Project | None, module: SourceModule, name: str, depth: int) 
 
 def top_function(module: SourceModule, name: str) -> FunctionNode | None:
     """The function of that name at module level (also under an `if` or `try`), the last one winning."""
-    found = _by_name(module).get(name, ())
+    found = functions_by_name(module).get(name, ())
     top = [f for f in found if module.function_of(f) is None and module.class_of(f) is None]
     return top[-1] if top else None
 
 
-@lru_cache(maxsize=256)
-def _by_name(module: SourceModule) -> dict[str, list[FunctionNode]]:
-    out: dict[str, list[FunctionNode]] = {}
-    for function in module.functions:
-        out.setdefault(function.name, []).append(function)
-    return out
-
-
 def _nested(module: SourceModule, call: ast.Call, name: str) -> FunctionSite | None:
     """A function defined inside one of the functions round the call."""
-    named = _by_name(module).get(name, ())
+    named = functions_by_name(module).get(name, ())
     scope = module.function_of(call) if named else None
     while scope is not None:
         owner = module.class_of(scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, subclasses
@@ -141,8 +142,9 @@ def _outside(project: Project, name: str) -> list[Outside]:
 
 def _find_outside(project: Project, name: str) -> list[Outside]:
     found = []
+    called = re.compile(rf"\b(?:{'|'.join(sorted(_MODULE_NAMES))})[\s\\]*\.{name}\(".encode())
     for path in project.files_containing(f".{name}(".encode()):
-        if is_test_file(path) or (module := project.module(path)) is None:
+        if is_test_file(path) or not called.search(project.read(path) or b"") or (module := project.module(path)) is None:
             continue
         for call in module.calls_named(name):
             receiver = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""

@@ -41,7 +41,7 @@ def _ranks_in_file(module: SourceModule) -> Evidence | None:
         for item in found:
             if _shows_ranks(item.dotted):
                 return _shown(module, f"imports {item.dotted}", item.node)
-    for node in [*module.nodes(ast.Attribute), *module.nodes(ast.Name)] if _USES.search(module.data) else ():
+    for node in [*module.nodes(ast.Attribute), *module.nodes(ast.Name)] if _is_used(module) else ():
         name = dotted(node)
         if name.startswith("torch.distributed") or last(name) == "DistributedDataParallel":
             return _shown(module, f"uses {name}", node)
@@ -49,6 +49,15 @@ def _ranks_in_file(module: SourceModule) -> Evidence | None:
         if isinstance(constant.value, str) and constant.value in _VARIABLES:
             return _shown(module, f"reads {constant.value}", constant)
     return None
+
+
+def _is_used(module: SourceModule) -> bool:
+    """True where the words are code: most files that hold them import or describe what they name."""
+    if not _USES.search(module.data):
+        return False
+    if any(n.attr.startswith("distributed") or n.attr == "DistributedDataParallel" for n in module.nodes(ast.Attribute)):
+        return True
+    return any(n.id == "DistributedDataParallel" for n in module.nodes(ast.Name))
 
 
 def _shown(module: SourceModule, text: str, node: ast.AST) -> Evidence:

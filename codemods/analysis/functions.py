@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted, is_parameter
+from codemods.corpus import may_give_function
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, once_a_module
 
 Found = tuple[SourceModule, FunctionNode]
 
@@ -26,11 +27,23 @@ def find_function(project: Project, module: SourceModule, func: ast.expr, at: as
     return None
 
 
+@once_a_module
+def functions_by_name(module: SourceModule) -> dict[str, list[FunctionNode]]:
+    """Every `def` of a file by its name, in source order."""
+    out: dict[str, list[FunctionNode]] = {}
+    for function in module.functions:
+        out.setdefault(function.name, []).append(function)
+    return out
+
+
 def _visible(module: SourceModule, name: str, at: ast.AST) -> FunctionNode | None:
     """A function of that name defined in a function round `at`, or at the top level of the file, the last one winning."""
+    named = functions_by_name(module).get(name)
+    if not named:
+        return None
     around = [up for up in module.ancestors(at) if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef))]
     for home in (*around, None):
-        here = [f for f in module.functions if f.name == name and module.function_of(f) is home]
+        here = [f for f in named if module.function_of(f) is home]
         here = [f for f in here if not isinstance(module.parent(f), ast.ClassDef)]
         if here:
             return here[-1]
@@ -42,13 +55,14 @@ def follow_function(project: Project, target: str, importer: str, depth: int = 0
     resolved = project.resolve(target, importer)
     if depth > 8 or resolved is None or len(resolved.rest) != 1:
         return None
-    if resolved.rest[0].encode() not in (project.read(resolved.path) or b""):
+    if not may_give_function(project.read(resolved.path) or b"", resolved.rest[0].encode()):
         return None
     inner = project.module(resolved.path)
     if inner is None:
         return None
     name = resolved.rest[0]
-    tops = [f for f in inner.functions if f.name == name and not inner.function_of(f) and not inner.class_of(f)]
+    named = functions_by_name(inner).get(name, ())
+    tops = [f for f in named if not inner.function_of(f) and not inner.class_of(f)]
     if tops:
         return inner, tops[-1]
     for found in inner.imports.get(name, ()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.source import SourceModule
+from codemods.source import SourceModule, once_a_module
 
 LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 
@@ -23,6 +23,8 @@ def dotted(node: ast.AST | None) -> str:
 
 def is_parameter(module: SourceModule, name: str, at: ast.AST) -> bool:
     """True if `name` is a parameter of a function round `at`, and so hides an import of the same name."""
+    if name not in _arguments(module):
+        return False
     for up in module.ancestors(at):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             a = up.args
@@ -30,6 +32,11 @@ def is_parameter(module: SourceModule, name: str, at: ast.AST) -> bool:
             if any(arg.arg == name for arg in named):
                 return True
     return False
+
+
+@once_a_module
+def _arguments(module: SourceModule) -> frozenset[str]:
+    return frozenset(argument.arg for argument in module.nodes(ast.arg))
 
 
 def qualified(module: SourceModule, node: ast.AST | None) -> str:

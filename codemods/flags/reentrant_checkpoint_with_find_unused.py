@@ -17,6 +17,7 @@ from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule
 
 CALLS = ("checkpoint", "checkpoint_sequential")
@@ -113,6 +114,7 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
 
     code = "DDP004"
     TRIGGERS = ((b"checkpoint(", b"checkpoint_sequential(", b"use_reentrant"), (b"torch.utils", b"use_reentrant"))
+    SITES = (Site(rb"(?<!def )\bcheckpoint(?:_sequential)?[ \t]*\(|use_reentrant", b"checkpoint", b"use_reentrant"),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

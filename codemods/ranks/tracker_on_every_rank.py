@@ -17,6 +17,7 @@ from codemods.analysis.output.output_runs import Run, output_runs
 from codemods.analysis.ranks.rank_guards import decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
+from codemods.corpus import calls
 from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
 from codemods.data.process_words import SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
@@ -213,7 +214,7 @@ def _find_runs(project: Project) -> list[_Start]:
     found = []
     for path in project.files_containing(b"wandb"):
         data = project.read(path) or b""
-        if is_test_file(path) or b"init" not in data or (module := project.module(path)) is None:
+        if is_test_file(path) or not calls(data, b"init") or (module := project.module(path)) is None:
             continue
         for call in module.calls_named("init"):
             if qualified(module, call.func) == "wandb.init":

@@ -6,7 +6,6 @@ import ast
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from functools import lru_cache
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
@@ -31,7 +30,7 @@ from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.project import Project
 from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
 _HOOKS = OBSERVERS | HF_CALLBACK_HOOKS
@@ -136,6 +135,8 @@ class UnguardedFileIo(DdpCodemod):
         for function in module.functions:
             if decorated_ranks(module, function).some:
                 continue
+            if function.name != "__init__" and not _writes_below(project, module, function):
+                continue  # asked first: whose class it is may stand in other files
             owner = module.parent(function)
             in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
             if in_class and function.name == "__init__":
@@ -143,7 +144,7 @@ class UnguardedFileIo(DdpCodemod):
             hidden = function.name.startswith("__") and (in_class or function.name != "__init__")
             if hidden or not (in_class or ranks_in_file(project, module)):
                 continue
-            if not _writes_below(project, module, function):
+            if function.name == "__init__" and not _writes_below(project, module, function):
                 continue
             if not has_guard(project, module, function):
                 continue
@@ -246,7 +247,7 @@ def _writes_below(project: Project, module: SourceModule, function: FunctionNode
     return False
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _writing(module: SourceModule) -> frozenset[int]:
     """The functions that hold a call by whose name files are written, by id."""
     lines = list(UnguardedFileIo.SITES[0].lines(module.data))

@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
@@ -28,7 +27,7 @@ from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, Fix, WrapInGuard
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
 _TROUBLE = re.compile(
     r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
@@ -133,11 +132,11 @@ class UnguardedPrint(DdpCodemod):
     def _function(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         if decorated_ranks(module, function).some or function.name.startswith("__"):
             return
+        if not _prints_below(module, function) or _asks_a_person(module, function):
+            return  # asked first: whose class it is may stand in other files
         owner = module.parent(function)
         in_class = isinstance(owner, ast.ClassDef) and any(class_facts(project, module, owner).is_a(r) for r in _CLASSES)
         if not in_class and not ranks_in_file(project, module):
-            return
-        if not _prints_below(module, function) or _asks_a_person(module, function):
             return
         if not in_class and (printer := self._printer(module, project, function)) is not None:
             yield printer
@@ -233,7 +232,7 @@ def _prints_below(module: SourceModule, function: FunctionNode) -> bool:
     return any(c.lineno in inside for c in module.calls_named(*called))
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _printing(module: SourceModule) -> frozenset[int]:
     """The functions that print or log themselves, by id."""
     calls = [c for c in module.calls_named("print", "info") if dotted(c.func)]

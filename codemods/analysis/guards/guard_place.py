@@ -93,7 +93,7 @@ def _in_place(place: Place, statement: ast.stmt, guard: ast.If) -> str:
 
 def guarded_call(project: Project, module: SourceModule, function: FunctionNode) -> str:
     """The place of a call of the function that only some ranks make, "" where none is seen."""
-    for path in project.files_containing(function.name.encode()):
+    for path in project.files_calling(function.name):
         caller = module if path == module.path else project.module(path)
         for call in caller.calls_named(function.name) if caller else ():
             site = called_function(project, caller, call)  # type: ignore[arg-type]

@@ -14,6 +14,11 @@ from codemods.data.find_unused_parameters import HF_KEYWORD, RAW_KEYWORD, STATIC
 from codemods.project import Project
 from codemods.source import SourceModule
 
+_ENDS = frozenset(
+    {"DistributedDataParallel", "DistributedDataParallelKwargs", "Trainer", "Fabric", "from_argparse_args", *STRATEGY_CLASSES}
+)
+_ARGUMENTS = ("Arguments", "Config", "Args")
+
 
 def wrappers(project: Project, module: SourceModule) -> tuple[Wrapper, ...]:
     """Every wrapper in the file, in source order."""
@@ -22,7 +27,8 @@ def wrappers(project: Project, module: SourceModule) -> tuple[Wrapper, ...]:
 
 def _wrappers(project: Project, module: SourceModule) -> Iterator[Wrapper]:
     taken: set[int] = set()
-    for call in module.nodes(ast.Call):
+    likely = [call for call in module.nodes(ast.Call) if _may_wrap(module, call)]
+    for call in likely:
         name = qualified(module, call.func)
         end, root = last(name), family(name)
         if end == "DistributedDataParallel" and root == "torch":
@@ -34,9 +40,17 @@ def _wrappers(project: Project, module: SourceModule) -> Iterator[Wrapper]:
             yield Wrapper(framework, module, call, tuple(strategy_settings(project, module, call, taken)), None)
         elif (name != "dict" and any(k.arg == HF_KEYWORD for k in call.keywords)) or _is_arguments(project, module, call):
             yield _keyword_wrapper(project, module, call, Framework.HF, HF_KEYWORD, taken)
-    for call in module.nodes(ast.Call):
+    for call in likely:
         if id(call) not in taken and last(qualified(module, call.func)) in STRATEGY_CLASSES and _is_lightning(module, call):
             yield _keyword_wrapper(project, module, call, Framework.LIGHTNING, RAW_KEYWORD, taken)
+
+
+def _may_wrap(module: SourceModule, call: ast.Call) -> bool:
+    """False for nearly every call, by its last name alone: as it is written, or as it was imported."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    if name in _ENDS or name.endswith(_ARGUMENTS) or any(k.arg == HF_KEYWORD for k in call.keywords):
+        return True
+    return any(last(i.dotted) in _ENDS or last(i.dotted).endswith(_ARGUMENTS) for i in module.imports.get(name, ()))
 
 
 def settings_in(project: Project, module: SourceModule) -> tuple[tuple[Wrapper, tuple[Setting, ...]], ...]:
@@ -68,7 +82,7 @@ def _is_arguments(project: Project, module: SourceModule, call: ast.Call) -> boo
     if external_role(name) is Role.HF_ARGUMENTS:
         return True
     written = dotted(call.func)
-    if not written.endswith(("Arguments", "Config", "Args")):
+    if not written.endswith(_ARGUMENTS):
         return False
     site = find_class(project, module, written)
     return site is not None and class_facts(project, site.module, site.node).is_a(Role.HF_ARGUMENTS)

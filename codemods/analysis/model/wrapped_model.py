@@ -237,7 +237,7 @@ def callers(project: Project, module: SourceModule, function: FunctionNode) -> l
     owner = module.class_of(function)
     word = owner.name if owner is not None and function.name == "__init__" else function.name
     out = []
-    for path in project.files_containing(word.encode()):
+    for path in project.files_calling(word):
         other = project.module(path)
         for call in other.calls_named(word) if other is not None else ():
             assert other is not None

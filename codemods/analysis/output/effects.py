@@ -155,13 +155,36 @@ class _Reader:
         self._returns = False
 
     def read(self, nodes: Iterable[ast.AST]) -> Effects:
+        if self._quick:
+            return self._read_quickly([inner for node in nodes for inner in _within(node)])
         for node in nodes:
             for inner in _within(node):
-                before = len(self._found)
                 self._look(inner)
-                if self._quick and any(_spoils(e) for e in self._found[before:]):
-                    return Effects(tuple(dict.fromkeys(self._found)), self._returns)
         return Effects(tuple(dict.fromkeys(self._found)), self._returns)
+
+    def _read_quickly(self, nodes: list[ast.AST]) -> Effects:
+        """First what needs no other function to be read: most statements that are no output show it there."""
+        if not self._is_spoiled_by(n for n in nodes if not self._leads_away(n)):
+            self._found.clear()
+            self._is_spoiled_by(nodes)
+        return Effects(tuple(dict.fromkeys(self._found)), self._returns)
+
+    def _is_spoiled_by(self, nodes: Iterable[ast.AST]) -> bool:
+        for node in nodes:
+            before = len(self._found)
+            self._look(node)
+            if any(_spoils(e) for e in self._found[before:]):
+                return True
+        return False
+
+    def _leads_away(self, node: ast.AST) -> bool:
+        """True for what may run a function of the project."""
+        if isinstance(node, ast.Attribute):
+            return isinstance(node.value, ast.Name) and node.value.id == "self" and isinstance(node.ctx, ast.Load)
+        if not isinstance(node, ast.Call):
+            return False
+        root = dotted(node.func).partition(".")[0]
+        return not isinstance(node.func, ast.Attribute) or root in ("self", "cls", "") or root in self._module.imports
 
     def _add(self, kind: Kind, text: str, node: ast.AST) -> None:
         guarded = ranks_at(self._module, node).some

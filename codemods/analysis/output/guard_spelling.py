@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
@@ -15,7 +14,7 @@ from codemods.analysis.output.script_guards import Spelling, bound_above, is_tex
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, once_a_module
 
 __all__ = ["Spelling", "guard_for", "has_guard"]
 
@@ -156,7 +155,7 @@ def _binds(statement: ast.stmt, name: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _tests_of_zero(module: SourceModule) -> dict[FunctionNode | None, list[tuple[Ranks, ast.If]]]:
     """The plain tests for rank 0, global or local, of a file by the function they stand in."""
     found: dict[FunctionNode | None, list[tuple[Ranks, ast.If]]] = {}

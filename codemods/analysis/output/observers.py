@@ -136,9 +136,11 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
     hook = function.name in OBSERVERS
     if decorated_ranks(module, function).some or (function.name in LIGHTNING_HOOKS and not hook):
         return None
+    if function.name.startswith("__") or not (hook or _is_called_for_nothing(module, facts.lineage[0].node, function)):
+        return None
     effects = effects_of_function(project, module, function)
     output = effects.output
-    if not output or effects.returns or any(e.own for e in output) or function.name.startswith("__"):
+    if not output or effects.returns or any(e.own for e in output):
         return None
     if all(e.kind is Kind.TRACKER or _creates_folder(e) for e in output):
         return None
@@ -169,6 +171,12 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
             made.level = Applicability.UNSAFE
             made.assumes = made.assumes or f"assumes that the other ranks do not read what it writes: {reader} may"
     return made
+
+
+def _is_called_for_nothing(module: SourceModule, owner: ast.ClassDef, function: FunctionNode) -> bool:
+    """False where no method of the class calls it as a statement: a helper of observing hooks is called so, and told cheaply."""
+    calls = (c for c in module.calls_named(function.name) if isinstance(module.parent(c), ast.Expr))
+    return any((place := module.method_of(c)) is not None and place[0] is owner for c in calls)
 
 
 def _creates_folder(effect: Effect) -> bool:

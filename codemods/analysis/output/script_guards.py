@@ -10,7 +10,6 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from codemods.analysis.class_index import Role, external_role
 from codemods.analysis.functions import find_function
@@ -20,7 +19,7 @@ from codemods.analysis.output.natures import values_of
 from codemods.findings import Applicability, NeedImport
 from codemods.imports import plan_rank_zero_only, runs_at_import
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk_scope
 
 _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
 _TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer"})
@@ -152,7 +151,7 @@ def _of_attribute(module: SourceModule, function: FunctionNode) -> Spelling | No
     return None
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _own_accelerators(module: SourceModule) -> dict[ast.ClassDef | None, list[ast.expr]]:
     """The values that `self.accelerator` is given, by the class."""
     found: dict[ast.ClassDef | None, list[ast.expr]] = {}
@@ -215,7 +214,7 @@ def _of_environment(module: SourceModule) -> Spelling | None:
     return Spelling('int(os.environ.get("RANK", 0)) == 0', assumes=assumes)
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def reads_environment(module: SourceModule) -> bool:
     """True for a file that reads the variables of a launcher, and sets none of them."""
     if not any(v.encode() in module.data for v in _VARIABLES):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.natures import values_of
 from codemods.data import host_only
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule, once_a_module, walk
 
 _SETTINGS = frozenset(
     {"args", "cfg", "config", "conf", "opt", "opts", "options", "hparams", "params", "hyp", "hydra_cfg", "training_args",
@@ -45,7 +44,7 @@ def _is_filled(module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
     return (id(home), name) in _fillings(module)
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _fillings(module: SourceModule) -> frozenset[tuple[int, str]]:
     """What a file fills, counts up or sets items of: (id of the function, or of the class for attributes; name)."""
     changed: list[ast.expr] = [c.func.value for c in module.calls_named(*host_only.MUTATORS) if isinstance(c.func, ast.Attribute)]

@@ -10,7 +10,7 @@ from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.rank_tests import split_of
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import SourceModule, once_a_module
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,15 @@ class Branch:
 
 def known_split(module: SourceModule, test: ast.expr, project: Project | None) -> Split | None:
     """What a test says of ranks, remembered: many statements stand under the same one."""
-    if project is None:
-        return split_of(module, test)
-    known = project.memo(("rank tests", module.path), dict[int, Split | None])
+    known = _alone(module) if project is None else project.memo(("rank tests", module.path), dict[int, Split | None])
     if id(test) not in known:
         known[id(test)] = split_of(module, test, project)
     return known[id(test)]
+
+
+@once_a_module
+def _alone(module: SourceModule) -> dict[int, Split | None]:
+    return {}
 
 
 def ranks_of_test(module: SourceModule, test: ast.expr, *, project: Project | None = None) -> Ranks | None:

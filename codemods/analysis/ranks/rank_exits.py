@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_branches import Branch, branches_of
 from codemods.analysis.ranks.rank_sets import Ranks, both, negated
 from codemods.data.rank_names import EXIT_CALLS
 from codemods.project import Project
-from codemods.source import SourceModule, child_nodes
+from codemods.source import SourceModule, child_nodes, once_a_module
 
 _EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -23,7 +22,7 @@ def exits_of(module: SourceModule, project: Project | None) -> dict[int, Branch]
     return project.memo(("rank exits", module.path), lambda: _find_exits(module, project))
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _exits_alone(module: SourceModule) -> dict[int, Branch]:
     return _find_exits(module, None)
 

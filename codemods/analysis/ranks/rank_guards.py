@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from codemods.analysis.call_graph import FunctionSite, find_function
 from codemods.analysis.class_index import find_class
@@ -16,7 +15,7 @@ from codemods.analysis.ranks.rank_sets import Ranks, both, negated
 from codemods.analysis.ranks.rank_tests import split_of
 from codemods.data.rank_names import LOCAL_DECORATORS, ORDERED_CONTEXTS, ZERO_DECORATORS
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
 __all__ = [
     "ORDERED_CONTEXTS", "Guard", "Ranks", "both", "decorated_ranks", "early_exit", "guards_over", "negated", "ranks_at",
@@ -112,12 +111,12 @@ def _parts_ranks(module: SourceModule, test: ast.expr | ast.Match, project: Proj
     return known_split(module, test, project) is not None
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _tested_alone(module: SourceModule) -> dict[FunctionNode | None, bool]:
     return {}
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _tests_by_scope(module: SourceModule) -> dict[FunctionNode | None, list[ast.expr | ast.Match]]:
     tested: list[ast.If | ast.While | ast.IfExp] = [
         *module.nodes(ast.If), *module.nodes(ast.While), *module.nodes(ast.IfExp)

@@ -12,7 +12,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, last
 from codemods.data.rank_names import HOLDERS, MEMBER_WORD
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, once_a_module
 
 _PROPERTIES = frozenset({"property", "cached_property"})
 _MANY = 4  # a name that is defined more often than this says nothing of its own
@@ -44,7 +44,7 @@ def _fields_elsewhere(project: Project, holder: str, name: str) -> list[tuple[So
     return found
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def _fields(module: SourceModule) -> dict[tuple[str, str], list[Binding]]:
     out: dict[tuple[str, str], list[Binding]] = {}
     for assign in module.nodes(ast.Assign):
