@@ -60,6 +60,18 @@ def may_give_function(data: bytes, name: bytes) -> bool:
     return False
 
 
+def is_imported(data: bytes, at: int, end: int) -> bool:
+    """True if `data[at:end]` is a whole word behind `from` or `import`, in its line or in the brackets of an import."""
+    if (at and data[at - 1] in _WORD) or (end < len(data) and data[end] in _WORD):
+        return False
+    line = data.rfind(b"\n", 0, at) + 1
+    if _IMPORTS.search(data, max(line, data.rfind(b"\0", line, at) + 1), at):
+        return True
+    bracket = data.rfind(b"(", 0, at)
+    return bracket >= 0 and data.find(b")", bracket, at) < 0 and data[max(bracket - 40, 0) : bracket].rstrip().endswith(b"import")
+
+
+_IMPORTS = re.compile(rb"\b(?:from|import)\b")
 _AS = re.compile(rb"[ \t]+as[ \t]+(\w+)")
 _IMPORT = re.compile(rb"import [ \t]*\Z")
 
@@ -144,6 +156,14 @@ class Corpus:
         before, size = "", len(name)
         for path, data, at in self._found(name):
             if path != before and is_call(data, at, at + size):
+                yield path
+                before = path
+
+    def importing(self, stem: bytes) -> Iterator[str]:
+        """The files with an import statement that names `stem`, in order."""
+        before, size = "", len(stem)
+        for path, data, at in self._found(stem):
+            if path != before and is_imported(data, at, at + size):
                 yield path
                 before = path
 

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from posixpath import dirname, join, normpath
 from typing import TypeVar
 
-from codemods.corpus import Corpus, alias_at, calls, uses
+from codemods.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.evidence import Observed
 from codemods.source import SourceModule, Unreadable
 from codemods.text_file import TEXT_KINDS, TextFile
@@ -151,6 +151,18 @@ class Project:
             return tuple(sorted({*old, *new}))
 
         return self.memo(("files calling", name), build)
+
+    def files_importing(self, stem: str) -> tuple[str, ...]:
+        """The Python files of which an import statement names `stem`, told from the bytes; sorted."""
+
+        def build() -> tuple[str, ...]:
+            word = stem.encode()
+            old = (p for p in self._corpus((".py",)).importing(word) if p not in self._changed)
+            changed = ((p, data) for p, data in self._changed.items() if p.endswith(".py"))
+            new = (p for p, data in changed if any(is_imported(data, *m.span()) for m in re.finditer(re.escape(word), data)))
+            return tuple(sorted({*old, *new}))
+
+        return self.memo(("files importing", stem), build)
 
     def class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """Last name of a base -> (path, name) of the classes whose header names it, found in the bytes, nothing parsed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -147,9 +146,7 @@ def _find_naming(project: Project, module: SourceModule) -> set[str]:
     found = set(project.files_containing(b"import *"))
     folder, _, stem = module.path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")
     while stem:
-        word = re.escape(stem.encode())
-        imported = re.compile(rb"\b(?:from|import)\b[^\n]*\b" + word + rb"\b|\bimport\s*\([^)]*\b" + word + rb"\b")
-        found |= {path for path in project.files_containing(stem.encode()) if imported.search(project.read(path) or b"")}
+        found.update(project.files_importing(stem))
         if f"{folder}/__init__.py" not in found:
             break
         folder, _, stem = folder.rpartition("/")
