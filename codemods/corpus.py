@@ -176,8 +176,8 @@ class Corpus:
             if match := pattern.match(data, at):
                 yield path, match
 
-    def aliases(self, name: bytes) -> Iterator[bytes]:
-        """The other names that `import name as other` gives it, in order."""
-        for _, data, at in self._found(name):
+    def aliases(self, name: bytes) -> Iterator[tuple[str, bytes]]:
+        """(file, other) for every other name that `import name as other` gives it, in order."""
+        for path, data, at in self._found(name):
             if other := alias_at(data, at, at + len(name)):
-                yield other
+                yield path, other

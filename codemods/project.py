@@ -181,7 +181,7 @@ class Project:
 
         def build() -> tuple[str, ...]:
             word = name.encode()
-            found = [*self._corpus((".py",)).aliases(word)]
+            found = [other for p, other in self._corpus((".py",)).aliases(word) if p not in self._changed]
             for path, data in self._changed.items():
                 if path.endswith(".py"):
                     found += [o for m in re.finditer(re.escape(word), data) if (o := alias_at(data, *m.span()))]

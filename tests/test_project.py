@@ -123,3 +123,25 @@ def test_an_overlay_changes_what_it_names_only() -> None:
     assert before.read("a.py") == b"x = 1" and "new.py" not in before.files
     again = after.with_overlay({"a.py": b"x = 3"})
     assert (again.read("a.py"), again.read("new.py")) == (b"x = 3", b"z = 1")
+
+
+def test_calls_and_imports_are_told_from_the_bytes() -> None:
+    files = Project.of({
+        "a.py": b"from pkg.load import (\n    one,\n)\none (1)\n",
+        "b.py": b"def one(x):\n    return x\n",
+        "c.py": b"class one(dict):\n    pass\nkey = 'load'\n",
+        "d.py": b"import pkg.load as other\nother.one(2)\n",
+        "e.py": b"from pkg import (other,\n    load)\n",
+    })  # fmt: skip
+    assert files.files_calling("one") == ("a.py", "d.py")
+    assert files.files_importing("load") == ("a.py", "d.py", "e.py")
+    changed = files.with_overlay({"b.py": b"one(3)\nfrom x import load\n", "d.py": b""})
+    assert changed.files_calling("one") == ("a.py", "b.py")
+    assert changed.files_importing("load") == ("a.py", "b.py", "e.py")
+    assert changed.read("d.py") == b"" and files.read("b.py") == b"def one(x):\n    return x\n"
+
+
+def test_other_names_of_an_import() -> None:
+    files = Project.of({"a.py": b"from x import Model as Base\nimport Model  as  Other\nModel as no\n", "b.py": b""})
+    assert files.aliases_of("Model") == ("Base", "Other")
+    assert files.with_overlay({"a.py": b"", "b.py": b"import Model as New\n"}).aliases_of("Model") == ("New",)
