@@ -369,3 +369,19 @@ def test_an_output_kept_in_a_list_below_a_dict_is_not_lost() -> None:
             return {"loss": out["maps"][0].mean()}
     """
     assert usage(source).never == ()
+
+
+@pytest.mark.parametrize("way", ['getattr(self, "a")(x)', "getattr(self, way)(x)", "{'a': self.a}[way](x)"])
+def test_a_layer_that_is_taken_by_name_is_never_called_dead(way: str) -> None:
+    source = f"""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(4, 4)
+
+        def forward(self, x, way):
+            return {way}
+    """
+    found = usage(source)
+    assert found.never == ()
+    assert found.verdict is (Verdict.ALL if '"a"' in way else Verdict.UNKNOWN)

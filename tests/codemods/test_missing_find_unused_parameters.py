@@ -276,7 +276,7 @@ def test_random_numbers_outside_training_say_nothing() -> None:
 
 def test_a_trainer_without_a_ddp_strategy_is_left_alone() -> None:
     check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2, strategy='deepspeed')  # not ddp\n"), files=TWO)
-    check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2, accelerator='cpu')\n"), files=TWO)
+    check_nothing(Rule, trainer("    trainer = pl.Trainer(accelerator='cpu')\n"), files=TWO)
     check_nothing(Rule, trainer("    trainer = pl.Trainer(**config)\n"), files=TWO)
     check_nothing(Rule, trainer("    trainer = pl.Trainer(devices=2)\n"), files={"lit.py": LIT, "requirements.txt": OLD})
     used = LIT.replace("random.random() < self.p", "self.p")
@@ -291,6 +291,7 @@ OLD = "pytorch-lightning==1.9.5\n"
     [
         ("devices=2", "there are as many devices"),
         ("devices=args.gpus", "devices=args.gpus comes to several devices"),
+        ("accelerator='cpu', devices=2", "there are as many devices"),
         ("accelerator='gpu'", "the machine has several devices"),
         ("devices=1, num_nodes=4", "several nodes or devices are used"),
     ],
@@ -300,6 +301,13 @@ def test_a_trainer_that_may_use_several_devices_without_naming_a_strategy(given:
     after = before.replace(given, f'{given}, strategy="ddp_find_unused_parameters_true"')
     (found,) = check_transformed(Rule, before, after, files=TWO, unsafe=True)
     assert assumed in found.reason
+
+
+@pytest.mark.parametrize("count", ["int(text)", "len(gpus)", "torch.cuda.device_count()"])
+def test_one_device_keeps_its_strategy_where_the_number_is_a_number(count: str) -> None:
+    before = trainer(f"    n = {count}\n    trainer = pl.Trainer(devices=n)\n").replace("import py", "import torch\nimport py", 1)
+    strategy = 'strategy="ddp_find_unused_parameters_true" if n > 1 else "auto"'
+    check_transformed(Rule, before, before.replace("devices=n", f"devices=n, {strategy}"), files=TWO, unsafe=True)
 
 
 def test_a_trainer_kept_to_one_device_is_told_what_several_need() -> None:

@@ -96,6 +96,7 @@ class Proof:
     launch_timeout: float = 60
     env: Mapping[str, str] = field(default_factory=dict)
     cold: bool = False
+    probe: int = 0  # steps that `ddpfix probe` watches before the fix, which then weighs what it saw
     before: Run | None = None
     after: Run | None = None
     single: Single | None = None

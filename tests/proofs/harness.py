@@ -12,7 +12,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from codemods.findings import Applicability, Finding
 from codemods.fix_source import safe, with_unsafe
 from codemods.text_file import TEXT_KINDS
 from ddpfix import catalog, engine
+from ddpfix.diagnosis import probe
+from ddpfix.diagnosis.probe import Probe
 from ddpfix.discovery import Tree
 from ddpfix.prove.compare import weights_that_differ
 from ddpfix.prove.ranks import Ended, Start, run_ranks, spawned
@@ -128,10 +130,22 @@ def tree_of(folder: Path) -> Tree:
 def fixed(proof: Proof, folder: Path) -> tuple[Finding, ...]:
     """Make `folder`, a copy of before, into after: what ddpfix does with that codemod alone, at that level."""
     accept = with_unsafe if proof.level == "unsafe" else safe
-    result = engine.fix(tree_of(folder), Settings(), [catalog.lookup(proof.code)], accept)
+    tree = tree_of(folder)
+    if proof.probe:
+        tree = replace(tree, observed=probed(proof, folder).evidence.observed)
+    result = engine.fix(tree, Settings(), [catalog.lookup(proof.code)], accept)
     for path, data in result.after.items():
         (folder / path).write_bytes(data)
     return result.fixed
+
+
+def probed(proof: Proof, folder: Path) -> Probe:
+    """What `ddpfix probe -- torchrun --nproc_per_node=1 …` sees of the program as one process."""
+    out = folder.parent / f"{folder.name}-probe"
+    env = {**base_env(), "OUT": str(out), **proof.env}
+    out.mkdir()
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=1", proof.entry, *proof.arguments]
+    return probe.probe(command, cwd=folder, steps=proof.probe, env=env)
 
 
 def findings(folder: Path) -> tuple[Finding, ...]:

@@ -35,7 +35,7 @@ def page() -> str:
     out = [HEAD, f"Versions: {', '.join(_versions())}.", ""]
     for key in sorted({p.code for p in proofs if p.after}):
         rows = [
-            (code(p.name), prose(p.why), "<br>".join(described(p.before)), "<br>".join(described(p.after)), p.level)
+            (code(p.name), prose(p.why), "<br>".join(described(p.before)), "<br>".join(described(p.after)), _level(p))
             for p in proofs
             if p.code == key and p.before and p.after
         ]
@@ -44,6 +44,10 @@ def page() -> str:
     if traps:
         out += [TRAPS, *table(("Program", "Why", "ddpfix says", "The naive edit"), traps), ""]
     return "\n".join(out).rstrip() + "\n"
+
+
+def _level(proof: Proof) -> str:
+    return f"{proof.level}, after a probe of {proof.probe} steps" if proof.probe else proof.level
 
 
 def _versions() -> list[str]:

@@ -58,6 +58,9 @@ def call(flow: Flow, frame: Frame, env: Env, node: ast.Call) -> Value:
         return call_refs(flow, frame, callee.refs, args, keywords, node)
     if callee.closure is not None:
         return call_closure(flow, env, callee, args, keywords)
+    if callee.carries:
+        text = f"what {module.text_of(func)[:50]} is, is not known ({module.path}:{node.lineno})"
+        return doubtful([callee, *map(flat, args), *map(flat, keywords.values())], text)
     return _function_call(flow, frame, env, node, args, keywords)
 
 
@@ -204,6 +207,8 @@ def _function_call(
     everything = list(map(flat, values))
     if name.startswith("torch."):
         return _torch_call(flow, frame, node, name, args, keywords)
+    if name == "getattr" and len(args) > 1 and args[0].refs:
+        return _by_name(flow, frame, node, args)
     if name in table.STOPPING_BUILTINS:
         return Value(random=any(v.random for v in values))
     if name in table.PASSING_BUILTINS:
@@ -234,6 +239,15 @@ def _function_call(
         below = flow.all_paths
     text = f"what {module.text_of(node.func)[:50]}(…) does with gradients is not known ({module.path}:{node.lineno})"
     return doubtful([*everything, Value(NONE, below)], text)
+
+
+def _by_name(flow: Flow, frame: Frame, node: ast.Call, args: list[Value]) -> Value:
+    """`getattr(self, name)`: the attribute where the name is known, else any part of the module."""
+    if isinstance(args[1].constant, str):
+        return member_value(flow, args[0], args[1].constant, frame, node)
+    below = frozenset(p for ref in args[0].refs for p in flow.parameters_below(ref))
+    text = f"which part {frame.module.text_of(node)[:50]} is, is not known ({frame.module.path}:{node.lineno})"
+    return doubtful([Value(NONE, below)], text)
 
 
 def _torch_call(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper
+from codemods.analysis.model.flag_values import bound_once
 from codemods.analysis.names import last, qualified
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -22,8 +23,10 @@ def implicit_setting(wrapper: Wrapper) -> Setting | None:
     if None in given or call.args or any(name in given for name in _DECIDES):
         return None
     accelerator = given.get("accelerator")
-    if isinstance(accelerator, ast.Constant) and accelerator.value not in ("gpu", "cuda", "auto", None):
-        return None
+    kind = accelerator.value if isinstance(accelerator, ast.Constant) else None
+    counted = any(name in given for name in (*_COUNTS, "num_nodes"))
+    if kind not in ("gpu", "cuda", "auto", None) and not (kind == "cpu" and counted):
+        return None  # the CPU is one device unless a number is named; other accelerators have strategies of their own
     several = _several(module, given)
     if not several:
         return None
@@ -37,6 +40,22 @@ def implicit_setting(wrapper: Wrapper) -> Setting | None:
         text="no strategy",
         overridable=f"{several}, on CUDA or the CPU",
     )
+
+
+def only_on_several(setting: Setting, name: str) -> str:
+    """The strategy's name as an expression: one device keeps what it has, where the number of devices is surely a number."""
+    assert setting.call is not None
+    counts = [k.value for k in setting.call.keywords if k.arg in _COUNTS]
+    if len(counts) != 1 or any(k.arg == "num_nodes" for k in setting.call.keywords) or not _is_number(setting.module, counts[0]):
+        return f'"{name}"'
+    return f'"{name}" if {setting.module.text_of(counts[0])} > 1 else "auto"'
+
+
+def _is_number(module: SourceModule, count: ast.expr) -> bool:
+    """True for a local name that is bound once, to `int(…)`, `len(…)` or `torch.cuda.device_count()`."""
+    if not isinstance(count, ast.Name) or (bound := bound_once(module, count)) is None or not isinstance(bound, ast.Call):
+        return False
+    return last(qualified(module, bound.func)) in ("int", "len", "device_count")
 
 
 def kept_to_one(project: Project, wrapper: Wrapper) -> ast.keyword | None:

@@ -10,6 +10,7 @@ from codemods.analysis.model.answer import Answer
 from codemods.analysis.model.flag_edits import switched
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.flow_values import Cause, Decision
+from codemods.analysis.model.implicit_strategy import only_on_several
 from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, needs_flag
 from codemods.analysis.model.observed_errors import Failure
 from codemods.analysis.model.observed_usage import Probed, named
@@ -179,7 +180,7 @@ def _on(setting: Setting) -> Edit | None:
     if not setting.strategy:
         return switched(setting, "True")
     if setting.node is setting.call:
-        return SetKeyword(setting.module.path, setting.module.span(setting.call), "strategy", f'"{ON_NAME}"')
+        return SetKeyword(setting.module.path, setting.module.span(setting.call), "strategy", only_on_several(setting, ON_NAME))
     to = OFF_NAMES.get(str(ast.literal_eval(setting.node)), "")
     return switched(setting, to) if to else None
 

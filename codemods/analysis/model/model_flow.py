@@ -233,8 +233,9 @@ class Flow:
         if (part := value.part(key)) is not None:
             return part
         if value.many or value.parts:
-            doubt = {"only one element of a list is used"} if value.carries else NONE
-            return Value(NONE, value.may | value.must, value.doubts | doubt)
+            held = frozenset(p for _, part in value.parts for ref in part.refs for p in self.parameters_below(ref))
+            doubt = {"only one element of a list is used"} if value.carries or held else NONE
+            return Value(NONE, value.may | value.must | held, value.doubts | doubt)
         return flat(value)
 
     def if_statement(self, frame: Frame, node: ast.If, env: Env) -> Env | None:
