@@ -130,6 +130,46 @@ def write(path: Path, decisions: Decisions) -> None:
     os.replace(fresh, path)
 
 
+class Keeper:
+    """A decisions file while one decides: what another view of the review wrote meanwhile is kept.
+
+    `known`: the decisions that the file comes to, as this view begins.
+    """
+
+    def __init__(self, path: Path, known: Decisions) -> None:
+        self.path, self._known = path, known
+        self._at_first = self._now()
+
+    def save(self, made: Decisions) -> None:
+        """Bring what is decided since the last time into the file. Raises OSError."""
+        of = dict(self._in_file().of)
+        for key in {*self._known.of, *made.of}:
+            decision = made.of.get(key)
+            if decision == self._known.of.get(key):
+                continue
+            if decision is None:
+                of.pop(key, None)
+            else:
+                of[key] = decision
+        write(self.path, Decisions(made.base, of))
+        self._known = made
+
+    def _in_file(self) -> Decisions:
+        text = self._now()
+        if text == self._at_first:  # what it comes to was worked out then
+            return self._known
+        try:
+            return from_json(text)
+        except BadDecisions:
+            return self._known
+
+    def _now(self) -> str:
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+
 def _object(pairs: list[tuple[str, Any]], name: str) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, value in pairs:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codemods.by_hand import EditedLines
-from ddpfix.decisions import BadDecisions, Decision, Decisions, from_json, read, to_json, write
+from ddpfix.decisions import BadDecisions, Decision, Decisions, Keeper, from_json, read, to_json, write
 
 A, B, C, D = "0" * 12, "1" * 12, "2" * 12, "abcdef012345"
 BASE = "0123456789abcdef0123456789abcdef01234567"
@@ -86,3 +86,35 @@ def test_a_file_that_is_missing_or_no_text(tmp_path: Path) -> None:
     (tmp_path / "bin.json").write_bytes(b"\xff\xfe{")
     with pytest.raises(BadDecisions, match="cannot be read"):
         read(tmp_path / "bin.json")
+
+
+# Two views of one file
+
+
+def test_what_another_view_wrote_meanwhile_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    yes, no = Decision("accept"), Decision("reject")
+    write(path, Decisions(BASE, {A: yes, B: yes}))
+    keeper = Keeper(path, read(path))
+    keeper.save(Decisions(BASE, {A: yes, B: no}))
+    write(path, Decisions(BASE, {A: no, B: no, C: yes}))
+    keeper.save(Decisions(BASE, {A: yes, B: no, D: no}))
+    assert read(path).of == {A: no, B: no, C: yes, D: no}
+    keeper.save(Decisions(BASE, {B: no, D: no}))
+    assert read(path).of == {B: no, C: yes, D: no}
+
+
+def test_what_was_dropped_as_stale_does_not_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    write(path, Decisions(BASE, {A: Decision("accept"), B: Decision("accept")}))
+    keeper = Keeper(path, Decisions("f" * 40, {A: Decision("accept")}))
+    keeper.save(Decisions("f" * 40, {A: Decision("accept"), C: Decision("reject")}))
+    assert read(path) == Decisions("f" * 40, {A: Decision("accept"), C: Decision("reject")})
+
+
+def test_a_file_that_was_spoilt_meanwhile_is_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    keeper = Keeper(path, Decisions())
+    path.write_text("{")
+    keeper.save(Decisions("", {A: Decision("accept")}))
+    assert read(path).of == {A: Decision("accept")}

@@ -186,3 +186,11 @@ def test_without_a_terminal_it_says_what_to_do_instead(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
     assert b"review asks on a terminal: this is none." in done.stderr and b"`ddpfix apply --decisions`" in done.stderr
     assert subprocess.run(["git", "-C", str(repo), "status", "--porcelain"], capture_output=True, check=True).stdout == b""
+
+
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    repo = classifier(tmp_path)
+    with OnTerminal(repo, *TRAIN, "--decisions", "no/such/d.json") as person:
+        status, said = person.end()
+    assert status == 2
+    assert said.startswith("ddpfix: no/such/d.json cannot be written: there is no such folder, ") and said.count("\n") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -70,6 +71,8 @@ def review(
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         what = "Run it on a terminal; or write the decisions file yourself and give it to `ddpfix apply --decisions`."
         raise Trouble("review asks on a terminal", "this is none", what)
+    if not os.access(decisions.parent, os.W_OK):
+        raise Trouble(f"{decisions} cannot be written", "there is no such folder, or it is not yours", "Use --decisions FILE.")
     ((tree, settings),) = with_evidence(projects, log, evidence)
     found = items.review(tree, settings, progress=progress())
     clear_progress()
@@ -111,7 +114,7 @@ def _asked(
     from ddpfix.review.prompt import go_through, on_screen
     from ddpfix.review.session import Session
 
-    session = Session(found, saved, lambda made: files.write(path, made), again=again)
+    session = Session(found, saved, files.Keeper(path, saved).save, again=again)
     project = Project(tree.files, engine.disk_reader(tree.root), observed=tree.observed)
     try:
         return go_through(session, project, on_screen(color)), session
