@@ -249,6 +249,11 @@ def _likely_heirs(project: Project, site: ClassSite) -> dict[str, set[str]]:
     return project.memo(("likely heirs", site.name), lambda: _heirs_of(project, site))
 
 
+def has_many_heirs(project: Project, site: ClassSite) -> bool:
+    """True where the headers of more files than one reads speak of heirs of the class; nothing is parsed for it."""
+    return len(_likely_heirs(project, site)) > MANY_FILES
+
+
 def _heirs_of(project: Project, site: ClassSite) -> dict[str, set[str]]:
     headers = project.class_headers()
     seen, queue = {site.name}, [site.name, *project.aliases_of(site.name)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.class_index import ClassSite, class_facts, find_class, subclasses
+from codemods.analysis.class_index import ClassSite, class_facts, find_class, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.project import Project
@@ -74,6 +74,8 @@ def _of_function(project: Project, module: SourceModule, function: FunctionNode)
     users = project.files_using(function.name, most=MANY_FILES)
     if found := _in_files(project, module, function, users):
         return found
+    if has_many_heirs(project, ClassSite(module, owner)):
+        return Uses(more=True)  # a base class of half a repository: all its heirs would be parsed
     names = {owner.name, *(s.node.name for s in subclasses(project, ClassSite(module, owner)))}
     speaking = {path for name in names for path in project.files_containing(name.encode())}
     users = project.files_using(function.name, most=MANY_FILES, among=speaking)
