@@ -123,15 +123,20 @@ def _data(review: Review, read: Read, decided: Decisions, served: Served | None)
         "served": {"token": served.token, "branch": served.branch} if served else None,
         "codes": {code: _codemod(code, review.items) for code in codes},
         "questions": list(ALWAYS),
-        "decisions": _shown(decided, review),
+        **_shown(decided, review),
         "items": [_item(item, sources) for item in review.items],
     }
 
 
-def _shown(decided: Decisions, review: Review) -> Mapping[str, Any]:
-    known = Decisions(of={key: decision for key, decision in decided.of.items() if key in review.by_id})
-    shown: Mapping[str, Any] = json.loads(decisions.to_json(known))["decisions"]
-    return {key: {"verdict": value} if isinstance(value, str) else value for key, value in shown.items()}
+def _shown(decided: Decisions, review: Review) -> dict[str, Any]:
+    """Decisions over the findings of the page, and those beside them: a file of decisions may hold those of other paths."""
+    shown: Mapping[str, Any] = json.loads(decisions.to_json(decided))["decisions"]
+    known = review.by_id
+    every = {key: {"verdict": value} if isinstance(value, str) else value for key, value in shown.items()}
+    return {
+        "decisions": {key: value for key, value in every.items() if key in known},
+        "beside": {key: value for key, value in every.items() if key not in known},
+    }
 
 
 def _codemod(code: str, items: Sequence[ReviewItem]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ddpfix.decisions import BadDecisions, Decisions
 from ddpfix.git import GitRefusal
 from ddpfix.review.items import Review
 from ddpfix.review.page import Read, Served, page, policy
+from ddpfix.review.session import carried
 from ddpfix.run import Applied
 
 if TYPE_CHECKING:
@@ -73,15 +74,16 @@ class Session:
             raise BadDecisions("what the page sent cannot be read", "it is not UTF-8") from None
         known = self.review.by_id
         for key in sent.of:
-            if key not in known:
+            if key not in known and key not in self.decided.of:
                 raise BadDecisions(f"{key} cannot be decided", "no finding of this review is called so", "reload the page")
-        if told := [key for key in sent.accepted() if not known[key].acceptable]:
+        if told := [key for key in sent.accepted() if key in known and not known[key].acceptable]:
             raise BadDecisions(f"{told[0]} cannot be accepted", known[told[0]].why_not, "it can be rejected with a reason")
         if sent.base != self.review.base:
             raise BadDecisions("the page is older than the review", "the repository was read again since", "reload the page")
-        self.decided = sent
-        self.work.save(sent)
-        return sent
+        beside = {key: decision for key, decision in self.decided.of.items() if key not in known}
+        self.decided = Decisions(sent.base, {**beside, **sent.of})
+        self.work.save(self.decided)
+        return self.decided
 
     def keep(self, body: bytes) -> dict[str, Any]:
         """Save, as a request that wants to hear no more than that it was done."""
@@ -116,11 +118,11 @@ class Session:
 
     def _again(self, why: str) -> dict[str, Any]:
         self.review = self.work.scan()
-        kept = {key: d for key, d in self.decided.of.items() if key in self.review.by_id}
-        gone = len(self.decided.of) - len(kept)
-        self.decided = Decisions(self.review.base, kept)
+        now = carried(self.decided, self.review)
+        self.decided = now.decisions
         self.work.save(self.decided)
-        stand = f"{len(kept)} decisions still stand" + (f", {gone} are of findings that are gone" if gone else "")
+        gone = f", {len(now.dropped)} are of findings that are gone" if now.dropped else ""
+        stand = f"{len(now.kept)} decision{'s' * (len(now.kept) != 1)} still stand{'s' * (len(now.kept) == 1)}{gone}"
         return {"stale": True, "message": f"{why} The findings were read again: {stand}. Nothing was applied."}
 
 

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from ddpfix.review.session import Session
     from ddpfix.settings import Settings
 
-OWN = {"--apply", "--again", "--color", "--decisions"}  # what `apply` is not told: its own options follow
+# what `apply` is not told, since its own options follow; the second ones take a value
+OWN = {"--apply", "--again", "--serve", "--color", "--decisions", "--html", "--port"}
+VALUED = {"--color", "--decisions", "--html", "--port"}
 
 
 @app.command()
@@ -54,6 +56,9 @@ def review(
     ),
     again: Annotated[bool, typer.Option("--again", help="Ask about what is decided already, too.")] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Apply what was accepted once all was gone through.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write all of it as one page, and ask nothing.")] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Show the page from this machine; it saves and applies.")] = False,
+    port: Annotated[int, typer.Option("--port", help="For --serve; a free one is taken if none is given.")] = 0,
     write_suppressions: WriteSuppressions = False,
     log: Logs = None,
     evidence: Seen = None,
@@ -62,23 +67,34 @@ def review(
     """Go through the findings one by one and accept or reject each. Nothing is changed before `apply`."""
     from ddpfix.review import items
 
-    projects = asked(
-        paths, select, ignore, extend_select, False, exclude, config=config, isolated=isolated, force_exclude=force_exclude
-    )
-    if len(projects) > 1:
-        roots = " and ".join(str(tree.root) for tree, _ in projects)
-        raise Trouble(f"these paths lie in {roots}", todo="Review one repository at a time.")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        what = "Run it on a terminal; or write the decisions file yourself and give it to `ddpfix apply --decisions`."
+    def look() -> tuple[Tree, Settings]:
+        projects = asked(
+            paths, select, ignore, extend_select, False, exclude, config=config, isolated=isolated, force_exclude=force_exclude
+        )
+        if len(projects) > 1:
+            roots = " and ".join(str(tree.root) for tree, _ in projects)
+            raise Trouble(f"these paths lie in {roots}", todo="Review one repository at a time.")
+        return with_evidence(projects, log, evidence)[0]
+
+    if html and serve:
+        raise Trouble("--html writes the page, --serve shows it", todo="Give one of them.")
+    tree, settings = look()
+    if not (html or serve or (sys.stdin.isatty() and sys.stdout.isatty())):
+        what = "Run it on a terminal, use --html or --serve, or write the file for `ddpfix apply --decisions` yourself."
         raise Trouble("review asks on a terminal", "this is none", what)
-    if not os.access(decisions.parent, os.W_OK):
+    if not (html or os.access(decisions.parent, os.W_OK)):
         raise Trouble(f"{decisions} cannot be written", "there is no such folder, or it is not yours", "Use --decisions FILE.")
-    ((tree, settings),) = with_evidence(projects, log, evidence)
     found = items.review(tree, settings, progress=progress())
     clear_progress()
     for failure in found.failed:
         note(f"{failure.path}: not read: {failure.error}")
     saved = _saved(decisions, found)
+    if html or serve:
+        from ddpfix.cli import review_page
+
+        shown = review_page.Shown(look, found, tree, settings, saved, decisions, write_suppressions)
+        sys.stdout.write(review_page.written(shown, html) if html else review_page.served(shown, port))
+        raise typer.Exit(CLEAN)
     finished, session = _asked(found, tree, saved, decisions, again, wants_color(color))
     sys.stdout.write(_closing(session, decisions))
     if apply and finished and session.decisions.of:
@@ -140,7 +156,7 @@ def apply_command(arguments: list[str], decisions: Path) -> str:
     for word in words:
         name, given, _ = word.partition("=")
         if name in OWN:
-            if name in ("--color", "--decisions") and not given:
+            if name in VALUED and not given:
                 next(words, None)
             continue
         kept.append(word)

@@ -69,16 +69,16 @@ function tally() {
     const now = verdict(item.id);
     if (now !== 'open') out[now] += 1;
     else if (item.acceptable) out.open += 1;
-    if (!item.acceptable) out.told += 1;
+    else out.told += 1;
     if (now === 'accept' && item.level === 'unsafe') out.unsafe += 1;
     if (now === 'reject' && item.acceptable) out.passed += 1;
   }
   return out;
 }
 
-/** The decisions as their file has them: sorted, a verdict alone as a word. */
+/** The decisions as their file has them: sorted, a verdict alone as a word; those over findings of other paths stay in it. */
 function asFile() {
-  const sorted = [...decided.entries()].sort(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = [...Object.entries(DATA.beside), ...decided.entries()].sort(([a], [b]) => (a < b ? -1 : 1));
   const shown = sorted.map(([id, d]) => [id, d.reason || d.edited ? d : d.verdict]);
   return { version: 1, ...(DATA.base ? { base: DATA.base } : {}), decisions: Object.fromEntries(shown) };
 }
