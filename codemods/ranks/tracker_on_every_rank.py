@@ -14,7 +14,7 @@ from codemods.analysis.output.effects import Effect, Kind, effects_of, names_ran
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, output_runs
-from codemods.analysis.ranks.rank_guards import decorated_ranks
+from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.corpus import calls
@@ -77,7 +77,7 @@ class TrackerOnEveryRank(DdpCodemod):
     starts a run by itself.
 
     ## Refuses
-    - One run for each rank on purpose: `group=`, or anything that names the rank, in a `wandb.init` of the project.
+    - One run for each rank on purpose: `group=`, or anything that names the rank, in a `wandb.init` that is not rank 0's alone.
     - `wandb.init` whose `mode` depends on something already, told where keywords come from `**options`.
     - `wandb.log` where each rank has its run: it is `wandb.init` that has to change.
     - `wandb.finish()`, which does nothing without a run.
@@ -112,7 +112,7 @@ class TrackerOnEveryRank(DdpCodemod):
         for call in _reports(module):
             homes[module.function_of(call) or module.tree] = None
         for home in homes:
-            if isinstance(home, ast.Module) or not decorated_ranks(module, home).some:
+            if isinstance(home, ast.Module) or not decorated_ranks(module, home, project=project).some:
                 yield from self._home(module, project, home)
 
     def _home(self, module: SourceModule, project: Project, home: FunctionNode | ast.Module) -> Iterator[Finding]:
@@ -225,10 +225,12 @@ def _find_runs(project: Project) -> list[_Start]:
 def _start(project: Project, module: SourceModule, call: ast.Call) -> _Start:
     text = module.text_of(call)
     mode = next((k.value for k in call.keywords if k.arg == "mode"), None)
-    on_purpose = any(k.arg == "group" and not _is_none(k.value) for k in call.keywords) or names_rank(text)
+    reaching = ranks_reaching(project, module, call)
+    grouped = any(k.arg == "group" and not _is_none(k.value) for k in call.keywords) or names_rank(text)
+    on_purpose = grouped and reaching is not Ranks.ZERO  # rank 0 alone starts one run, whatever group it is put in
     decided = isinstance(mode, ast.IfExp) or (isinstance(mode, ast.Constant) and mode.value == "disabled")
     home = module.function_of(call)
-    reached = ranks_in_file(project, module) is not None and not ranks_reaching(project, module, call).some
+    reached = ranks_in_file(project, module) is not None and not reaching.some
     if home is not None and _is_class_method(module, home):
         reached = reached and not is_left_to_rank_zero(project, module, home)
     asked = _asks_for_run(module, module.statement_of(call)) or (module.holds(b"WANDB_MODE") and names_rank(module.text))

@@ -133,7 +133,7 @@ class UnguardedFileIo(DdpCodemod):
         if is_test_file(module.path) or module.holds(b"split_between_processes"):
             return
         for function in module.functions:
-            if decorated_ranks(module, function).some:
+            if decorated_ranks(module, function, project=project).some:
                 continue
             if function.name != "__init__" and not _writes_below(project, module, function):
                 continue  # asked first: whose class it is may stand in other files
@@ -208,7 +208,7 @@ class UnguardedFileIo(DdpCodemod):
         if opened := emptied_above(module, run.statements):
             return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
         for path in paths:
-            if reader := _reader(module, function, run, path):
+            if reader := _reader(project, module, function, run, path):
                 return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early"
         return ""
 
@@ -343,7 +343,9 @@ def _handles_in(statement: ast.stmt) -> list[ast.expr]:
     return [h for h in handles if not (isinstance(h, ast.Name) and h.id in opened)]
 
 
-def _reader(module: SourceModule, function: FunctionNode | ast.Module, run: Run, path: ast.expr) -> str:
+def _reader(
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run, path: ast.expr
+) -> str:
     """A call outside the run that reads, lists or tests the same path on every rank."""
     text = "".join(module.text_of(path).split())
     if isinstance(path, ast.Constant) and not isinstance(path.value, str):
@@ -359,7 +361,7 @@ def _reader(module: SourceModule, function: FunctionNode | ast.Module, run: Run,
         if name not in _READS or (name == "open" and _opens_to_write(node)):
             continue
         asked = [*node.args[:1], *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
-        if any("".join(module.text_of(a).split()) == text for a in asked) and not ranks_at(module, node).some:
+        if any("".join(module.text_of(a).split()) == text for a in asked) and not ranks_at(module, node, project=project).some:
             return f"{module.text_of(node)[:60]} reads or tests it in line {node.lineno}"
     return ""
 

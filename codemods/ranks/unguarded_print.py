@@ -130,7 +130,7 @@ class UnguardedPrint(DdpCodemod):
             yield from self._runs(module, project, module.tree)
 
     def _function(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
-        if decorated_ranks(module, function).some or function.name.startswith("__"):
+        if decorated_ranks(module, function, project=project).some or function.name.startswith("__"):
             return
         if not _prints_below(module, function) or _asks_a_person(module, function):
             return  # asked first: whose class it is may stand in other files
@@ -157,7 +157,7 @@ class UnguardedPrint(DdpCodemod):
         for run in output_runs(project, module, function, lambda s: _may_go_under(module, s)):
             if run.makes(Kind.FILE, Kind.TRACKER) or ranks_reaching(project, module, run.first).some:
                 continue
-            assumes = _assumes(module, function, run)
+            assumes = _assumes(project, module, function, run)
             if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
                 continue
             if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements) or _of_bad_numbers(module, run):
@@ -339,7 +339,7 @@ def _is_of_the_process(module: SourceModule, value: ast.expr) -> bool:
     return False
 
 
-def _assumes(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> str | None:
+def _assumes(project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> str | None:
     """What a guard round the run assumes: nothing where it prints or logs to its class's own logger; None where it must stay.
 
     A logger of the file is often set up by rank already. Its lines count where the function keeps others of them to rank 0.
@@ -347,16 +347,16 @@ def _assumes(module: SourceModule, function: FunctionNode | ast.Module, run: Run
     kinds = {e.kind for e in run.effects.output}
     if Kind.PRINT in kinds or any(e.kind is Kind.LOG and e.text.startswith("self.") for e in run.effects.output):
         return ""
-    if Kind.LOG in kinds and not isinstance(function, ast.Module) and _guards_lines(module, function):
+    if Kind.LOG in kinds and not isinstance(function, ast.Module) and _guards_lines(project, module, function):
         return "assumes that this line, as others of the function are, is wanted once and not from each process"
     return None
 
 
-def _guards_lines(module: SourceModule, function: FunctionNode) -> bool:
+def _guards_lines(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True where the function logs a line on rank 0 alone, and the file sets its logger up the same way for every rank."""
     if module.holds(b"setLevel") or not module.holds(b"basicConfig"):
         return False
     for call in module.calls_named("info"):
-        if module.function_of(call) is function and ranks_at(module, call) in (Ranks.ZERO, Ranks.LOCAL_ZERO):
+        if module.function_of(call) is function and ranks_at(module, call, project=project) in (Ranks.ZERO, Ranks.LOCAL_ZERO):
             return True
     return False

@@ -88,7 +88,7 @@ class ValueOfOneRank(DdpCodemod):
         if is_test_file(module.path):
             return
         done: set[tuple[int, str]] = set()
-        for made in _made_on_zero(module):
+        for made in _made_on_zero(project, module):
             key = (id(made.home), made.name)
             if key in done:
                 continue
@@ -104,7 +104,7 @@ class ValueOfOneRank(DdpCodemod):
             statement = module.statement_of(node)
             if ranks_reaching(project, module, node).some or ranks_at(module, node, project=project).some:
                 continue
-            if under_such_a_name(module, statement) or _is_asked_for(module, node, made.name):
+            if under_such_a_name(project, module, statement) or _is_asked_for(project, module, node, made.name):
                 continue
             if not made.name.startswith("self.") and statement.lineno < made.line:
                 continue
@@ -139,38 +139,38 @@ class _Made:
     test: str
 
 
-def _made_on_zero(module: SourceModule) -> Iterator[_Made]:
+def _made_on_zero(project: Project, module: SourceModule) -> Iterator[_Made]:
     """The names whose every binding stands under a test for rank 0 and nothing else."""
     for assign in module.nodes(ast.Assign):
         function = module.function_of(assign)
-        if function is None or ranks_at(module, assign) not in _OF_ZERO:
+        if function is None or ranks_at(module, assign, project=project) not in _OF_ZERO:
             continue
-        if any(g.kind == "decorator" or g.kind == "exit" for g in guards_over(module, assign)):
+        if any(g.kind == "decorator" or g.kind == "exit" for g in guards_over(module, assign, project=project)):
             continue
         for target in assign.targets:
             if isinstance(target, ast.Attribute) and dotted(target.value) == "self":
                 owner = module.class_of(target)
-                if owner is not None and _on_zero(module, attribute_bindings(module, target)):
-                    yield _Made(owner, dotted(target), assign.lineno, _test_over(module, assign, {"self"}))
-            elif isinstance(target, ast.Name) and _on_zero(module, bindings_in(module, function, target.id)):
+                if owner is not None and _on_zero(project, module, attribute_bindings(module, target)):
+                    yield _Made(owner, dotted(target), assign.lineno, _test_over(project, module, assign, {"self"}))
+            elif isinstance(target, ast.Name) and _on_zero(project, module, bindings_in(module, function, target.id)):
                 names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
                 names |= {name for name, _ in bound_above(module, function, assign)}
-                yield _Made(function, target.id, assign.lineno, _test_over(module, assign, names))
+                yield _Made(function, target.id, assign.lineno, _test_over(project, module, assign, names))
 
 
-def _test_over(module: SourceModule, assign: ast.stmt, known: set[str]) -> str:
+def _test_over(project: Project, module: SourceModule, assign: ast.stmt, known: set[str]) -> str:
     """The plain test that a binding stands under, if it is made of names that are known everywhere."""
-    for guard in guards_over(module, assign):
+    for guard in guards_over(module, assign, project=project):
         if guard.kind == "if" and guard.alone and isinstance(guard.node, ast.If):
             roots = {n.id for n in ast.walk(guard.node.test) if isinstance(n, ast.Name)}
             return module.text_of(guard.node.test) if roots <= known | set(module.imports) else ""
     return ""
 
 
-def _on_zero(module: SourceModule, bound: list[Binding]) -> bool:
+def _on_zero(project: Project, module: SourceModule, bound: list[Binding]) -> bool:
     if not bound or any(b.parameter or b.value is None for b in bound):
         return False
-    return all(ranks_at(module, b.node) in _OF_ZERO for b in bound)
+    return all(ranks_at(module, b.node, project=project) in _OF_ZERO for b in bound)
 
 
 def _uses(module: SourceModule, made: _Made) -> Iterator[ast.expr]:
@@ -220,7 +220,7 @@ def _names_it(statement: ast.stmt, attribute: str) -> bool:
     return any(isinstance(t, ast.Name) and t.id == attribute for t in targets)
 
 
-def _is_asked_for(module: SourceModule, node: ast.AST, name: str) -> bool:
+def _is_asked_for(project: Project, module: SourceModule, node: ast.AST, name: str) -> bool:
     """True in a `try`, in a function of its own, and under a test that may stand for the rank: one that names what is used."""
     attribute = name.rpartition(".")[2]
     for up in module.ancestors(node):
@@ -233,6 +233,6 @@ def _is_asked_for(module: SourceModule, node: ast.AST, name: str) -> bool:
             text = module.text_of(test)
             if attribute in text or "hasattr" in text or any(w in text for w in ("rank", "main", "master", "zero")):
                 return True
-            if any(isinstance(n, (ast.Name, ast.Attribute)) and is_of_rank_zero(module, n) for n in ast.walk(test)):
+            if any(isinstance(n, (ast.Name, ast.Attribute)) and is_of_rank_zero(project, module, n) for n in ast.walk(test)):
                 return True
     return False

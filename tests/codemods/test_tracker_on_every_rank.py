@@ -141,3 +141,9 @@ def test_decorated_hooks_single_process_and_own_tests_stay() -> None:
 def test_a_helper_that_only_rank_zero_calls() -> None:
     source = script(RANK, "if rank == 0:", "    note(1)") + "\ndef note(a):\n    wandb.log({'a': a})\n"
     check_nothing(TrackerOnEveryRank, source)
+
+
+def test_a_run_that_rank_zero_starts_in_a_group_is_one_run() -> None:
+    lines = (RANK, "if rank == 0:", "    wandb.init(group=args.name)", "wandb.log({'a': 1})")
+    after = (*lines[:3], "if rank == 0:", "    wandb.log({'a': 1})")
+    check_transformed(TrackerOnEveryRank, script(*lines), script(*after))

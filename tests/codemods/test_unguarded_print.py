@@ -609,3 +609,22 @@ def test_what_one_rank_alone_can_say(lines: tuple[str, ...]) -> None:
     body = "".join(f"    {line}\n" for line in lines)
     check_nothing(UnguardedPrint, head + ranks + body)
     assert findings_of(UnguardedPrint, f"{head}{ranks}    for path in args.files:\n        print(path)\n")
+
+
+HELPER = {"who.py": "import torch.distributed as dist\n\ndef speaks():\n    return dist.get_rank() == 0\n"}
+
+
+def test_a_test_of_the_rank_that_another_file_makes() -> None:
+    source = """
+        import torch.distributed as dist
+        from who import speaks
+
+        def main(rank):
+            if speaks():
+                print("started")
+            if rank == 0:
+                dist.log("a")
+        """
+    check_nothing(UnguardedPrint, source, files=HELPER)
+    other = HELPER["who.py"].replace("dist.get_rank() == 0", "dist.is_available()")
+    assert findings_of(UnguardedPrint, source, {"who.py": other})

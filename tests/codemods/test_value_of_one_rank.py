@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.ranks.value_of_one_rank import ValueOfOneRank
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 
 def loop(*lines: str, made: str = "self.average = Average()", head: str = "", test: str = "dist.get_rank() == 0") -> str:
@@ -111,3 +111,20 @@ def test_a_method_that_only_rank_zero_calls() -> None:
 )
 def test_local_names_that_are_fine(lines: tuple[str, ...]) -> None:
     check_nothing(ValueOfOneRank, script(*lines))
+
+
+def test_a_name_under_a_test_that_another_file_makes() -> None:
+    helper = "import torch.distributed as dist\n\ndef speaks():\n    return dist.get_rank() == 0\n"
+    source = """
+        import torch.distributed as dist
+        from who import speaks
+
+        def main(rank, data):
+            if rank == 0:
+                data.show()
+            if speaks():
+                board = make(data)
+            board.show()
+        """
+    assert findings_of(ValueOfOneRank, source, {"who.py": helper})
+    assert not findings_of(ValueOfOneRank, source, {"who.py": helper.replace("dist.get_rank() == 0", "dist.is_available()")})

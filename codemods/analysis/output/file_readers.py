@@ -27,7 +27,9 @@ def reader_on_every_rank(project: Project, module: SourceModule, writer: ast.AST
     inside = {id(n) for n in walk(writer)}
     for call in module.calls_named(*_READS):
         name = last(dotted(call.func)) or getattr(call.func, "attr", "")
-        if id(call) in inside or ranks_at(module, call).some or (name == "open" and effects_of(project, module, [call]).output):
+        if id(call) in inside or ranks_at(module, call, project=project).some:
+            continue
+        if name == "open" and effects_of(project, module, [call]).output:
             continue
         asked = call.args[0] if call.args else call.func
         if written & suffixes(module, asked):

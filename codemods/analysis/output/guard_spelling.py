@@ -14,7 +14,7 @@ from codemods.analysis.output.script_guards import Spelling, bound_above, is_tex
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, once_a_module
+from codemods.source import FunctionNode, SourceModule
 
 __all__ = ["Spelling", "guard_for", "has_guard"]
 
@@ -108,10 +108,10 @@ def _used_already(
     project: Project, module: SourceModule, function: FunctionNode | None, statement: ast.stmt, *, lines: bool
 ) -> Spelling | None:
     """A plain test for rank 0 that is made above the place, of names that are known there."""
-    if not speaks_of_ranks(module, function):
+    if not speaks_of_ranks(module, function, project):
         return None
     wanted = (Ranks.ZERO, Ranks.LOCAL_ZERO) if lines else (Ranks.ZERO,)
-    found = [t for t in _tests_of_zero(module).get(function, ()) if t[0] in wanted]
+    found = [t for t in _tests_of_zero(project, module).get(function, ()) if t[0] in wanted]
     before = {id(s) for s in run_before(module, statement)} if found else set()
     for _, node in sorted(found, key=lambda t: wanted.index(t[0])):
         test = node.test
@@ -155,13 +155,16 @@ def _binds(statement: ast.stmt, name: str) -> bool:
     return False
 
 
-@once_a_module
-def _tests_of_zero(module: SourceModule) -> dict[FunctionNode | None, list[tuple[Ranks, ast.If]]]:
+def _tests_of_zero(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[tuple[Ranks, ast.If]]]:
     """The plain tests for rank 0, global or local, of a file by the function they stand in."""
+    return project.memo(("tests of zero", module.path), lambda: _find_tests(project, module))
+
+
+def _find_tests(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[tuple[Ranks, ast.If]]]:
     found: dict[FunctionNode | None, list[tuple[Ranks, ast.If]]] = {}
     for node in module.nodes(ast.If):
         if not isinstance(node.test, (ast.BoolOp, ast.UnaryOp)):
-            ranks = ranks_of_test(module, node.test)
+            ranks = ranks_of_test(module, node.test, project=project)
             if ranks in (Ranks.ZERO, Ranks.LOCAL_ZERO):
                 found.setdefault(module.function_of(node), []).append((ranks, node))
     return found

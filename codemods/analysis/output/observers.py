@@ -101,7 +101,9 @@ def transformers_body(project: Project, module: SourceModule, function: Function
         return []
     if not class_facts(project, module, owner).is_a(Role.HF_CALLBACK) or len(function.args.args) < 4:
         return []
-    if any(ranks_at(module, s).some for s in body) or not (module.is_whole(body[0]) and module.is_whole(body[-1])):
+    if any(ranks_at(module, s, project=project).some for s in body):
+        return []
+    if not (module.is_whole(body[0]) and module.is_whole(body[-1])):
         return []
     effects = effects_of(project, module, body)
     if not effects.only_output or any(e.own for e in effects.output):
@@ -134,7 +136,7 @@ def _observers(project: Project, module: SourceModule, node: ast.ClassDef) -> di
 
 def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: FunctionNode) -> Observer | None:
     hook = function.name in OBSERVERS
-    if decorated_ranks(module, function).some or (function.name in LIGHTNING_HOOKS and not hook):
+    if decorated_ranks(module, function, project=project).some or (function.name in LIGHTNING_HOOKS and not hook):
         return None
     if function.name.startswith("__") or not (hook or _is_called_for_nothing(module, facts.lineage[0].node, function)):
         return None
@@ -282,7 +284,7 @@ def _is_allowed(
         return not any(s.node is node for s in class_facts(project, module, place[0]).lineage)
     if place is None or place[0] is not node or dotted(read.value) != "self":
         return _is_of_something_else(module, node)
-    if ranks_at(module, read) is Ranks.ZERO:
+    if ranks_at(module, read, project=project) is Ranks.ZERO:
         return True
     name = place[1].name
     if name == made.function.name:

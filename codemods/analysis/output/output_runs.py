@@ -91,7 +91,7 @@ def _of_block(project: Project, module: SourceModule, block: list[ast.stmt], wan
         else:
             yield from _close(project, module, held, wanted)
             held, between = [], []
-            if early_exit(module, statement) is None:
+            if early_exit(module, statement, project=project) is None:
                 yield from _below(project, module, statement, wanted)
     yield from _close(project, module, held, wanted)
 
@@ -248,9 +248,9 @@ def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> b
 
 
 def _puts_out(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
-    if not module.is_whole(statement) or ranks_at(module, statement).some:
+    if not module.is_whole(statement) or ranks_at(module, statement, project=project).some:
         return False
-    if _leaves(statement) or _shows_progress(statement) or under_such_a_name(module, statement):
+    if _leaves(statement) or _shows_progress(statement) or under_such_a_name(project, module, statement):
         return False
     if under_such_a_test(project, module, statement):
         return False

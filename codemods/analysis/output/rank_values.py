@@ -3,44 +3,47 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
+from codemods.project import Project
 from codemods.source import SourceModule, walk
 
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 
 
-def under_such_a_name(module: SourceModule, statement: ast.stmt) -> bool:
+def under_such_a_name(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
     """True under `if output_dir is not None:` and the like, where the name is None on every rank but 0."""
     tests = [up.test for up in module.ancestors(statement) if isinstance(up, (ast.If, ast.While))]
     if isinstance(statement, ast.If):
         tests.append(statement.test)
-    return any(_stands_for_rank(module, test) for test in tests)
+    return any(_stands_for_rank(project, module, test) for test in tests)
 
 
-@lru_cache(maxsize=1024)
-def _stands_for_rank(module: SourceModule, test: ast.expr) -> bool:
-    return any(isinstance(node, (ast.Name, ast.Attribute)) and is_of_rank_zero(module, node) for node in walk(test))
+def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> bool:
+    known = project.memo(("names for the rank", module.path), dict[int, bool])
+    if id(test) not in known:
+        named = (node for node in walk(test) if isinstance(node, (ast.Name, ast.Attribute)))
+        known[id(test)] = any(is_of_rank_zero(project, module, node) for node in named)
+    return known[id(test)]
 
 
-def is_of_rank_zero(module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
+def is_of_rank_zero(project: Project, module: SourceModule, node: ast.Name | ast.Attribute) -> bool:
     """True for a name or `self.x` that has a value on rank 0 alone: every other binding is None or False."""
     bound = bindings_of(module, node) if isinstance(node, ast.Name) else attribute_bindings(module, node)
     given = [b for b in bound if not _is_empty(b.value)]
-    return bool(given) and all(_only_there(module, b) for b in given)
+    return bool(given) and all(_only_there(project, module, b) for b in given)
 
 
-def _only_there(module: SourceModule, binding: Binding) -> bool:
+def _only_there(project: Project, module: SourceModule, binding: Binding) -> bool:
     if binding.parameter or binding.value is None:
         return False
-    if ranks_at(module, binding.node) in _OF_ZERO:
+    if ranks_at(module, binding.node, project=project) in _OF_ZERO:
         return True
     value = binding.value
     if not isinstance(value, ast.IfExp):
         return False
-    split = split_of(module, value.test)
+    split = split_of(module, value.test, project)
     return split is not None and (
         (split.true in _OF_ZERO and _is_empty(value.orelse)) or (split.false in _OF_ZERO and _is_empty(value.body))
     )
