@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-from codemods.source import SourceModule
+from codemods.source import SourceModule, once_a_module
 
 _MINUS_ONE = re.compile(
     r"rank[\"'),\s\w=:.]{0,80}?default\s*=\s*-1\b|rank[\"']?\]?\s*(?::\s*\w+\s*)?=\s*-1\b|rank[\"']\s{0,2}[,:]\s{0,2}-1\b|"
@@ -13,7 +12,7 @@ _MINUS_ONE = re.compile(
 )  # fmt: skip
 
 
-@lru_cache(maxsize=64)
+@once_a_module
 def writes_minus_one(module: SourceModule) -> bool:
     """True where the file gives a rank the value -1, as a default, in an assignment or a dict, or compares one with it."""
     return _MINUS_ONE.search(module.text) is not None
