@@ -257,10 +257,20 @@ def edits_for(module: SourceModule, places: Places) -> tuple[Sequence[Edit], tup
     text = "".join(lines)
     try:
         made = new_text(renaming(places), text, module.path)
+        if made != _spliced(lines, places):
+            raise CannotRead("an f-string is one word to it")
     except CannotRead as error:
         why = f"Bowler's grammar cannot read this file ({error}): renamed through LibCST"
         return _one_by_one(module, places), (Evidence("static", why, module.path, 0),)
     return list(changed_lines(module, made)), ()
+
+
+def _spliced(lines: Sequence[str], places: Places) -> str:
+    """The text with the new names in it."""
+    out = list(lines)
+    for span, new in sorted(places, reverse=True):
+        out[span.line - 1] = out[span.line - 1][: span.column] + new + out[span.line - 1][span.end_column :]
+    return "".join(out)
 
 
 def _one_by_one(module: SourceModule, places: Places) -> list[Edit]:

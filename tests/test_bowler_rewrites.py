@@ -62,6 +62,13 @@ def test_syntax_of_a_newer_python_is_renamed_as_far_as_this_one_reads_it(tmp_pat
         assert "3.12" in made.report.failed[0].error
 
 
+def test_a_name_in_an_f_string_is_renamed_too(tmp_path: Path) -> None:
+    source = "from utils.dist import is_main\nprint(f'{is_main()} é {is_main()!r}', f'''\n{is_main()}''')\n".encode()
+    made = fixed(make(tmp_path, {"utils/__init__.py": b"", "utils/dist.py": DIST, "a.py": source}), rewrites=NEW)
+    assert made.after["a.py"] == source.replace(b"is_main", b"is_rank_zero")
+    assert "an f-string is one word to it" in evidence(made.fixed, "a.py")
+
+
 def test_a_file_of_python_2_is_told_as_such(tmp_path: Path) -> None:
     made = fixed(make(tmp_path, {"utils/dist.py": DIST, "old.py": PYTHON2}), rewrites=NEW)
     assert "old.py" not in made.after

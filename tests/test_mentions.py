@@ -63,6 +63,26 @@ def test_another_thing_of_the_name_is_left_alone(source: str) -> None:
     assert seen(source, "functions", "is_main", "new") == (source, [])
 
 
+IN_TEXTS = [
+    'print(f"is_main: {is_main()} {{is_main}} {x.is_main}")\n',
+    "print(f'''a\n  {is_main()!r:>{is_main()}}\n''' 'is_main')\n",
+]
+
+
+@pytest.mark.parametrize("text", IN_TEXTS)
+def test_a_name_in_an_f_string_is_found(text: str) -> None:
+    head = "from utils.dist import {}\n"
+    wanted = text.replace("{is_main()", "{new()")
+    assert seen(head.format("is_main") + text, "functions", "is_main", "new") == (head.format("new") + wanted, [])
+
+
+def test_an_import_inside_of_a_function_is_followed() -> None:
+    source = "def f():\n    from utils.dist import is_main\n    return is_main()\n"
+    assert seen(source, "functions", "is_main", "new") == (source.replace("is_main", "new"), [])
+    other = "def f():\n    from timm.utils import is_main\n    return is_main()\n"
+    assert seen(other, "functions", "is_main", "new") == (other, [])
+
+
 SHADOWED = [
     ("def f(is_main):\n    return is_main\n", "def f(is_main):\n    return is_main\n"),
     ("def f():\n    is_main = 3\n    return is_main\n", "def f():\n    is_main = 3\n    return is_main\n"),

@@ -15,7 +15,7 @@ from codemods.analysis.functions import follow_function
 from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.findings import Span
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 KINDS = ("functions", "methods", "modules", "attributes", "keywords")
 
@@ -69,14 +69,14 @@ def _functions(project: Project, module: SourceModule, rename: Rename) -> Iterat
         if other := _other_meaning(module, name, home=home):
             yield module.span(other), "", f"`{name}` has a second meaning in this file"
             return
-        yield from ((module.span(n), rename.new, "") for n in _bare(module, name))
+        yield from (_place(module, n, rename) for n in _bare(module, name, frozenset(brought)))
         yield from _in_all(module, rename)
     if home:
         yield from ((_name_of(module, f), rename.new, "") for f in _top_level(module, name))
     yield from ((_head(module.span(alias), name), rename.new, "") for alias in brought)
     for node in module.nodes(ast.Attribute):
         if node.attr == name and _is_meant(project, module, rename, _imported_name(module, node)):
-            yield _tail(module.span(node), name), rename.new, ""
+            yield _place(module, node, rename)
 
 
 def _defines(project: Project, module: SourceModule, rename: Rename) -> bool:
@@ -145,21 +145,21 @@ def _other_meaning(module: SourceModule, name: str, *, home: bool) -> ast.AST | 
     return next((i.node for i in module.imports.get(name, ()) if i.name != name), None) if not home else None
 
 
-def _bare(module: SourceModule, name: str) -> Iterator[ast.Name]:
-    """The bare name, wherever no function round it gives it a meaning of its own."""
+def _bare(module: SourceModule, name: str, brought: frozenset[ast.alias]) -> Iterator[ast.Name]:
+    """The bare name, wherever no function round it gives it a meaning of its own. brought: imports of what is meant."""
     for node in module.nodes(ast.Name):
-        if node.id == name and not _is_local(module, name, node):
+        if node.id == name and not _is_local(module, name, node, brought):
             yield node
 
 
-def _is_local(module: SourceModule, name: str, at: ast.AST) -> bool:
-    """True where a function, lambda, comprehension or class body round `at` binds the name itself."""
+def _is_local(module: SourceModule, name: str, at: ast.AST, brought: frozenset[ast.alias] = frozenset()) -> bool:
+    """True where a function, lambda or comprehension round `at` binds the name itself, and not by an import in `brought`."""
     if is_parameter(module, name, at):
         return True
     below: ast.AST = at
     for up in module.ancestors(at):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)) and below in up.body:
-            if _binds_in(up, name):
+            if _binds_in(up, name, brought):
                 return True
         elif isinstance(up, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             if any(_binds(n, name) for g in up.generators for n in ast.walk(g.target)):
@@ -168,20 +168,20 @@ def _is_local(module: SourceModule, name: str, at: ast.AST) -> bool:
     return False
 
 
-def _binds_in(function: FunctionNode, name: str) -> bool:
+def _binds_in(function: FunctionNode, name: str, brought: frozenset[ast.alias]) -> bool:
     """True if the function itself binds the name; the targets of a comprehension are the comprehension's own."""
     inner: set[ast.AST] = set()
     for node in walk_scope(function):
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             inner.update(n for g in node.generators for n in ast.walk(g.target))
-    return any(_binds(node, name) for node in walk_scope(function) if node not in inner)
+    return any(_binds(node, name, brought) for node in walk_scope(function) if node not in inner)
 
 
-def _binds(node: ast.AST, name: str) -> bool:
+def _binds(node: ast.AST, name: str, brought: frozenset[ast.alias] = frozenset()) -> bool:
     if isinstance(node, ast.Name):
         return node.id == name and not isinstance(node.ctx, ast.Load)
     if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return any((a.asname or a.name.partition(".")[0]) == name for a in node.names)
+        return any((a.asname or a.name.partition(".")[0]) == name for a in node.names if a not in brought)
     return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name
 
 
@@ -219,12 +219,12 @@ def _uses(project: Project, module: SourceModule, rename: Rename) -> Iterator[Fo
     for node in module.nodes(ast.Attribute):
         if node.attr != rename.name:
             continue
-        where = _tail(module.span(node), rename.name)
+        where, new, doubt = _place(module, node, rename)
         if imported := _imported_name(module, node.value):
             if _leads_to_class(project, module, imported, rename.owner.rpartition(".")[2]):
-                yield where, rename.new, ""
+                yield where, new, doubt
         elif not rename.owner or _is_own(module, rename, node):
-            yield where, rename.new, ""
+            yield where, new, doubt
         elif rename.owner.rpartition(".")[2].encode() in module.data and not _is_anothers(module, rename, node):
             yield where, "", f"whose `{rename.name}` this is cannot be told"
 
@@ -285,7 +285,7 @@ def _keywords(project: Project, module: SourceModule, rename: Rename) -> Iterato
                 if any(k.arg == rename.new for k in call.keywords):
                     yield module.span(keyword), "", f"the call has a `{rename.new}` already"
                 else:
-                    yield _head(module.span(keyword), rename.name), rename.new, ""
+                    yield _place(module, keyword, rename)
 
 
 # Modules
@@ -350,6 +350,36 @@ def _reaches(module: SourceModule, relative: str, old: str) -> bool:
 
 
 # Places
+
+
+def _place(module: SourceModule, node: ast.Name | ast.Attribute | ast.keyword, rename: Rename) -> Found:
+    """Where the name of a node stands. Before Python 3.12 `ast` misplaces what stands in an f-string: there the text is read."""
+    span = module.span(node)
+    where = _tail(span, rename.name) if isinstance(node, ast.Attribute) else _head(span, rename.name)
+    texts = [up for up in module.ancestors(node) if isinstance(up, ast.JoinedStr)]
+    if not texts:
+        return where, rename.new, ""
+    mentioned = [n for n in walk(texts[-1]) if rename.name in (getattr(n, "id", 0), getattr(n, "attr", 0), getattr(n, "arg", 0))]
+    written = _in_fields(module, module.span(texts[-1]), rename.name)
+    if len(written) != len(mentioned):
+        return module.span(texts[-1]), "", "where it stands in this f-string cannot be told"
+    return written[mentioned.index(node)], rename.new, ""
+
+
+def _in_fields(module: SourceModule, text: Span, name: str) -> list[Span]:
+    """Where a word stands in the replacement fields of an f-string."""
+    out = []
+    depth = 0
+    for number in range(text.line, text.end_line + 1):
+        line = module.lines[number - 1]
+        start = text.column if number == text.line else 0
+        end = text.end_column if number == text.end_line else len(line)
+        for found in re.compile(rf"\{{\{{|\}}\}}|[{{}}]|(?<!\w){re.escape(name)}(?!\w)").finditer(line, start, end):
+            if found[0] == name:
+                out += [Span(number, found.start(), number, found.end())] if depth else []
+            elif len(found[0]) == 1 or depth:
+                depth += found[0].count("{") - found[0].count("}")
+    return out
 
 
 def _head(span: Span, name: str) -> Span:
