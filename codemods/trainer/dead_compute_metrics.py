@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.distribution import ranks_in_file
+from codemods.analysis.names import dotted, last
+from codemods.analysis.output.guard_spelling import has_guard
 from codemods.analysis.trainer.dead_metrics import Dead, why_dead
+from codemods.analysis.trainer.live_metrics import guarding, unguarded_calls, writes
 from codemods.analysis.trainer.metric_obstacles import attribute_uses, meant_for_a_trainer, returned_keys
 from codemods.analysis.trainer.orphans import Removal, removal
 from codemods.analysis.trainer.references import (
@@ -21,20 +23,16 @@ from codemods.analysis.trainer.references import (
     in_text_files,
     names_of,
 )
-from codemods.analysis.trainer.trainer_calls import TrainerCall, constant, keyword, trainer_calls
+from codemods.analysis.trainer.trainer_calls import TrainerCall, trainer_calls
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropImport, DropKeyword, Edit, Evidence, Finding, RemoveStatement
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.source import FunctionNode, SourceModule
 
 NAME = "compute_metrics"
 LOGITS = "preprocess_logits_for_metrics"  # runs on predictions, for compute_metrics alone
 # Training arguments that only feed the function.
 FEEDS = ("include_for_metrics", "include_inputs_for_metrics", "batch_eval_metrics")
-_WRITERS = frozenset(
-    {"json.dump", "pickle.dump", "wandb.log", "torch.save", "numpy.save", "numpy.savetxt", "yaml.dump"}
-)
-_WRITING_METHODS = frozenset({"to_csv", "to_json", "write_text", "savefig"})
 _HF = frozenset({"transformers", "trl", "peft", "sentence_transformers", "setfit"})
 
 
@@ -47,7 +45,7 @@ class DeadComputeMetrics(DdpCodemod):
     the argument out, the function where nobody else refers to it, and what only the function used: imports,
     `evaluate.load(…)` objects, constants, helper functions. `preprocess_logits_for_metrics` goes with it.
     A function `compute_metrics` of a training script that nobody in the repository refers to goes likewise.
-    A live `compute_metrics` that writes files or prints is told: every rank calls it.
+    In a live `compute_metrics` what only writes or prints goes under a test for rank 0: every rank calls it.
 
     ## Why it matters
     A metric that looks as if it were reported, and is not, misleads whoever tunes by it; and its metric scripts are still
@@ -93,7 +91,8 @@ class DeadComputeMetrics(DdpCodemod):
 
     ## Safety
     Safe: with the proof the function is called on no rank, so neither losses nor metrics change. An overridden
-    `evaluation_loop` that calls super stays as it is. Unsafe where something that only the function used cannot go with it,
+    `evaluation_loop` that calls super stays as it is. Every rank has the same predictions, so a guard inside of a live one loses
+    nothing; unsafe where it rests on the launcher's `RANK`. Unsafe where something that only the function used cannot go with it,
     where an evaluation seems to have been meant, or where the file is a library's and code elsewhere may import the function.
 
     ## Refuses
@@ -102,10 +101,12 @@ class DeadComputeMetrics(DdpCodemod):
     - `prediction_step`, `evaluate` or `predict` is overridden, or `evaluation_loop` without handing `prediction_loss_only` on
     - code reads or sets the attribute `compute_metrics`, or the Trainer subclass handles it or the training arguments itself
     - generation is on in a `Seq2SeqTrainer`
-    - the training arguments come from a command line, `**kwargs`, or are changed on the way
+    - the training arguments come from `**kwargs`, or are changed on the way; or from a command line of which no job file of the
+      repository, or not all of it, is to be seen (`"$@"`): where all are seen, the removal is unsafe
     - a base of the Trainer subclass is not in the project, or the Trainer is not one of transformers
     - the argument is made by a call or an expression
     - a callback sets `control.should_evaluate`
+    - a live function names the file that it writes again: the others would read it too early
     - the numbers of an unreferenced function are wanted by `metric_for_best_model` or a reader of its keys
     - an unreferenced function is named in a comment or a file that is no Python
 
@@ -129,7 +130,7 @@ class DeadComputeMetrics(DdpCodemod):
             if dead is None:
                 if target and target[0] is module and target[1] not in told:
                     told.add(target[1])
-                    yield from self._written_by_every_rank(module, target[1])
+                    yield from self._written_by_every_rank(module, project, target[1])
             elif reason := dead.against or _no_plain_name(module, value, target):
                 message = f"{NAME} of this {last(dotted(trainer.call.func))} is never called: {dead.why}"
                 yield self.finding(module, _keyword(trainer, NAME), message, evidence=dead.evidence, reason=reason)
@@ -194,24 +195,31 @@ class DeadComputeMetrics(DdpCodemod):
             reason="; ".join(open_points),
         )
 
-    def _written_by_every_rank(self, module: SourceModule, function: FunctionNode) -> Iterator[Finding]:
-        calls = [
-            n
-            for n in walk_scope(function)
-            if isinstance(n, ast.Call) and (_writes(module, n) or dotted(n.func) == "print")
-        ]
-        bare = [call for call in calls if not ranks_at(module, call).some]
+    def _written_by_every_rank(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
+        bare = unguarded_calls(module, function)
         if not bare:
             return
-        call = next((c for c in bare if _writes(module, c)), bare[0])
+        call = next((c for c in bare if writes(module, c)), bare[0])
         shown = module.text_of(call.func)
-        does = "writes the same file or record at once" if _writes(module, call) else "prints it"
+        does = "writes the same file or record at once" if writes(module, call) else "prints it"
+        message = f"every rank calls {function.name}, so {shown}(…) runs on each of them and every rank {does}"
+        if ranks_in_file(project, module) and has_guard(project, module, function):
+            return  # DDP202 and DDP203 see the same statements, and know a test for them
+        guards = guarding(project, module, function)
+        if guards is None or guards.why_not:
+            advice = "guard this call by the global rank, not the function: every rank needs the dictionary it returns, or the "
+            advice += "ranks would choose the best checkpoint differently"
+            reason = f"{guards.why_not}; {advice}" if guards else advice
+            yield self.finding(module, call, message, reason=reason)
+            return
         yield self.finding(
             module,
-            call,
-            f"every rank calls {function.name}, so {shown}(…) runs on each of them and every rank {does}",
-            reason="guard this call by the global rank, not the function: every rank needs the dictionary it returns, "
-            "or the ranks would choose the best checkpoint differently",
+            guards.first,
+            message,
+            level=Applicability.UNSAFE if guards.assumes else Applicability.SAFE,
+            edits=guards.edits,
+            evidence=[Evidence("static", "each rank has the gathered predictions of all ranks", module.path, function.lineno)],
+            reason=guards.assumes,
         )
 
 
@@ -337,13 +345,3 @@ def _is_script(project: Project, module: SourceModule) -> bool:
     """True for a file that is run, not imported: it has a main guard, or builds its Trainer."""
     guard = any(isinstance(s, ast.If) and "__main__" in module.text_of(s.test) for s in module.tree.body)
     return guard or bool(trainer_calls(project, module))
-
-
-def _writes(module: SourceModule, call: ast.Call) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _WRITING_METHODS:
-        return True
-    name = qualified(module, call.func)
-    if name == "open":
-        mode = call.args[1] if len(call.args) > 1 else keyword(call, "mode")
-        return isinstance(value := constant(mode), str) and any(letter in value for letter in "wax")
-    return name in _WRITERS

@@ -725,6 +725,58 @@ def test_an_unreferenced_function_that_is_named_is_told(kind: str) -> None:
     check_told(DeadComputeMetrics, HEAD + body('eval_strategy="epoch"', "") + note, files=files, reason="names it")
 
 
+# Arguments that job files fill
+
+PARSED = """\
+def main(model):
+    args, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+    trainer = Trainer(model=model, args=args{given})
+    trainer.train()
+"""
+FILLED = HEAD.replace("import Trainer", "import HfArgumentParser, Trainer") + PARSED.format(given=f", {GIVEN}")
+EMPTIED = CLEAN.replace("import Trainer", "import HfArgumentParser, Trainer") + PARSED.format(given="")
+EVALUATES = "    trainer.evaluate()\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "job"),
+    [
+        ("", "torchrun module.py --output_dir out --learning_rate 1e-4\n"),
+        ("", "torchrun module.py --output_dir $OUT --eval_strategy no\n"),
+        (EVALUATES, "python module.py --prediction_loss_only --eval_strategy no\npython module.py --prediction_loss_only=1\n"),
+    ],
+)
+def test_job_files_show_that_it_is_never_called(more: str, job: str) -> None:
+    files = {"run.sh": job}
+    (found,) = check_transformed(DeadComputeMetrics, FILLED + more, EMPTIED + more, files=files, unsafe=True)
+    assert "always started as at run.sh:1" in found.reason
+
+
+def test_a_job_in_yaml_counts_as_well() -> None:
+    job = {"job.yaml": "command: >-\n  accelerate launch module.py\n  --prediction_loss_only True\n"}
+    check_transformed(DeadComputeMetrics, FILLED + EVALUATES, EMPTIED + EVALUATES, files=job, unsafe=True)
+    live = {**job, "other.yaml": "command: accelerate launch module.py --eval_strategy epoch\n"}
+    check_nothing(DeadComputeMetrics, FILLED + EVALUATES, files=live)
+
+
+@pytest.mark.parametrize("job", ["python module.py --eval_strategy epoch\n", "python module.py --evaluation_strategy=$WHEN\n"])
+def test_a_job_that_evaluates_makes_it_live(job: str) -> None:
+    check_nothing(DeadComputeMetrics, FILLED, files={"run.sh": job})
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        ('python module.py --output_dir out "$@"\n', "filled from the command line"),
+        ("python module.py arguments.json\n", "filled from the command line"),
+        ("python module.py --prediction_loss_only --metric_for_best_model acc\n", "run.sh:1 asks for a number"),
+        ("python other.py --seed 1\n", "filled from the command line"),
+    ],
+)
+def test_a_job_that_leaves_it_open_is_told(job: str, reason: str) -> None:
+    check_told(DeadComputeMetrics, FILLED, files={"run.sh": job}, reason=reason)
+
+
 # Alive, and every rank writes
 
 
@@ -736,11 +788,43 @@ def test_an_unreferenced_function_that_is_named_is_told(kind: str) -> None:
         "json.dump(p, handle)",
         "frame.to_csv('x.csv')",
         "wandb.log({})",
+        "with open('a.json', 'w') as f:\n        json.dump(p, f)",
     ],
 )
-def test_every_rank_writes(statement: str) -> None:
-    source = script('eval_strategy="epoch"').replace("    return {", f"    {statement}\n    return {{")
-    check_told(DeadComputeMetrics, "import json\nimport wandb\n" + source, reason="guard this call")
+def test_what_every_rank_writes_goes_under_a_guard(statement: str) -> None:
+    source = "import json\nimport os\nimport wandb\n" + script('eval_strategy="epoch"')
+    before = source.replace("    return {", f"    {statement}\n    return {{")
+    guard = 'if int(os.environ.get("RANK", 0)) == 0:\n        '
+    after = source.replace("    return {", f"    {guard}{statement.replace(chr(10), chr(10) + '    ')}\n    return {{")
+    (found,) = check_transformed(DeadComputeMetrics, before, after, unsafe=True)
+    assert "a launcher sets RANK" in found.reason and "every rank calls compute_metrics" in found.message
+
+
+def test_the_guard_takes_an_import_and_leaves_the_rest_to_every_rank() -> None:
+    source = script('eval_strategy="epoch"')
+    before = source.replace("    return {", "    score = work(prediction)\n    print(score)\n    return {")
+    after = before.replace("    print(score)", '    if int(os.environ.get("RANK", 0)) == 0:\n        print(score)')
+    after = after.replace("import Trainer, TrainingArguments\n", "import Trainer, TrainingArguments\nimport os\n")
+    check_transformed(DeadComputeMetrics, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("statements", "reason"),
+    [
+        ("with open('a.txt', 'w') as f:\n        f.write('x')\n    p = load('a.txt')", "load('a.txt') names the file again"),
+        ("f = open('a.txt', 'w')\n    f.write('x')", "every rank opens that file, and empties it, in line"),
+        ("x = print(p) or 1", "guard this call by the global rank"),
+    ],
+)
+def test_what_cannot_be_guarded_alone_is_told(statements: str, reason: str) -> None:
+    source = script('eval_strategy="epoch"').replace("    return {", f"    {statements}\n    return {{")
+    check_told(DeadComputeMetrics, source, reason=reason)
+
+
+def test_what_another_codemod_guards_is_left_to_it() -> None:
+    source = "import os\nfrom torch import distributed\nrank = int(os.environ['RANK'])\n" + script('eval_strategy="epoch"')
+    before = source.replace("    return {", "    if rank == 0:\n        log()\n    print(p)\n    return {")
+    check_nothing(DeadComputeMetrics, before)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from codemods.analysis.class_index import HARMLESS_FAMILIES, class_facts, find_class
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.trainer.job_arguments import Jobs, jobs_of
 from codemods.analysis.trainer.metric_obstacles import obstacles
 from codemods.analysis.trainer.references import in_text_files
 from codemods.analysis.trainer.trainer_calls import (
@@ -38,7 +39,7 @@ class Dead:
 
 def why_dead(trainer: TrainerCall, function: FunctionNode | None) -> Dead | None:
     """Why the function is never called, or None where it may be."""
-    found = _loss_only(trainer) or _step_gives_no_predictions(trainer) or _never_evaluates(trainer)
+    found = _loss_only(trainer) or _step_gives_no_predictions(trainer) or _never_evaluates(trainer) or _started_loss_only(trainer)
     if found is None or found.against:
         return found
     against = next(obstacles(trainer, function), "")
@@ -135,9 +136,38 @@ def _is_known_callback(project: Project, module: SourceModule, func: ast.expr) -
     return family(qualified(module, func)) == "transformers"
 
 
+def _started_loss_only(trainer: TrainerCall) -> Dead | None:
+    """Arguments from a command line, and every command of the repository asks for the loss only."""
+    jobs = jobs_of(trainer) if trainer.arguments.filled and "command line" in trainer.arguments.why_not else None
+    if jobs is None or jobs.unknown or not jobs.every("prediction_loss_only"):
+        return None
+    why = "every job of this repository that starts it gives --prediction_loss_only, which keeps predictions from it"
+    if override := trainer.method("prediction_step"):
+        if not returns_only_loss(override[1]):
+            against = f"{override[0].name} overrides prediction_step, which may give predictions all the same"
+            return Dead(why, jobs.places, against)
+    return _by_jobs(trainer, jobs, why)
+
+
+def _by_jobs(trainer: TrainerCall, jobs: Jobs, why: str) -> Dead:
+    wanted = jobs.some("metric_for_best_model", "predict_with_generate")
+    if wanted:
+        return Dead(why, jobs.places, f"{wanted} asks for a number that only this function gives")
+    if not trainer.is_plain and not trainer.opaque:
+        return Dead(why, jobs.places, f"{last(trainer.kind)} of {family(trainer.kind)} may evaluate in its own way")
+    places = ", ".join(dict.fromkeys(f"{e.path}:{e.line}" for e in jobs.places[:3]))
+    return Dead(why, jobs.places, "", f"assumes that it is always started as at {places}")
+
+
 def _unless_asked_for(trainer: TrainerCall) -> Dead | None:
     """Arguments from outside, and nobody in the repository is seen to give a strategy."""
     project = trainer.project
+    jobs = jobs_of(trainer) if "command line" in trainer.arguments.why_not else None
+    if jobs is not None and not jobs.unknown and not _first_holding(project, b"should_evaluate"):
+        if jobs.some(*STRATEGIES, "eval_on_start", "evaluate_during_training"):
+            return None
+        why = "no job of this repository that starts it asks for an evaluation, and no code calls for one"
+        return _by_jobs(trainer, jobs, why)
     for name in (*STRATEGIES, "do_eval", "eval_on_start"):
         if project.files_containing(name.encode()) or in_text_files(project, name):
             return None
