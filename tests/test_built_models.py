@@ -385,3 +385,28 @@ def test_a_layer_that_is_taken_by_name_is_never_called_dead(way: str) -> None:
     found = usage(source)
     assert found.never == ()
     assert found.verdict is (Verdict.ALL if '"a"' in way else Verdict.UNKNOWN)
+
+
+@pytest.mark.parametrize(("read", "verdict"), [("self.net", Verdict.NEVER), ("net.net.spare", Verdict.UNKNOWN)])
+def test_a_dead_part_is_looked_for_by_its_own_name(read: str, verdict: Verdict) -> None:
+    source = """
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used = nn.Linear(4, 4)
+            self.spare = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.used(x)
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = Inner()
+
+        def forward(self, x):
+            return self.net(x)
+    """
+    other = f"def show(net, x):\n    return {read.replace('self', 'net')}(x)\n"
+    assert usage(source, {"show.py": other}).verdict is verdict

@@ -17,6 +17,8 @@ from codemods.findings import Evidence
 from codemods.project import Project
 
 EVIDENCE_ROWS = 12
+# in front of a name: not of self, whose class is followed, nor of a configuration, where it is a section
+_OF_AN_OBJECT = rb"(?<!self)(?<!config)(?<!cfg)(?<!conf)(?<!args)(?<!hparams)"
 
 
 class Verdict(Enum):
@@ -168,13 +170,24 @@ class _Judge:
     def _read_elsewhere(self, never: Iterable[str]) -> list[str]:
         """Parameters that forward does not use may be used by other code: `model.module.head(features)`."""
         own = {site.module.path for site in self.facts.lineage}
-        for name in dict.fromkeys(_top(path) for path in never):
+        dead = tuple(never)
+        for name in dict.fromkeys(self._own_name(path, dead) for path in dead):
             word = f".{name}".encode()
             for path in self.project.files_containing(word):
                 data = self.project.read(path) or b""
-                if path not in own and re.search(rb"(?<!self)" + re.escape(word) + rb"\b", data):
+                if path not in own and re.search(_OF_AN_OBJECT + re.escape(word) + rb"\b", data):
                     return [f"{name} is read in {path}"]
         return []
+
+    def _own_name(self, path: str, dead: tuple[str, ...]) -> str:
+        """The first step to a parameter that no living one shares: what other code would have to name to use it."""
+        alive = [p for p in self.parameters if p not in dead]
+        steps = path.replace("[", ".").replace("(", ".").split(".")
+        for i, step in enumerate(steps):
+            head = ".".join(steps[: i + 1])
+            if not any(f"{p.replace('[', '.').replace('(', '.')}.".startswith(f"{head}.") for p in alive):
+                return step if step.isidentifier() else _top(path)
+        return _top(path)
 
     def _skipped(self, missing: Names, loss: Value) -> list[Decision]:
         """The decisions that explain why a parameter is missing; each parameter goes to the strongest."""
