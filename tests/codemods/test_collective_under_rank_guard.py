@@ -863,3 +863,17 @@ def test_a_forbidden_decorator_is_another_rules_matter() -> None:
 def test_the_tests_of_a_repository_are_left_alone() -> None:
     source = f"{DIST}def test_f():\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
     check_nothing(RULE, source, path="tests/test_train.py")
+
+
+@pytest.mark.parametrize(("above", "told"), [("trainer.fit(model)", False), ("trainer.fit_loop.setup_data()", True)])
+def test_behind_the_run_of_a_trainer_no_metric_is_left_to_be_reduced(above: str, told: bool) -> None:
+    source = f"""
+        import lightning as L
+
+        def main(model, trainer: L.Trainer):
+            {above}
+            if trainer.is_global_zero:
+                print(trainer.callback_metrics)
+            trainer.strategy.barrier()
+        """
+    assert bool(findings_of(RULE, source)) is told

@@ -25,6 +25,7 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
 TRAINING_ENDS = ("on_train_epoch_end", "training_epoch_end")
+_RUNS = ("fit", "validate", "test", "predict")
 EVALUATION_ENDS = ("on_validation_epoch_end", "on_test_epoch_end", "validation_epoch_end", "test_epoch_end")
 
 
@@ -109,6 +110,18 @@ def _nothing_waits(project: Project) -> bool:
             if (function is None or function.name not in EVALUATION_HOOKS) and _may_wait(project, module, call):
                 return False
     return seen
+
+
+def is_behind_a_run(module: SourceModule, node: ast.AST) -> bool:
+    """True for a read below `trainer.fit(...)` in the same function: whatever was left has been reduced on every rank by then
+    (a read on rank 0 alone, then a barrier, finishes on Lightning 2.6.6).
+    """
+    function, line = module.function_of(node), getattr(node, "lineno", 0)
+    for call in module.calls_named(*_RUNS):
+        if call.lineno < line and module.function_of(call) is function and isinstance(call.func, ast.Attribute):
+            if "trainer" in dotted(call.func.value).lower():
+                return True
+    return False
 
 
 def waits_at_evaluation_end(project: Project, module: SourceModule, function: FunctionNode) -> Place | None:
