@@ -111,7 +111,6 @@ class Session:
         return {
             "done": True,
             "branch": made.branch if made else "",
-            "commits": [list(c) for c in made.commits] if made else [],
             "screen": applied.screen,
             "summary": self.work.summary(applied) if made else "",
         }

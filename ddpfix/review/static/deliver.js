@@ -52,7 +52,7 @@ function askToApply() {
   if (!now.accept) rows.push(el('p', {}, 'Nothing is accepted yet.'));
   else {
     const where = DATA.served.branch
-      ? [' will be committed on the branch ', el('code', {}, DATA.served.branch), ', a commit for each codemod. Your own branch stays as it is.']
+      ? [' will be committed on the branch ', el('code', {}, DATA.served.branch), ', a commit for each codemod, and it is checked out. Your own branch stays as it is.']
       : [' will be written into the files; ', el('code', {}, 'ddpfix undo'), ' takes them back.'];
     rows.push(el('p', {}, el('b', {}, plural(now.accept, 'fix', 'fixes')), ...where));
     if (now.unsafe) rows.push(el('p', { class: 'why' }, `${plural(now.unsafe, 'of them is', 'of them are')} unsafe: accepting was the consent.`));
@@ -85,9 +85,8 @@ function tell(done) {
   if (done.done) {
     document.body.classList.add('done');
     box.push(done.branch ? el('h2', {}, 'Committed on ', el('code', {}, done.branch)) : el('h2', {}, 'Written into the files'),
-      el('ul', {}, ...done.commits.map(([id, title]) => el('li', {}, el('code', {}, id.slice(0, 10)), ` ${title}`))),
       el('pre', { class: 'screen' }, done.screen),
-      done.summary ? el('details', {}, el('summary', {}, 'DDPFIX_SUMMARY.md'), el('pre', {}, done.summary)) : null,
+      done.summary ? el('details', { open: true }, el('summary', {}, 'DDPFIX_SUMMARY.md'), el('pre', {}, done.summary)) : null,
       el('p', {}, 'ddpfix has ended; this page can be closed.'));
   } else if (done.stale) {
     box.push(el('h2', {}, 'The repository has changed'), el('p', {}, done.message),

@@ -113,7 +113,8 @@ addEventListener('keydown', (event) => {
     return;
   }
   const act = KEYS[event.key];
-  if (act) {
+  const over = document.body.classList.contains('done') && 'arRAu'.includes(event.key); // it is applied
+  if (act && !over) {
     event.preventDefault();
     act();
   }

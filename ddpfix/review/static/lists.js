@@ -108,7 +108,7 @@ function sift(but = []) {
   const safe = openOf(shown).filter((item) => item.level === 'safe').length;
   $('shown').textContent = shown.length === ITEMS.length ? plural(ITEMS.length, 'finding') : `${shown.length} of ${plural(ITEMS.length, 'finding')}`;
   $('allsafe').hidden = !safe;
-  $('allsafe').textContent = shown.length === ITEMS.length ? `Accept all ${safe} safe` : `Accept the ${safe} safe ones shown`;
+  $('allsafe').textContent = safe === 1 ? 'Accept the safe one' : shown.length === ITEMS.length ? `Accept all ${safe} safe` : `Accept the ${safe} safe ones shown`;
   $('none').hidden = shown.length > 0 || !ITEMS.length;
   const narrowed = wanted.search || wanted.path || wanted.codes.size || wanted.levels.size < 3 || wanted.states.size < 3;
   $('clear').hidden = !narrowed;
