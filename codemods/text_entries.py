@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +25,8 @@ class Entry:
     """One key of a mapping.
 
     kind: text, number, bool, null, list, mapping, other. value: the scalar as a text without its quotes, "" for the rest.
-    quoted: it stands in quotes, or is a block of text. span: from the key to the end of the value, comments left out.
+    quoted: it stands in quotes, or is a block of text. span: from the key to the end of the value, comments left out. shared: an
+    anchor takes the value to other keys as well.
     """
 
     key: str
@@ -34,6 +36,7 @@ class Entry:
     key_span: Span
     value_span: Span
     span: Span
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ def _json_entry(file: TextFile, key: JsonValue, value: JsonValue) -> Entry:
 def _yaml_tables(file: TextFile, root: yaml.Node) -> list[Table]:
     nodes: dict[int, yaml.MappingNode] = {}
     uses: dict[int, list[tuple[str, ...]]] = {}
+    given: dict[int, list[int]] = {}  # collection -> the nodes in it, each collection once
     stack: list[tuple[tuple[str, ...], yaml.Node, frozenset[int]]] = [((), root, frozenset())]
     visits = 0
     while stack and visits < 20_000:  # anchors within anchors multiply
@@ -108,6 +112,8 @@ def _yaml_tables(file: TextFile, root: yaml.Node) -> list[Table]:
         if id(node) in above:
             continue
         inside = above | {id(node)}
+        if node.id != "scalar":
+            given[id(node)] = [id(n) for pair in node.value for n in (pair if node.id == "mapping" else (pair,))]
         if node.id == "mapping":
             nodes.setdefault(id(node), node)
             uses.setdefault(id(node), []).append(path)
@@ -116,8 +122,10 @@ def _yaml_tables(file: TextFile, root: yaml.Node) -> list[Table]:
             stack += [(p, v, inside) for p, v in reversed(parts)]
         elif node.id == "sequence":
             stack += [((*path, ""), v, inside) for v in reversed(node.value)]
+    times = Counter(n for held in given.values() for n in held)
+    shared = frozenset(n for n, count in times.items() if count > 1)
     return [
-        Table(file, tuple(dict.fromkeys(uses[at])), tuple(_yaml_entries(file, node)), bool(node.flow_style))
+        Table(file, tuple(dict.fromkeys(uses[at])), tuple(_yaml_entries(file, node, shared)), bool(node.flow_style))
         for at, node in nodes.items()
     ]
 
@@ -130,7 +138,7 @@ def _key_text(key: yaml.Node) -> str:
     return str(key.value) if key.id == "scalar" else ""
 
 
-def _yaml_entries(file: TextFile, node: yaml.MappingNode) -> Iterator[Entry]:
+def _yaml_entries(file: TextFile, node: yaml.MappingNode, shared: frozenset[int]) -> Iterator[Entry]:
     for key, value in node.value:
         if key.id != "scalar":
             continue
@@ -151,6 +159,7 @@ def _yaml_entries(file: TextFile, node: yaml.MappingNode) -> Iterator[Entry]:
             file.span_between(start, end),
             file.span_between(first, last),
             file.span_between(start, last),
+            id(value) in shared,
         )
 
 

@@ -86,6 +86,12 @@ def test_a_mapping_knows_every_way_that_leads_to_it() -> None:
     assert uses["y"] == (("list", ""),)
 
 
+def test_a_value_that_an_anchor_takes_elsewhere_is_shared() -> None:
+    text = "a: &one 1\nb: *one\nc: 1\nd: &m {e: 2}\nf: *m\n"
+    shared = {e.key: e.shared for table in tables(TextFile("a.yaml", text.encode())) for e in table.entries}
+    assert shared == {"a": True, "b": True, "c": False, "d": True, "f": True, "e": False}
+
+
 def test_kinds_and_quotes() -> None:
     text = "a: no\nb: 'no'\nc: 1.5\nd:\ne: [1]\nf: >-\n  x\n"
     (table,) = tables(TextFile("a.yaml", text.encode()))

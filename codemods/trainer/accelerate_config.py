@@ -17,6 +17,7 @@ from codemods.text_entries import Entry, Table, tables
 from codemods.text_file import JSON_KINDS, YAML_KINDS, TextFile
 
 _BESIDE = frozenset({"num_processes", "mixed_precision", "machine_rank", "num_machines", "fsdp_config", "deepspeed_config"})
+_SHARED = "the value is an anchor that other keys take as well"
 _ERROR = "the launch ends with ValueError: The config file … had unknown keys"
 
 
@@ -60,6 +61,7 @@ class AccelerateConfig(DdpCodemod):
     - a removed key where no file pins Accelerate, or the pin allows versions on both sides
     - a key that belongs into a part of the file which is not there, or which has that key
     - `distributed_type: DDP` is unsafe: it may mean one of several
+    - a value that an anchor takes to other keys as well
     - a file for SageMaker, and a file that is no configuration of Accelerate: nothing is said
 
     ## References
@@ -89,7 +91,7 @@ class AccelerateConfig(DdpCodemod):
         word = WORDS.get(entry.key)
         if word is None or entry.kind != "bool":
             return
-        off = entry.value.lower() in ("no", "false", "off")
+        off = entry.value.lower() in ("no", "false", "off") and not entry.shared
         yield self.finding(
             file,
             entry.value_span,
@@ -97,7 +99,7 @@ class AccelerateConfig(DdpCodemod):
             f"attribute '{'lower' if word == 'no' else 'upper'}'",
             level=Applicability.SAFE if off else Applicability.DISPLAY,
             edits=[ReplaceWithText(file.path, entry.value_span, word)],
-            reason="" if off else f"which {entry.key} is meant is not shown",
+            reason="" if off else _SHARED if entry.shared else f"which {entry.key} is meant is not shown",
         )
 
     def _key(self, file: TextFile, table: Table, entry: Entry, every: tuple[Table, ...], pin: Pin | None) -> Iterator[Finding]:

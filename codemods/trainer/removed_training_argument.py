@@ -32,7 +32,6 @@ class RemovedTrainingArgument(DdpCodemod):
     transformers that the project allows knows under another name: keywords, the keys of a dictionary behind `**`, flags of a
     script that reads them with `HfArgumentParser` (shell scripts, Makefiles, `command:` texts in YAML), and the keys of YAML and
     JSON files that such a parser reads. Takes out what is gone and does nothing with the value it is given.
-    The table of all parameters by version: [training-arguments](../training-arguments.md).
 
     ## Why it matters
     The job ends before its first step: `TypeError: TrainingArguments.__init__() got an unexpected keyword argument`, or
@@ -92,7 +91,8 @@ class RemovedTrainingArgument(DdpCodemod):
     def appendix(cls) -> str:
         """The old names, from the table."""
         head = ["## The names", "", "| parameter | first | last | default | now | note |", "|" + " --- |" * 6]
-        return "\n".join([*head, *(row(p) for p in (*OLD.values(), *OLD_OF_TRAINER.values()))])
+        rows = (row(p) for p in (*OLD.values(), *OLD_OF_TRAINER.values()))
+        return "\n".join([*head, *rows, "", "Of all parameters: [training-arguments](../training-arguments.md)."])
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):

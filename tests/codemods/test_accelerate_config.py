@@ -99,6 +99,7 @@ def test_several_processes_that_are_one(kind: str) -> None:
         ("num_process: 2\n", "num_processes may be meant"),
         ("learning_rate: 1\n", "what it is meant for is not shown"),
         ("mixed_precision: yes\n", "which mixed_precision is meant"),
+        ("mixed_precision: &off no\nuse_cpu: *off\n", "an anchor that other keys take as well"),
     ],
 )
 def test_what_is_told(text: str, reason: str) -> None:
