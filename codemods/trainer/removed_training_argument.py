@@ -17,11 +17,15 @@ from codemods.codemod import DdpCodemod
 from codemods.data.training_arguments import OLD, OLD_OF_TRAINER, row, text_of
 from codemods.findings import Applicability, Edit, Evidence, Finding
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule
 from codemods.text_file import TEXT_KINDS, TextFile
 
 _NAMES = frozenset(OLD)
 _WORDS = tuple(sorted(name.encode() for name in _NAMES))
+_WORDS_OF_TRAINER = tuple(name.encode() for name in OLD_OF_TRAINER)
+_ANY = b"|".join((*_WORDS, *_WORDS_OF_TRAINER))
+_GIVEN = Site(rb"(?<!\w)(?:" + _ANY + rb")(?:[\"']\s*:|[\"']\s*\]\s*=|\s*=)(?!=)", *_WORDS, *_WORDS_OF_TRAINER)
 
 
 class RemovedTrainingArgument(DdpCodemod):
@@ -82,7 +86,8 @@ class RemovedTrainingArgument(DdpCodemod):
     """
 
     code = "DDP602"
-    TRIGGERS = ((b"Arguments", b"Trainer", b"Config("), (*_WORDS, *(name.encode() for name in OLD_OF_TRAINER)))
+    TRIGGERS = ((b"Arguments", b"Trainer", b"Config("), (*_WORDS, *_WORDS_OF_TRAINER))
+    SITES = (_GIVEN,)
     READS_TESTS = False
     TEXT = _WORDS
     TEXT_KINDS = TEXT_KINDS
@@ -102,7 +107,7 @@ class RemovedTrainingArgument(DdpCodemod):
             yield from self._in_file(module, project, pin)
             return
         told: dict[object, list[tuple[Given, Judged]]] = {}
-        for found in given(project, module):
+        for found in given(project, module, {*OLD, *OLD_OF_TRAINER}):
             parameter = (OLD_OF_TRAINER if found.own_trainer else OLD).get(found.name)
             judged = judge(parameter, pin, found.literal) if parameter else None
             if judged is None:

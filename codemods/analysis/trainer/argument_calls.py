@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
@@ -51,9 +51,14 @@ class Given:
         return [DropKeyword(self.module.path, self.module.span(self.holder), self.name)] if keyword else []
 
 
-def given(project: Project, module: SourceModule) -> Iterator[Given]:
-    """Every parameter that the file gives to TrainingArguments or a Trainer, in order of the calls."""
+def given(project: Project, module: SourceModule, wanted: Collection[str]) -> Iterator[Given]:
+    """The parameters given to TrainingArguments or a Trainer in calls that have one of `wanted`, or a `**`, in order.
+
+    Which class a call makes is asked of few calls only: the answer may lie several files away.
+    """
     for call in module.nodes(ast.Call):
+        if not any(k.arg is None or k.arg in wanted for k in call.keywords):
+            continue
         kind = _kind(project, module, call)
         if kind is None:
             continue
