@@ -261,6 +261,16 @@ def test_a_configuration_names_the_part(text: str) -> None:
     assert usage(LIT, far, name="Lit", entry=Entry.TRAINING_STEP).verdict is Verdict.UNKNOWN
 
 
+def test_a_part_is_followed_under_another_name_and_an_object_that_is_no_module_is_named() -> None:
+    other = LIT.replace("self.net = net", "self.inner = net").replace("self.net(x)", "self.inner(x)")
+    files = {"configs/model.yaml": HYDRA.format(name="Narrow")}
+    assert usage(other, files, name="Lit", entry=Entry.TRAINING_STEP).verdict is Verdict.ALL
+    algo = "\n\nclass Algo:\n    def __init__(self):\n        self.nets = nn.ModuleDict()\n"
+    found = usage(other + algo, {"configs/model.yaml": HYDRA.format(name="Algo")}, name="Lit", entry=Entry.TRAINING_STEP)
+    assert found.verdict is Verdict.UNKNOWN
+    assert "inner: net.Algo (configs/model.yaml:6) is no nn.Module itself" in found.reasons
+
+
 # Settings
 
 

@@ -53,7 +53,7 @@ def _given_for(project: Project, facts: ClassFacts, site: ClassSite, name: str) 
         node = argument(target, name)
         inner = name_of(node) if node is not None else ""
         if inner:
-            found.append(Given(None, None, None, inner, target.path, target.line))
+            found.append(Given(None, None, None, inner, target.path, node.start_mark.line + 1 if node is not None else 0))
     return tuple(found) if 0 < len(found) <= MOST_CALLS else None
 
 

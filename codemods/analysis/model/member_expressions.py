@@ -138,6 +138,9 @@ class Maker:
             modules = [m for m in made if m.kind is not Kind.PLAIN]
             if any(self._holds_itself(m) for m in modules):
                 return replace(here, kind=Kind.UNKNOWN, note=f"{site.name} is handed one of its kind")
+            named = next((g for g in given if g.name), None)
+            if not modules and named is not None:
+                return replace(here, kind=Kind.UNKNOWN, note=f"{named.name} ({named.path}:{named.line}) is no nn.Module itself")
             if modules and not any(m.kind in (Kind.UNKNOWN, Kind.ALIAS, Kind.COPY) for m in modules):
                 in_yaml = sorted({g.path for g in given if g.name})
                 assumed = f"what {in_yaml[0]} gives for {name} of {site.name} is what is trained" if in_yaml else ""
@@ -185,12 +188,16 @@ class Maker:
 
     def _used_as_module(self, name: str) -> bool:
         """True if some method calls `self.name`, reads an attribute of it, or goes over it: a number is used otherwise."""
-        attribute = f"self.{name}"
+        kept = {f"self.{name}"}
+        for site in self.facts.lineage:
+            for node in walk(site.node):
+                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name:
+                    kept |= {dotted(target) for target in node.targets} - {""}
         for site in self.facts.lineage:
             for node in walk(site.node):
                 inner = node.func if isinstance(node, ast.Call) else node.value if isinstance(node, ast.Attribute) else None
                 inner = node.iter if isinstance(node, ast.For) else inner
-                if inner is not None and dotted(inner) == attribute:
+                if inner is not None and dotted(inner).startswith("self.") and dotted(inner) in kept:
                     return True
         return False
 
