@@ -120,7 +120,7 @@ class Session:
         now = carried(self.decided, self.review)
         self.decided = now.decisions
         self.work.save(self.decided)
-        gone = f", {len(now.dropped)} are of findings that are gone" if now.dropped else ""
+        gone = f", {len(now.dropped)} dropped: found no more" if now.dropped else ""
         stand = f"{len(now.kept)} decision{'s' * (len(now.kept) != 1)} still stand{'s' * (len(now.kept) == 1)}{gone}"
         return {"stale": True, "message": f"{why} The findings were read again: {stand}. Nothing was applied."}
 

@@ -203,7 +203,7 @@ def test_a_repository_that_moved_on_is_read_again(served: Running) -> None:
     sh(served.repo, "commit", "-qam", "one print less")
     body = {"version": 1, "base": review.base, "decisions": {gone.id: "accept", stays.id: "accept"}}
     said = served.post("apply", body).json()
-    assert said["stale"] and "1 decision still stands, 1 are of findings that are gone" in said["message"]
+    assert said["stale"] and "1 decision still stands, 1 dropped: found no more" in said["message"]
     assert sh(served.repo, "branch", "--list", "ddpfix/*") == ""
     assert served.saved[-1] == Decisions(sh(served.repo, "rev-parse", "HEAD"), {stays.id: Decision("accept")})
     assert served.post("decisions", body).status_code == 422, "the old page is told to reload"
