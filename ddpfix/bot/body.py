@@ -15,7 +15,9 @@ _FENCE = re.compile(r"(`{3,}|~{3,})")
 def pull_body(summary: str, footer: str, marks: Marks, *, limit: int = LIMIT) -> str:
     """The whole body; whatever is too long is cut in the middle part, never in the footer or the marks."""
     end = f"\n\n---\n\n{footer}\n\n{marks.text()}\n"
-    return fit(folded(summary).rstrip(), limit - len(end)) + end
+    # the title says what the first heading does
+    text = re.sub(r"\A# .*\n+", "", summary)
+    return fit(folded(text).rstrip(), limit - len(end)) + end
 
 
 def footer(place: str) -> str:
@@ -30,12 +32,6 @@ def footer(place: str) -> str:
     return "\n\n".join(f"<sub>{row}</sub>" for row in rows)
 
 
-def title_of(summary: str) -> tuple[str, str]:
-    """(first heading, the rest)."""
-    first, _, rest = summary.partition("\n")
-    return first.removeprefix("# ").strip(), rest.lstrip("\n")
-
-
 def folded(text: str) -> str:
     """The summary for a page on which headings are no targets: links to them become words, each file of a codemod folds up."""
     out: list[str] = []
@@ -48,7 +44,7 @@ def folded(text: str) -> str:
             if line.startswith("## "):
                 in_codemod = bool(re.match(r"## DDP\d{3} ", line))
             elif in_codemod:
-                out += [f"<details><summary>{_html(line[4:])}</summary>", ""]
+                out.append(f"<details><summary>{_html(line[4:])}</summary>")
                 inside = True
                 continue
         out.append(line if fenced else re.sub(r"\[([^\]]+)\]\(#[^)\s]*\)", r"\1", line))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from codemods.analysis.requirement_files import reader_of
+from codemods.findings import Finding
 from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS
 from ddpfix import discovery, engine, git, plugins, run, summary
 from ddpfix.bot import preferences, setting_edit
 from ddpfix.bot.planning import Wanted
 from ddpfix.bot.preferences import Preferences
-from ddpfix.bot.topics import UNSAFE, Topic
+from ddpfix.bot.topics import SAFE, UNSAFE, Topic
 from ddpfix.discovery import Tree
 from ddpfix.settings import Settings
 
@@ -24,13 +25,14 @@ MOST_JSON = 200  # where there are more, they are data
 
 @dataclass(frozen=True)
 class Project:
-    """A repository at one commit, as the bot reads it."""
+    """A repository at one commit, as the bot reads it. found: what the first topic found; others look only if that is theirs."""
 
     state: git.Snapshot
     tree: Tree
     read: Callable[[str], bytes | None]
     settings: Settings
     preferences: Preferences
+    found: list[Finding] = field(default_factory=list)
 
 
 def look_at(clone: git.Clone) -> Project:
@@ -70,10 +72,16 @@ def make(
     """
     settings = replace(project.settings, ignore=(*project.settings.ignore, *here, *repo))
     codemods = topic.codemods(plugins.chosen(settings, project.tree.root).codemods)
+    draft = topic.draft or project.preferences.draft
+    wanted = Wanted(topic.name, branch, base_branch, project.state.base, draft)
+    codes = {c.code for c in codemods}
+    if project.found and not repo and not any(f.code in codes and topic.accepts(f) for f in project.found):
+        return wanted
     fixed = engine.fix(project.tree, settings, codemods, topic.accepts, read=project.read)
+    if not (here or repo) and topic.name in (SAFE, UNSAFE):
+        project.found[:] = fixed.report.findings
     # a safe fix that the unsafe topic leaves to the other one is not left alone
     fixed = replace(fixed, left=tuple(f for f in fixed.left if not (topic.name == UNSAFE and f.applicability.value == "safe")))
-    wanted = Wanted(topic.name, branch, base_branch, project.state.base, topic.draft or project.preferences.draft)
     made = run.steps(project.tree, settings, codemods, topic.accepts, fixed, project.read) if fixed.after else []
     commits = [*run.as_commits(made, fixed), *_settings_steps(project, repo)]
     if not commits:

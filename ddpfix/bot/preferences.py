@@ -18,7 +18,7 @@ from ddpfix.settings import Settings, SettingsError
 PLACES = (".github/ddpfix.toml", ".gitlab/ddpfix.toml")
 OPT_OUT_TOPIC = "no-ddpfix"
 # settings that choose and leave out; every other one is the bot's own to decide
-_DATA = ("select", "ignore", "extend_select", "exclude", "per_file_ignores", "bot")
+_DATA = ("select", "ignore", "extend_select", "exclude", "per_file_ignores", "rewrites", "bot")
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,8 @@ def test_what_names_code_is_not_taken_from_a_repository(world: World, tmp_path: 
     witness = tmp_path / "ran"
     world.commit(
         {
-            "pyproject.toml": f'[tool.ddpfix]\nformat-command = "touch {witness}"\nbranch = "main"\n'.encode(),
+            "pyproject.toml": f'[tool.ddpfix]\nformat-command = "touch {witness}"\nplugins = ["evil.py"]\n'.encode(),
+            "evil.py": f"open({str(witness)!r}, 'w')\n".encode(),
             ".gitattributes": b"*.py filter=evil\n",
             "setup.py": f"open({str(witness)!r}, 'w')\n".encode(),
             "conftest.py": f"open({str(witness)!r}, 'w')\n".encode(),
@@ -90,8 +91,21 @@ def test_what_names_code_is_not_taken_from_a_repository(world: World, tmp_path: 
 
 def test_only_data_is_taken_over() -> None:
     text = b'ignore = ["DDP1"]\nexclude = ["x/*"]\nformat-command = "rm -rf /"\nbranch = "main"\n'
-    settings, _ = read({"ddpfix.toml": text}.get)
+    settings, _ = read({"ddpfix.toml": text + b'plugins = ["evil.py"]\n'}.get)
     assert settings == Settings(ignore=("DDP1",), exclude=("x/*",))
+
+
+def test_a_teams_own_renames_are_data(world: World) -> None:
+    world.commit(
+        {
+            "ddpfix.toml": b'[rewrites]\nfunctions = { is_main = "is_rank_zero" }\n',
+            "dist.py": b"def is_main():\n    return True\n",
+            "more.py": b"from dist import is_main\n\nif is_main():\n    pass\n",
+        }
+    )
+    assert world.safe(topics=("unsafe",)).action == "created"
+    assert b"if is_rank_zero():" in world.file("more.py", "ddpfix/unsafe")
+    assert "PRJ001" in world.pull()["body"]
 
 
 @pytest.mark.parametrize(
