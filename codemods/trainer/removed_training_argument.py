@@ -24,8 +24,22 @@ from codemods.text_file import TEXT_KINDS, TextFile
 _NAMES = frozenset(OLD)
 _WORDS = tuple(sorted(name.encode() for name in _NAMES))
 _WORDS_OF_TRAINER = tuple(name.encode() for name in OLD_OF_TRAINER)
-_ANY = b"|".join((*_WORDS, *_WORDS_OF_TRAINER))
-_GIVEN = Site(rb"(?<!\w)(?:" + _ANY + rb")(?:[\"']\s*:|[\"']\s*\]\s*=|\s*=)(?!=)", *_WORDS, *_WORDS_OF_TRAINER)
+_COMMON = (b"gradient_checkpointing", *_WORDS_OF_TRAINER)  # parameters of many other things: they count beside the words below
+_BESIDE = (b"Arguments", b"Trainer", b"trl")
+
+
+class _Given(Site):
+    """One of the old names as a keyword or as a key."""
+
+    def __init__(self, *words: bytes) -> None:
+        any_of = b"|".join(words)
+        super().__init__(rb"(?<!\w)(?:" + any_of + rb")(?:[\"']\s*:|[\"']\s*\]\s*=|\s*=)(?!=)", *words)
+
+
+class _GivenCommonly(_Given):
+    def search(self, data: bytes) -> bool:
+        return any(word in data for word in _BESIDE) and super().search(data)
+
 
 
 class RemovedTrainingArgument(DdpCodemod):
@@ -87,7 +101,7 @@ class RemovedTrainingArgument(DdpCodemod):
 
     code = "DDP602"
     TRIGGERS = ((b"Arguments", b"Trainer", b"Config("), (*_WORDS, *_WORDS_OF_TRAINER))
-    SITES = (_GIVEN,)
+    SITES = (_Given(*(w for w in _WORDS if w not in _COMMON)), _GivenCommonly(*_COMMON))
     READS_TESTS = False
     TEXT = _WORDS
     TEXT_KINDS = TEXT_KINDS
