@@ -146,6 +146,18 @@ FACTS: Mapping[str, Facts] = {
             "is not a valid DistributedType",
         ),
     ),
+    "DDP901": Facts(
+        "Log less often, and take larger batches for fewer at a time",
+        "Training with the same data comes to the same loss after as many steps, the first step fits into the device's memory, "
+        "and a step takes less time: `ddpfix tune --measure` says how much.",
+        ("CUDA out of memory",),
+    ),
+    "DDP902": Facts(
+        "Tune the job where its values are decided",
+        "The arguments that the job prints hold the new values, the first step fits into the device's memory, and the loss after "
+        "as many steps is the same.",
+        ("CUDA out of memory",),
+    ),
     "DDP602": Facts(
         "Call the training arguments by their names of today",
         "The job gets to its first step, and the arguments it prints hold the values that were asked for.",

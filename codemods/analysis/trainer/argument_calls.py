@@ -73,6 +73,11 @@ def given(project: Project, module: SourceModule, wanted: Collection[str]) -> It
                 yield from (g for g in _splatted(module, keyword.value, shown, names) if g.name not in own)
 
 
+def training_argument_calls(project: Project, module: SourceModule) -> Iterator[ast.Call]:
+    """The calls of TrainingArguments and its heirs."""
+    return (c for c in module.nodes(ast.Call) if _kind(project, module, c) is Role.HF_ARGUMENTS)
+
+
 def _kind(project: Project, module: SourceModule, call: ast.Call) -> Role | None:
     """HF_ARGUMENTS or HF_TRAINER for a call whose keywords reach that class of transformers."""
     if _is_super_init(call):
