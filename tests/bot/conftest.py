@@ -18,6 +18,7 @@ from ddpfix.bot.outcome import Outcome
 from ddpfix.bot.repositories import Bot, BotOptions
 from tests.bot.githost import git, import_commit
 from tests.bot.github_forge import Account, Clock, GitHubForge, Repo
+from tests.bot.shell import Shell
 from tests.gitrepos import own_settings
 
 TOKEN = "ghp_0123456789abcdefghijklmnop"
@@ -41,6 +42,11 @@ FILES = {"model.py": MODULE, "requirements.txt": b"lightning==2.5.0\n"}
 @pytest.fixture(autouse=True)
 def _own_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_settings(monkeypatch, tmp_path / "home")
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ import pytest
 
 from tests.bot.conftest import TOKEN, World
 from tests.bot.githost import git
+from tests.bot.shell import Shell
 from tests.bot.test_gitlab import TOKEN as LAB_TOKEN
 from tests.bot.test_gitlab import Lab, gitlab, lab  # noqa: F401
-from tests.programs import ddpfix
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bot.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -28,7 +28,7 @@ def test_the_page_has_commands_for_both_forges_and_the_service() -> None:
     assert sum("gitlab" in c for c in COMMANDS) == 2
 
 
-def test_the_commands_for_github_work(world: World, tmp_path: Path) -> None:
+def test_the_commands_for_github_work(world: World, shell: Shell) -> None:
     git(world.git, "update-ref", "refs/heads/mine", world.commit({"mine.py": b"x = 1\n"}))
     git(world.git, "update-ref", "refs/heads/main", "main~1")
     world.forge.open_by_hand(world.slug, "mine")
@@ -36,22 +36,21 @@ def test_the_commands_for_github_work(world: World, tmp_path: Path) -> None:
     for command in COMMANDS:
         if "gitlab" not in command and command[1] != "serve":
             own = [part.replace("OWNER/NAME", world.slug) for part in command]
-            done = ddpfix(tmp_path, *own, "--api-url", world.forge.api, env={"DDPFIX_TOKEN": TOKEN})
-            assert done.returncode == 0, done.stderr
-            said.append(done.stdout.decode())
+            done = shell.ddpfix(*own, "--api-url", world.forge.api, DDPFIX_TOKEN=TOKEN)
+            assert done.status == 0, done.err
+            said.append(done.out)
     assert "would be: create" in said[0]
     assert "safe: created" in said[1]
     assert "reviewed" in said[2]
     assert '"action": "unchanged"' in said[3]
 
 
-def test_the_commands_for_gitlab_work(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
+def test_the_commands_for_gitlab_work(lab: Lab, shell: Shell) -> None:  # noqa: F811
     for command in COMMANDS:
         if "gitlab" in command:
             own = [part.replace("GROUP/NAME", lab.project.slug) for part in command]
-            env = {"GITLAB_TOKEN": LAB_TOKEN, "DDPFIX_TOKEN": "", "GITHUB_TOKEN": ""}
-            done = ddpfix(tmp_path, *own, "--api-url", lab.forge.api, env=env)
-            assert done.returncode == 0, done.stderr
+            done = shell.ddpfix(*own, "--api-url", lab.forge.api, GITLAB_TOKEN=LAB_TOKEN)
+            assert done.status == 0, done.err
     assert lab.project.merges[1]["state"] == "opened"
 
 

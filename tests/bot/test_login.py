@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -21,7 +20,7 @@ from ddpfix.bot.repositories import Bot, BotOptions
 from ddpfix.git import Access, Clone, Pushed
 from tests.bot.conftest import TOKEN, World
 from tests.bot.github_forge import Clock, GitHubForge
-from tests.programs import ddpfix
+from tests.bot.shell import Shell
 
 
 @pytest.fixture(scope="session")
@@ -154,35 +153,35 @@ def test_a_token_is_not_carried_to_another_host(world: World, monkeypatch: pytes
 # From the command line
 
 
-def environment(**given: str) -> dict[str, str]:
-    names = ("DDPFIX_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN", "DDPFIX_APP_ID", "DDPFIX_WEBHOOK_SECRET")
-    return {**{name: "" for name in names if name in os.environ}, **given}
-
-
-def test_the_command_line_runs_and_reviews(world: World, tmp_path: Path) -> None:
+def test_the_command_line_runs_and_reviews(world: World, shell: Shell) -> None:
     own = ("--api-url", world.forge.api)
-    env = environment(DDPFIX_TOKEN=TOKEN)
-    done = ddpfix(tmp_path, "bot", "run", world.slug, "--topics", "safe", *own, env=env)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.decode() == f"{world.slug} safe: created {world.pull_url(1)}\n"
-    done = ddpfix(tmp_path, "bot", "review", f"{world.slug}#1", *own, env=env)
-    assert done.stdout.decode() == f"{world.slug}: skipped {world.pull_url(1)} (it is one of its own)\n"
+    done = shell.ddpfix("bot", "run", world.slug, "--topics", "safe", *own, DDPFIX_TOKEN=TOKEN)
+    assert (done.status, done.out) == (0, f"{world.slug} safe: created {world.pull_url(1)}\n")
+    done = shell.ddpfix("bot", "review", f"{world.slug}#1", *own)
+    assert done.out == f"{world.slug}: skipped {world.pull_url(1)} (it is one of its own)\n"
+    done = shell.ddpfix("bot", "run", "acme/missing", *own)
+    assert done.status == 2
+    assert "404" in done.out
 
 
-def test_what_is_missing_is_said_in_a_line(tmp_path: Path) -> None:
-    for arguments, words in (
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
         (("run", "acme/x"), "there is no token"),
         (("run", "acme"), "is no repository"),
         (("run", "../x"), "is no repository"),
         (("run", "acme/x", "--app-id", "3"), "the App has no key"),
         (("run", "acme/x", "--token-file", "missing"), "cannot be read"),
+        (("run", "acme/x", "--forge", "sourcehut"), "there is no forge"),
         (("review", "acme/x"), "names no pull request"),
         (("serve",), "there is no webhook secret"),
-    ):
-        done = ddpfix(tmp_path, "bot", *arguments, env=environment())
-        assert done.returncode == 2
-        assert words in done.stderr.decode()
-        assert len(done.stderr.decode().splitlines()) == 1
+    ],
+)
+def test_what_is_missing_is_said_in_a_line(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+    done = shell.ddpfix("bot", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
 
 
 def test_nobody_but_the_bot_imports_what_the_bot_needs() -> None:
