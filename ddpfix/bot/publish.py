@@ -78,8 +78,9 @@ class Place:
     def branch_of(self, topic: str) -> str:
         return f"{self.prefix}/{topic}"
 
-    def look(self, branch: str) -> Seen:
-        commits = self.clone.commits(branch, self.identity[1])
+    def look(self, branch: str, *, may_exist: bool = True) -> Seen:
+        """may_exist: False for a branch that was not there when the run began; if it is there now, the push will say so."""
+        commits = self.clone.commits(branch, self.identity[1]) if may_exist else ()
         self.pulls[branch] = tuple(self.forge.pulls(self.slug, branch))
         others = [p for name, found in self.pulls.items() if name != branch for p in found]
         open_ones = sum(p.state == "open" and marks.read(p.body) is not None for p in others)
@@ -108,7 +109,7 @@ def settle(place: Place, topic: Topic, asked: Asked) -> Outcome:
     if branch not in place.branches and wanted_without(asked.here, asked.repo).tree is None:
         return place.outcome(topic.name, "nothing", why="nothing to fix")
     for attempt in range(TRIES):
-        seen = place.look(branch)
+        seen = place.look(branch, may_exist=attempt > 0 or branch in place.branches)
         here, repo = _left_out(seen, asked)
         wanted = wanted_without(here, repo)
         decision = decide(wanted, seen, policy)
