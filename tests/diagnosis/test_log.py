@@ -156,15 +156,18 @@ def test_windows_line_ends_change_nothing() -> None:
     assert found.cause is not None and (found.cause.message.id, found.rank, found.indices) == ("T02", 1, (2, 3))
 
 
-def test_ten_megabytes_take_well_under_a_second() -> None:
+def test_ten_megabytes_cost_no_more_than_a_few_looks_at_every_line() -> None:
     line = "[default{0}]:2025-11-02 04:00:{1:02d},123 INFO epoch {1} step {2} loss 0.{2} tokens/s 123.4\n"
     body = "".join(line.format(i % 8, i % 60, i) for i in range(120_000)).encode()
     data = body + (LOGS / "unused-tee.log").read_bytes()
     assert len(data) > 9_000_000
     log.read(b"", "warm")
     started = time.process_time()
+    assert len([text.partition(":") for text in data.decode().splitlines()]) > 120_000
+    looking = time.process_time() - started
+    started = time.process_time()
     found = cause.diagnose(log.read(data, "x"))
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 10 * looking, "a search a message would be many more"
     assert found.cause is not None and found.cause.message.id == "T02"
 
 

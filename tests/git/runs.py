@@ -19,6 +19,16 @@ def fixes(now: Snapshot) -> list[Step]:
     return [Step("Fix ones\n\nOnes are twos.", changed), Step("Add the summary", {SUMMARY: b"# Fixes\n"})]
 
 
-def go(repo: Path, run_id: str = "run1", *, branch: str = BRANCH, **options: bool) -> dgit.Committed:
+def go(
+    repo: Path,
+    run_id: str = "run1",
+    *,
+    branch: str = BRANCH,
+    sign: bool | None = None,
+    filters: bool = False,
+    run_hooks: bool = False,
+) -> dgit.Committed:
     now = dgit.snapshot(repo)
-    return dgit.commit_steps(now, fixes(now), branch=branch, run_id=run_id, **options)
+    return dgit.commit_steps(
+        now, fixes(now), branch=branch, run_id=run_id, sign=sign, filters=filters, run_hooks=run_hooks
+    )

@@ -195,8 +195,10 @@ def test_odd_file_names(tmp_path: Path) -> None:
     assert set(now.committed) == set(now.dirty) == set(names)
     before = everything(repo)
     steps = [Step("odd", dict.fromkeys(names, b"x = 2\n"))]
-    for number, options in enumerate(({}, {"filters": True}, {"run_hooks": True})):
-        made = dgit.commit_steps(now, steps, branch=f"odd{number}", run_id=f"run{number}", **options)
+    for number, (filters, hooks) in enumerate(((False, False), (True, False), (False, True))):
+        made = dgit.commit_steps(
+            now, steps, branch=f"odd{number}", run_id=f"run{number}", filters=filters, run_hooks=hooks
+        )
         assert everything(repo, ours=("ddpfix", "odd")) == before
         after = sh(repo, "diff-tree", "-r", "-z", "--name-only", "main", made.ref).split("\0")
         assert set(after) == {*names, ""}

@@ -38,7 +38,7 @@ def browser() -> Iterator[Browser]:
 def tab(browser: Browser) -> Iterator[Page]:
     """A tab of its own, with nothing kept by the browser. Errors in it, and requests that leave the page, fail the test."""
     context = browser.new_context(viewport={"width": 1300, "height": 900}, accept_downloads=True)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
     made = context.new_page()
     wrong: list[str] = []
     made.on("pageerror", lambda error: wrong.append(str(error)))

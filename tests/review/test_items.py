@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import libcst
 import pytest
 
 from codemods.fix_source import with_unsafe
@@ -101,7 +102,7 @@ def test_a_hunk_of_an_empty_side_is_git_s(tmp_path: Path) -> None:
     assert hunk.header == "@@ -1 +0,0 @@"
 
 
-def test_five_hundred_findings_take_a_second_or_two(tmp_path: Path) -> None:
+def test_five_hundred_findings_cost_little_more_than_the_parsing_of_their_files(tmp_path: Path) -> None:
     call = '        self.log("loss_{n}", loss, on_epoch=True)\n'
     method = "    def validation_step(self, batch, batch_idx):\n        loss = self(batch).mean()\n"
     head = "import lightning.pytorch as pl\n\n\n"
@@ -110,10 +111,15 @@ def test_five_hundred_findings_take_a_second_or_two(tmp_path: Path) -> None:
     (tree,) = discover([repo])
     report = engine.check(tree, Settings(), all_codemods(), use_cache=False)
     assert len(report.findings) == 500
-    started = time.perf_counter()
+    started = time.process_time()
+    for _ in range(5):
+        libcst.parse_module(head + body)
+    parsing = time.process_time() - started
+    started = time.process_time()
     items = items_of(report.findings, Project(tree.files, engine.disk_reader(repo)))
+    spent = time.process_time() - started
     assert all(i.acceptable for i in items)
-    assert time.perf_counter() - started < 6, "a second or two on an idle machine"
+    assert spent < 60 * parsing, "a parse of its file for every finding would be a hundred and more"
 
 
 def test_all_items_accepted_are_what_fix_makes_at_first(tmp_path: Path) -> None:

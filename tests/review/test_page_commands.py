@@ -103,7 +103,7 @@ def test_serve_applies_on_the_branch_and_ends_by_itself(repo: Path) -> None:
         assert read(repo / "ddpfix-decisions.json").accepted() == (chosen.id,)
         done = send(url, "apply", review, {chosen.id: "accept"}).json()
         assert done["branch"] == "ddpfix/fixes"
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 0 and out == done["screen"], err
     assert sh(repo, "branch", "--show-current") == "ddpfix/fixes"
     assert (repo / "DDPFIX_SUMMARY.md").read_text() == done["summary"]
@@ -114,7 +114,7 @@ def test_ctrl_c_ends_it_and_what_was_decided_is_kept(repo: Path) -> None:
     with serving(repo) as (process, url):
         send(url, "decisions", review, {review.items[0].id: {"verdict": "reject", "reason": "ours"}})
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (0, "1 decision, kept in ddpfix-decisions.json.\n"), err
     assert read(repo / "ddpfix-decisions.json").of == {review.items[0].id: Decision("reject", "ours")}
     with serving(repo) as (_, again):
