@@ -48,10 +48,18 @@ def _annotation(module: SourceModule, node: ast.AST, name: str) -> bool | None:
 
 
 def origin_text(module: SourceModule, path: ast.expr, *, depth: int = 3) -> str:
-    """The text of a path and of what the names in it were made from."""
+    """The text of a path and of what the names in it were made from, with what was put behind them (`name += …`)."""
     parts = [module.text_of(path)]
     if depth > 0:
         for node in walk(path):
             if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) and name != "self":
-                parts += [origin_text(module, v, depth=depth - 1) for v in assigned(module, node, name)[:4]]
+                values = [*assigned(module, node, name)[:4], *_put_behind(module, node, name)]
+                parts += [origin_text(module, v, depth=depth - 1) for v in values]
     return " ".join(parts)
+
+
+def _put_behind(module: SourceModule, node: ast.AST, name: str) -> list[ast.expr]:
+    """What `name += …` adds in the function of `node`, or in its class for an attribute."""
+    place = module.class_of if name.startswith("self.") else module.function_of
+    added = (a for a in module.nodes(ast.AugAssign) if isinstance(a.op, ast.Add) and dotted(a.target) == name)
+    return [a.value for a in added if place(a) is place(node)]

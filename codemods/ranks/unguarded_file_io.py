@@ -338,8 +338,10 @@ def _handles_in(statement: ast.stmt) -> list[ast.expr]:
     """
     opened = {n.id for w in walk(statement) if isinstance(w, ast.withitem) and w.optional_vars is not None
               for n in walk(w.optional_vars) if isinstance(n, ast.Name)}  # fmt: skip
-    calls = [n for n in walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    calls = [n for n in walk(statement) if isinstance(n, ast.Call)]
     handles = [c.func.value for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in _ON_HANDLES]
+    handles += [k.value for c in calls if dotted(c.func) == "print" for k in c.keywords if k.arg == "file"]
+    handles += [c.args[1] for c in calls if last(dotted(c.func)) == "dump" and len(c.args) > 1]
     return [h for h in handles if not (isinstance(h, ast.Name) and h.id in opened)]
 
 

@@ -166,6 +166,7 @@ def test_a_reader_of_the_old_attribute_makes_it_unsafe() -> None:
         ({}, "no file pins transformers: from 4.41 on it is eval_strategy"),
         ({"requirements.txt": "transformers\n"}, "allows versions with it and without"),
         ({"requirements.txt": "transformers>=4.38\n"}, "transformers >=4.38 (requirements.txt:1) allows versions with it and"),
+        ({"requirements.txt": "transformers @ git+https://a.org/b.git@0dcb46e\n"}, "(requirements.txt:1) does not say which"),
     ],
 )
 def test_a_version_that_is_not_known_is_told(pins: dict[str, str], reason: str) -> None:
@@ -255,6 +256,12 @@ RUN = "python train.py --evaluation_strategy epoch\n"
 )
 def test_a_script_with_flags_of_its_own_is_left_alone(script: str) -> None:
     check_nothing(Removed, RUN, files={"train.py": script, **V5}, path="run.sh")
+
+
+def test_what_became_several_is_told_with_its_new_name() -> None:
+    code = "from transformers import TrainingArguments\nargs = TrainingArguments('o', group_by_length=True)\n"
+    pins = {"requirements.txt": "transformers>=4.38\n"}
+    check_told(Removed, code, reason="from 5.2 on it is train_sampling_strategy", files=pins)
 
 
 def test_flags_that_are_told() -> None:

@@ -316,3 +316,12 @@ def test_a_file_that_may_be_gone_already(lines: tuple[str, ...]) -> None:
     check_nothing(UnguardedFileIo, "import contextlib\n" + hook(*lines))
     missed = "\n".join(lines).replace("OSError", "KeyError").replace("FileNotFoundError", "KeyError").replace("True", "False")
     assert findings_of(UnguardedFileIo, "import contextlib\n" + hook(*missed.split("\n")))
+
+
+def test_a_file_that_is_given_the_rank_behind_its_name_is_the_ranks_own() -> None:
+    named = ("path = self.path", "if trainer.world_size > 1:", "    path += f'_{trainer.global_rank}'", "f = open(path, 'w')")
+    for written in ("f.write('a')", "print('a', file=f)", "json.dump({'a': 1}, f)"):
+        check_nothing(UnguardedFileIo, hook(*named, "self.prune(f)", written))
+        common = (*named[:2], "    path += '_many'", named[3])
+        (finding,) = findings_of(UnguardedFileIo, hook(*common, "self.prune(f)", written))
+        assert "every rank opens that file" in finding.reason

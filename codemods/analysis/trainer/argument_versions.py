@@ -69,15 +69,21 @@ def _no_share(literal: str | None) -> str:
 def _why_told(parameter: Parameter, pin: Pin | None, gone: bool) -> str:
     if gone:
         return parameter.note or "it has no successor, and what it asked for is decided by its value"
-    now = f"from {text_of(parameter.renamed)} on it is {parameter.new}" if parameter.new else "it has to go there"
+    new = _new_name(parameter)
+    now = f"from {text_of(parameter.renamed)} on it is {new}" if new else "it has to go there"
     if pin is None:
         return f"no file pins transformers: {now}"
-    return f"{pin.text} ({pin.path}:{pin.line}) allows versions with it and without: {now}"
+    allowed = "does not say which version that is" if "://" in pin.spec else "allows versions with it and without"
+    return f"{pin.text} ({pin.path}:{pin.line}) {allowed}: {now}"
+
+
+def _new_name(parameter: Parameter) -> str:
+    return parameter.new or next((r.name for r in parameter.values.values()), "")
 
 
 def what_happened(parameter: Parameter) -> str:
     """`transformers has had no evaluation_strategy since 4.51 (eval_strategy since 4.41)`."""
-    new = parameter.new or next((r.name for r in parameter.values.values()), "")
+    new = _new_name(parameter)
     called = f"it has been {new} since {text_of(parameter.renamed)}" if new else "nothing takes its place"
     if parameter.gone is None:
         return f"{parameter.name} is deprecated: {called}"
