@@ -150,7 +150,7 @@ class RemovedTrainingArgument(DdpCodemod):
     def _told(self, module: SourceModule, group: Sequence[tuple[Given, Judged]], pin: Pin | None) -> Finding:
         first, _ = group[0]
         message = "; ".join(what_happened(j.parameter) for _, j in group)
-        reason = "; ".join(dict.fromkeys(j.why for _, j in group))
+        reason = _joined([j.why for _, j in group])
         return self.finding(module, first.node, f"{first.shown}: {message}", evidence=_version(pin), reason=reason)
 
     # Files
@@ -214,7 +214,16 @@ def _as_one(told: Sequence[Finding]) -> Iterator[Finding]:
     """What is told of one command or one mapping, in one finding at the first place."""
     if told:
         message = "; ".join(dict.fromkeys(f.message for f in told))
-        yield replace(told[0], message=message, reason="; ".join(dict.fromkeys(f.reason for f in told)))
+        yield replace(told[0], message=message, reason=_joined([f.reason for f in told]))
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    """The reasons behind each other. The pin that all of them begin with is said once."""
+    once = list(dict.fromkeys(reasons))
+    pin = once[0].partition(": ")[0] + ": "
+    if not all(r.startswith(pin) for r in once):
+        return "; ".join(once)
+    return pin + "; ".join(r.removeprefix(pin) for r in once)
 
 
 def _becomes(judged: Judged) -> str:

@@ -259,9 +259,12 @@ def test_a_script_with_flags_of_its_own_is_left_alone(script: str) -> None:
 
 
 def test_what_became_several_is_told_with_its_new_name() -> None:
-    code = "from transformers import TrainingArguments\nargs = TrainingArguments('o', group_by_length=True)\n"
-    pins = {"requirements.txt": "transformers>=4.38\n"}
-    check_told(Removed, code, reason="from 5.2 on it is train_sampling_strategy", files=pins)
+    code = "from transformers import TrainingArguments\nargs = TrainingArguments('o', group_by_length=True, warmup_ratio=0.1)\n"
+    finding = check_told(Removed, code, reason="from 5.2 on", files={"requirements.txt": "transformers>=4.38\n"})
+    assert finding.reason == (
+        "transformers >=4.38 (requirements.txt:1) allows versions with it and without: "
+        "from 5.2 on it is train_sampling_strategy; from 5.15 on it is warmup_steps"
+    )
 
 
 def test_flags_that_are_told() -> None:

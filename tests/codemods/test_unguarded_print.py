@@ -232,6 +232,13 @@ def test_a_rank_of_minus_one_stays() -> None:
     check_transformed(UnguardedPrint, script(above, "print('a')", head="import os\n"), after)
 
 
+def test_a_rank_that_is_named_with_others_gives_the_functions_own_test() -> None:
+    named, below = "folder, rank = args.folder, args.global_rank", ("if rank in [-1, 0]:", "    keep(folder)")
+    before = script(named, "print('a')", "model.train()", *below)
+    after = script(named, "if rank in [-1, 0]:", "    print('a')", "model.train()", *below)
+    check_transformed(UnguardedPrint, before, after)
+
+
 LAUNCHED = "import os\n\nworld_size = int(os.environ.get('WORLD_SIZE', 1))\nmodel.train()\n"
 
 

@@ -149,7 +149,8 @@ def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) 
 
 def _binds(statement: ast.stmt, name: str) -> bool:
     if isinstance(statement, ast.Assign):
-        return any(isinstance(t, ast.Name) and t.id == name for t in statement.targets)
+        targets = [e for t in statement.targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
+        return any(isinstance(t, ast.Name) and t.id == name for t in targets)
     if isinstance(statement, ast.If):
         return any(_binds(s, name) for s in statement.body) and any(_binds(s, name) for s in statement.orelse)
     return False
