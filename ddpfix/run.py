@@ -10,7 +10,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from ddpfix.silence import with_comments
 if TYPE_CHECKING:
     from ddpfix import git
     from ddpfix.git import Committed, Snapshot
-    from ddpfix.summary import ShownProof
+    from ddpfix.summary import ShownProof, TuningTable
 
 SUMMARY = "DDPFIX_SUMMARY.md"
 Read = Callable[[str], bytes | None]
@@ -42,6 +42,7 @@ class Options:
     include_dirty: work on the files as they are in the work tree, uncommitted changes included, and write them in place.
     decisions: what a person decided; only what is accepted there is fixed, whatever its level. allow_stale: even where they were
     made on another commit and not all that was accepted is found here. suppress: put a comment where a finding was rejected.
+    added: new files, committed behind the fixes. tuning: the table of configurations for the summary.
     """
 
     unsafe: bool = False
@@ -57,6 +58,8 @@ class Options:
     decisions: Decisions | None = None
     allow_stale: bool = False
     suppress: bool = False
+    added: Mapping[str, bytes] = field(default_factory=dict)
+    tuning: TuningTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +133,14 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
 
     state = git.snapshot(tree.root)
     made = make(tree, settings, codemods, options, base=state.base)
-    if not made.whole.after:
+    if not made.whole.after and not options.added:
         return Applied(made.shown, None, summary.closing_screen(made.shown, replace(described(command), decided=made.decided)))
     git.check_branch(state, options.branch)
     refuse_other_proof(options.proof, state.base, made.fixed)
     touched = sorted(made.whole.after)
     if options.switch:
         refuse_uncommitted(state, touched)
-        git.check_switch(state, [*touched, *([SUMMARY] if options.summary else [])])
+        git.check_switch(state, [*touched, *options.added, *([SUMMARY] if options.summary else [])])
     read = committed_reader(state, tree.root, touched)
     if any(read(path) != made.whole.before[path] for path in touched):
         made = make(tree, settings, codemods, options, base=state.base, read=read)
@@ -149,6 +152,7 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
         launches=summary.launches(tree.files, engine.disk_reader(tree.root)),
         notes=notes(state, touched),
         not_run=summary.NOT_RUN_BESIDES if options.proof else _not_run(options),
+        tuning=options.tuning,
         ran=_ran(options),
         proof=options.proof,
         decided=made.decided,
@@ -156,6 +160,8 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
         summary_commit=options.summary,
     )
     commits = _commits(tree, settings, codemods, options, made, read)
+    if options.added:
+        commits.append(git.Step(summary.VARIANTS_COMMIT, options.added))
     if options.summary:
         text = summary.render(made.shown, context).encode()
         commits.append(git.Step(summary.SUMMARY_COMMIT, {SUMMARY: text}))

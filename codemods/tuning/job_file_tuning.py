@@ -98,8 +98,10 @@ class JobFileTuning(DdpCodemod):
     TEXT_KINDS = TEXT_KINDS
     opt_in = True
 
-    def __init__(self, tuning: Tuning | None = None) -> None:
+    def __init__(self, tuning: Tuning | None = None, *, jobs: Tuning | None = None) -> None:
+        """jobs: what is asked for in job files, where that is not what is asked for in the defaults of options."""
         self.tuning = tuning or Tuning()
+        self.jobs = jobs or self.tuning
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
@@ -126,12 +128,12 @@ class JobFileTuning(DdpCodemod):
         log = values[LOGGING]
         if log.flag is not None:
             given = {k: v for k, v in flags.items() if v is not None}
-            if (proposal := logging_proposal(project, script, log.value, self.tuning, given)) is not None:
+            if (proposal := logging_proposal(project, script, log.value, self.jobs, given)) is not None:
                 yield self._command(file, run, (LOGGING,), values, proposal, processes)
         yield from self._batch(file, project, script, run, values, processes)
         workers = values[WORKERS]
         if workers.flag is not None or (run.parses and workers.layer == "script"):
-            proposal = workers_proposal(project, script, workers.value, processes.local, self.tuning)
+            proposal = workers_proposal(project, script, workers.value, processes.local, self.jobs)
             if proposal is not None:
                 yield self._command(file, run, (WORKERS,), values, proposal, processes)
         yield from self._left_in_command(file, run, processes)
@@ -146,7 +148,7 @@ class JobFileTuning(DdpCodemod):
             why = f"{unknown.why}: what batch x accumulation comes to is not shown"
             proposal: Proposal | None = Proposal("batch x accumulation", Applicability.DISPLAY, {}, why)
         else:
-            proposal = batch_proposal(project, script, two[0].value, two[1].value, processes, self.tuning)
+            proposal = batch_proposal(project, script, two[0].value, two[1].value, processes, self.jobs)
         if proposal is not None:
             if proposal.values and (fixed := _fixed_elsewhere(run)):
                 proposal = proposal.but(fixed)
@@ -159,7 +161,7 @@ class JobFileTuning(DdpCodemod):
         edits: list[Edit] = []
         changed = [n for n in names if proposal.values.get(n, values[n].value) != values[n].value]
         made = [_flag_edit(run, n, values[n], proposal.values[n]) for n in changed]
-        wanted = self.tuning.world_size
+        wanted = self.jobs.world_size
         if changed and BATCH in names and wanted and processes.world and wanted != processes.world:
             made.append(
                 set_value(run.command, processes.flag, str(wanted)) if processes.flag else NoEdit(f"{processes.text} stays")
@@ -183,7 +185,7 @@ class JobFileTuning(DdpCodemod):
             flag = run.command.flag(run.flag_name(name) or name)
             if flag is not None and flag.value is not None:
                 given[name] = int(flag.value) if flag.value.isdigit() else flag.value.lower() == "true" or flag.value
-        if told := "; ".join(left_alone(given, processes.local, self.tuning)):
+        if told := "; ".join(left_alone(given, processes.local, self.jobs)):
             first = next(f for f in run.command.flags if f.field in given)
             yield self._made(file, run.command.span_of(first), Proposal("left as it is", Applicability.DISPLAY, {}, told))
 
@@ -199,19 +201,19 @@ class JobFileTuning(DdpCodemod):
     def _in_mapping(self, file: TextFile, project: Project, group: Sequence[Keyed]) -> Iterator[Finding]:
         table, runs = group[0].table, runs_with_file(project, file)
         script = next((m for r in runs if (m := project.module(r.script))), file)
-        processes = processes_for(runs, self.tuning)
+        processes = processes_for(runs, self.jobs)
         numbers = {n: _number(table, n) for n in NAMES}
         here = {k.entry.key for k in group}
         given: dict[str, object] = {e.key: _plain(e.value, e.kind) for e in table.entries}
         if LOGGING in here:
-            proposal = logging_proposal(project, script, numbers[LOGGING], self.tuning, given)
+            proposal = logging_proposal(project, script, numbers[LOGGING], self.jobs, given)
             if proposal is not None:
                 yield self._key(file, group, (LOGGING,), numbers, proposal, runs)
         if here & {BATCH, ACCUMULATION}:
-            proposal = batch_proposal(project, script, numbers[BATCH], numbers[ACCUMULATION], processes, self.tuning)
+            proposal = batch_proposal(project, script, numbers[BATCH], numbers[ACCUMULATION], processes, self.jobs)
             if proposal is not None:
                 yield self._key(file, group, (BATCH, ACCUMULATION), numbers, proposal, runs)
-        if told := "; ".join(left_alone(given, processes.local, self.tuning)):
+        if told := "; ".join(left_alone(given, processes.local, self.jobs)):
             first = next(e for e in table.entries if e.key in _OTHERS)
             yield self._made(file, first.span, Proposal("left as it is", Applicability.DISPLAY, {}, told))
 

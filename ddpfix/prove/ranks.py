@@ -106,13 +106,15 @@ def run_ranks(
     steps: int = 0,
     swap: bool = False,
     memory_limit: int = 0,
+    gpu: bool = False,
     start: Start = spawned,
 ) -> Ended:
     """Run `command` once for each rank with the environment that torchrun gives, on the CPU; alone for a world size of 0.
 
     env: the environment without what a launcher adds. steps: stop after as many optimizer steps, 0: let it end. swap: gloo
-    where NCCL is asked for. memory_limit: bytes that all ranks together may hold, 0 for no limit. start: how a process is
-    started. Raises OSError where the command cannot be started. Every process of the run has ended on return.
+    where NCCL is asked for. memory_limit: bytes that all ranks together may hold, 0 for no limit. gpu: leave the GPUs to be
+    seen. start: how a process is started. Raises OSError where the command cannot be started. Every process of the run has
+    ended on return.
     """
     with tempfile.TemporaryDirectory(prefix="ddpfix-trace-") as folder:
         run = _Run(Path(folder), cwd, time.monotonic())
@@ -120,6 +122,8 @@ def run_ranks(
         try:
             for rank in range(max(world_size, 1)):
                 full = rank_environment(env, rank, world_size, port) | run.environment(env, rank, steps, swap)
+                if gpu:
+                    full = {k: v for k, v in full.items() if k != "CUDA_VISIBLE_DEVICES"} | _devices(env)
                 run.start(start, Launch(tuple(command), cwd, full), rank)
             outcome = run.watch(timeout, memory_limit)
         finally:
@@ -140,6 +144,10 @@ def rank_environment(env: Mapping[str, str], rank: int, world_size: int, port: i
         "MASTER_PORT": port, "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
     }  # fmt: skip
     return out | {k: str(v) for k, v in numbers.items()} | {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "ddpfix"}
+
+
+def _devices(env: Mapping[str, str]) -> dict[str, str]:
+    return {k: v for k, v in env.items() if k == "CUDA_VISIBLE_DEVICES"}
 
 
 def free_port() -> int:

@@ -77,6 +77,7 @@ class Trace:
     stopped: int = 0
     steps: int = 0
     waiting: bool = False  # it was in a collective when it ended
+    pace: tuple[tuple[float, int], ...] = ()  # at each optimizer step: the clock in seconds, the collectives so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,18 @@ def read_trace(folder: Path, rank: int) -> Trace:
         next((r["steps"] for r in rows if r["t"] == "stopped"), 0),
         page.steps,
         page.waiting,
+        _pace(rows),
     )
+
+
+def _pace(rows: list[dict[str, Any]]) -> tuple[tuple[float, int], ...]:
+    out: list[tuple[float, int]] = []
+    calls = 0
+    for row in rows:
+        calls += row["t"] == "call"
+        if row["t"] == "step":
+            out.append((row["at"], calls))
+    return tuple(out)
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

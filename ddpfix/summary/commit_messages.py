@@ -25,6 +25,12 @@ the summary is not wanted in the history.
 """
 
 
+VARIANTS_COMMIT = """\
+Add the fast variants of the job files
+
+Each is made from the job file beside it, with a larger batch, less
+accumulation and less logging; the effective batch is the same.
+"""
 SILENCED_COMMIT = """\
 Silence the findings that were rejected in review
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ddpfix.decided import Decided
 from ddpfix.summary.proof_section import ShownProof
+from ddpfix.summary.tuning_section import TuningTable
 
 NOT_RUN = (
     "The code was read, not executed: ddpfix imported, trained, evaluated and tested nothing of the project.",
@@ -33,6 +34,7 @@ class Context:
     first, as far as they are known. ran, not_run: sentences; where nothing ran, that is said of hooks and formatters too.
     notes: what the state of the repository adds. proof: what `ddpfix prove` saw of these very fixes.
     decided: what a person decided over the findings, where somebody did. pull_request: it is the body of one, not a file.
+    tuning: what `ddpfix tune` makes of each job, and what it measured.
     """
 
     command: str
@@ -51,3 +53,4 @@ class Context:
     proof: ShownProof | None = None
     decided: Decided | None = None
     pull_request: bool = False
+    tuning: TuningTable | None = None

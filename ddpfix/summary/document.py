@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codemods.findings import Applicability, Finding
 from ddpfix.results import Fixed
-from ddpfix.summary import proof_section, review_section
+from ddpfix.summary import proof_section, review_section, tuning_section
 from ddpfix.summary.codemod_section import Detail, assumptions, pictures, section
 from ddpfix.summary.commit_messages import subject
 from ddpfix.summary.context import Context
@@ -84,6 +84,7 @@ def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: D
         out += section(key, findings, changed, fixed, detail)
     out += assumptions(unsafe_fixed(fixed), detail)
     out += proof_section.section(context.proof) if context.proof else []
+    out += tuning_section.section(context.tuning) if context.tuning else []
     out += review_section.section(context.decided, detail) if context.decided else []
     out += _left_alone(fixed, detail)
     if groups:

@@ -24,7 +24,7 @@ _CONTRASTIVE = re.compile(
     rb"\b(?:InfoNCE\w*|info_nce\w*|NTXent\w*|nt_xent\w*|MultipleNegatives\w*|ContrastiveLoss|contrastive_loss|"
     rb"SupConLoss|in_batch_negatives|CLIPModel|ClipLoss|SiglipModel)\b"
 )
-_CAUSAL = re.compile(rb"\bAutoModelForCausalLM\b|\bSFTTrainer\b|\w+ForCausalLM\b")
+_CAUSAL = re.compile(rb"\bAutoModelForCausalLM\b|\bSFTTrainer\b|\w+ForCausalLM\b|\w+LMHeadModel\b")
 _COUNTS_ALIKE = re.compile(rb"\w*For(?:Sequence|Image|Audio)Classification\b")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import time
 from typing import Any, Callable  # noqa: UP035
 
 from _ddpfix_tracer import collectives, groups, metrics, models, recorder
@@ -96,6 +97,7 @@ def _stepped(*_: Any) -> None:
     if not recorder.recording():
         return
     done = recorder.count(recorder.STEPS)
+    recorder.write("step", at=time.monotonic())
     if _steps and done >= _steps:
         models.write_state("stopped")
         metrics.write_running()
