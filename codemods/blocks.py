@@ -109,6 +109,10 @@ class _Step(cst.CSTTransformer):
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.BaseSuite:
         return updated_node.with_changes(indent=self._unit)
 
+    def leave_EmptyLine(self, original_node: cst.EmptyLine, updated_node: cst.EmptyLine) -> cst.EmptyLine:
+        """A blank line is empty wherever the statement goes."""
+        return updated_node if updated_node.comment else updated_node.with_changes(indent=False)
+
 
 def statements(code: str, unit: str) -> list[cst.BaseStatement]:
     """Parsed statements, to stand in any block: LibCST gives the block's indentation from the place."""

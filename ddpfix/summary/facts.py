@@ -152,6 +152,11 @@ FACTS: Mapping[str, Facts] = {
         "and a step takes less time: `ddpfix tune --measure` says how much.",
         ("CUDA out of memory",),
     ),
+    "DDP904": Facts(
+        "Log the learning rate",
+        "The log has a value of the learning rate for each epoch, once and not once for each process.",
+        ("Cannot use `LearningRateMonitor` callback with `Trainer` that has no logger",),
+    ),
     "DDP902": Facts(
         "Tune the job where its values are decided",
         "The arguments that the job prints hold the new values, the first step fits into the device's memory, and the loss after "
