@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from posixpath import basename
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import accelerate_pin
+from codemods.analysis.job_files.command_lines import command_lines
 from codemods.analysis.version_pins import Pin
 from codemods.codemod import DdpCodemod
 from codemods.data.accelerate_config import DDP_KEYS, DEEPSPEED_KEYS, KEYS, MEANT_TYPES, ONE_PROCESS, TYPES, WORDS
@@ -14,7 +16,7 @@ from codemods.findings import AddEntry, Applicability, DropEntry, Edit, Evidence
 from codemods.project import Project
 from codemods.source import SourceModule
 from codemods.text_entries import Entry, Table, tables
-from codemods.text_file import JSON_KINDS, YAML_KINDS, TextFile
+from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 
 _BESIDE = frozenset({"num_processes", "mixed_precision", "machine_rank", "num_machines", "fsdp_config", "deepspeed_config"})
 _SHARED = "the value is an anchor that other keys take as well"
@@ -28,7 +30,7 @@ class AccelerateConfig(DdpCodemod):
     Reads the YAML and JSON files that `accelerate launch --config_file` takes. Quotes `mixed_precision: no`, which YAML reads as
     false; takes out keys that Accelerate no longer knows and arguments of DDP, which it never knew; moves DeepSpeed's and FSDP's
     keys into their part of the file; writes a `distributed_type` in capitals. Tells a file that asks for several processes and
-    gets one, and keys that are misspelt.
+    gets one, or does not say how many, and keys that are misspelt.
 
     ## Why it matters
     The launch ends before a process is started: `AttributeError: 'bool' object has no attribute 'lower'`, or `had unknown keys`.
@@ -60,6 +62,7 @@ class AccelerateConfig(DdpCodemod):
     - a key that is in no version and resembles no other, or is misspelt
     - a removed key where no file pins Accelerate, or the pin allows versions on both sides
     - a key that belongs into a part of the file which is not there, or which has that key
+    - several processes without `num_processes`, where no job of the repository gives it with the launch
     - `distributed_type: DDP` is unsafe: it may mean one of several
     - a value that an anchor takes to other keys as well
     - a file for SageMaker, and a file that is no configuration of Accelerate: nothing is said
@@ -85,6 +88,7 @@ class AccelerateConfig(DdpCodemod):
                     yield from self._word(module, entry)
                     yield from self._key(module, table, entry, every, pin)
                 yield from self._type(module, table)
+                yield from self._count(module, project, table)
 
     def _word(self, file: TextFile, entry: Entry) -> Iterator[Finding]:
         """A word that YAML takes for false."""
@@ -196,6 +200,20 @@ class AccelerateConfig(DdpCodemod):
                 else f"known are {', '.join(sorted(TYPES))}",
             )
 
+    def _count(self, file: TextFile, project: Project, table: Table) -> Iterator[Finding]:
+        """Several processes, and not how many: Accelerate fills in -1, and asks for the flag (`launch.py` of 1.15)."""
+        entry = table.entry("distributed_type")
+        if entry is None or entry.value not in TYPES or entry.value == "NO" or table.entry("num_processes") is not None:
+            return
+        if not _count_is_given(project, file):
+            yield self.finding(
+                file,
+                entry.span,
+                f"{entry.key}: {entry.value} without num_processes: the launch ends with ValueError: You need to manually pass "
+                "in `--num_processes` using this config yaml.",
+                reason="how many are wanted is not shown: write num_processes, or give --num_processes with each launch",
+            )
+
     def _one_process(self, file: TextFile, table: Table, entry: Entry, name: str) -> Iterator[Finding]:
         count = table.entry("num_processes")
         if count is None or count.kind != "number" or not count.value.isdigit() or int(count.value) < 2:
@@ -209,6 +227,18 @@ class AccelerateConfig(DdpCodemod):
             "and nothing says so",
             reason="write MULTI_GPU for several processes, or num_processes: 1",
         )
+
+
+def _count_is_given(project: Project, file: TextFile) -> bool:
+    """True where a job of the project launches with the file and says how many processes."""
+    name = basename(file.path)
+    for path in project.files_containing(name.encode(), kinds=(*YAML_KINDS, *SHELL_KINDS, *JSON_KINDS)):
+        job = project.module(path)
+        for command in command_lines(job) if isinstance(job, TextFile) else ():
+            given = {flag.field: flag.value for flag in command.launcher_flags}
+            if "num_processes" in given and basename(given.get("config_file") or "") == name:
+                return True
+    return False
 
 
 def _is_configuration(table: Table) -> bool:

@@ -12,6 +12,7 @@ from codemods.analysis.trainer.dead_metrics import Dead, why_dead
 from codemods.analysis.trainer.live_metrics import guarding, unguarded_calls, writes
 from codemods.analysis.trainer.metric_obstacles import attribute_uses, meant_for_a_trainer, returned_keys
 from codemods.analysis.trainer.orphans import Removal, removal
+from codemods.analysis.trainer.overwritten_metrics import why_overwritten
 from codemods.analysis.trainer.references import (
     Mention,
     binding_scope,
@@ -27,7 +28,7 @@ from codemods.analysis.trainer.trainer_calls import TrainerCall, trainer_calls
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropImport, DropKeyword, Edit, Evidence, Finding, RemoveStatement
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, walk
 
 NAME = "compute_metrics"
 LOGITS = "preprocess_logits_for_metrics"  # runs on predictions, for compute_metrics alone
@@ -41,7 +42,8 @@ class DeadComputeMetrics(DdpCodemod):
 
     ## What it does
     Finds a `compute_metrics=` argument of a Hugging Face `Trainer` that is provably never called: predictions are kept from it
-    (`prediction_loss_only=True`, or a `prediction_step` that returns `(loss, None, None)`), or nothing ever evaluates. It takes
+    (`prediction_loss_only=True`, or a `prediction_step` that returns `(loss, None, None)`), or nothing ever evaluates; or that is
+    called for nothing, as `eval_loss` is all that it returns, which the evaluation writes its own over. It takes
     the argument out, the function where nobody else refers to it, and what only the function used: imports,
     `evaluate.load(…)` objects, constants, helper functions. `preprocess_logits_for_metrics` goes with it.
     A function `compute_metrics` of a training script that nobody in the repository refers to goes likewise.
@@ -91,7 +93,8 @@ class DeadComputeMetrics(DdpCodemod):
 
     ## Safety
     Safe: with the proof the function is called on no rank, so neither losses nor metrics change. An overridden
-    `evaluation_loop` that calls super stays as it is. Every rank has the same predictions, so a guard inside of a live one loses
+    `evaluation_loop` that calls super stays as it is. What returns nothing but `eval_loss` changes no number either: the
+    evaluation has its own by then. Every rank has the same predictions, so a guard inside of a live one loses
     nothing; unsafe where it rests on the launcher's `RANK`. Unsafe where something that only the function used cannot go with it,
     where an evaluation seems to have been meant, or where the file is a library's and code elsewhere may import the function.
 
@@ -126,13 +129,14 @@ class DeadComputeMetrics(DdpCodemod):
             if value is None or (isinstance(value, ast.Constant) and value.value is None):
                 continue
             target = _target(project, module, value)
-            dead = why_dead(trainer, target[1] if target else None)
+            function = target[1] if target else None
+            dead = why_dead(trainer, function) or why_overwritten(trainer, function)
             if dead is None:
                 if target and target[0] is module and target[1] not in told:
                     told.add(target[1])
                     yield from self._written_by_every_rank(module, project, target[1])
             elif reason := dead.against or _no_plain_name(module, value, target):
-                message = f"{NAME} of this {last(dotted(trainer.call.func))} is never called: {dead.why}"
+                message = f"{NAME} of this {last(dotted(trainer.call.func))} {dead.shown}: {dead.why}"
                 yield self.finding(module, _keyword(trainer, NAME), message, evidence=dead.evidence, reason=reason)
             else:
                 groups.setdefault(target[1] if target else value, []).append((trainer, dead))
@@ -154,8 +158,8 @@ class DeadComputeMetrics(DdpCodemod):
         first, dead = group[0]
         open_points = [d.assumes for _, d in group if d.assumes] + plan.left + _idle_feeds(group)
         keys = ", ".join(returned_keys(target[1] if target else None))
-        lost = f", so {keys} {'is' if ',' not in keys else 'are'} never reported" if keys else ""
-        message = f"{NAME} of this {last(dotted(first.call.func))} is never called: {dead.why}{lost}{_also(plan, NAME)}"
+        lost = f", so {keys} {'is' if ',' not in keys else 'are'} never reported" if keys and not dead.counts_for else ""
+        message = f"{NAME} of this {last(dotted(first.call.func))} {dead.shown}: {dead.why}{lost}{_also(plan, NAME)}"
         return self.finding(
             module,
             _keyword(first, NAME),
@@ -228,6 +232,7 @@ class DeadComputeMetrics(DdpCodemod):
 
 def _target(project: Project, module: SourceModule, value: ast.expr) -> tuple[SourceModule, FunctionNode] | None:
     """The function that a plain name means, in this file or the one it is imported from."""
+    value = _chosen(value)
     if not isinstance(value, ast.Name):
         return None
     bound = bindings(module, value.id, binding_scope(module, value))
@@ -243,6 +248,14 @@ def _target(project: Project, module: SourceModule, value: ast.expr) -> tuple[So
     far = project.module(resolved.path) if resolved and not resolved.rest else None
     found = [f for f in functions_named(far, alias.name) if isinstance(far.parent(f), ast.Module)] if far else []
     return (far, found[0]) if far and len(found) == 1 else None
+
+
+def _chosen(value: ast.expr) -> ast.expr:
+    """`f` of `f if wanted else None`, where asking has no effects: it is given or not, and no other is."""
+    if not isinstance(value, ast.IfExp) or any(isinstance(n, (ast.Call, ast.NamedExpr)) for n in walk(value.test)):
+        return value
+    sides = [s for s in (value.body, value.orelse) if not (isinstance(s, ast.Constant) and s.value is None)]
+    return sides[0] if len(sides) == 1 else value
 
 
 def _no_plain_name(module: SourceModule, value: ast.expr, target: object) -> str:

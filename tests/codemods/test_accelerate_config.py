@@ -119,3 +119,25 @@ def test_what_is_told(text: str, reason: str) -> None:
 )
 def test_what_is_right_or_no_such_file(text: str) -> None:
     check_nothing(AccelerateConfig, text, path=PATH)
+
+
+COUNTLESS = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n"
+
+
+@pytest.mark.parametrize(
+    "job",
+    ["", "accelerate launch --num_processes 2 train.py\n", f"accelerate launch --config_file {PATH} train.py\n"],
+)
+def test_several_processes_without_their_number(job: str) -> None:
+    files = {"job.sh": job} if job else {}
+    check_told(AccelerateConfig, COUNTLESS, reason="give --num_processes with each launch", files=files, path=PATH)
+
+
+@pytest.mark.parametrize("flag", ["--num_processes 2", "--num-processes=$GPUS"])
+def test_a_job_that_gives_the_number_with_the_launch(flag: str) -> None:
+    job = f"accelerate launch --config_file ../{PATH} {flag} train.py\n"
+    check_nothing(AccelerateConfig, COUNTLESS, files={"job.sh": job}, path=PATH)
+
+
+def test_one_process_needs_no_number() -> None:
+    check_nothing(AccelerateConfig, COUNTLESS.replace("FSDP", '"NO"'), path=PATH)

@@ -27,14 +27,24 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
 STRATEGIES = ("eval_strategy", "evaluation_strategy")
+
+
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """why: the proof. against: the reason not to touch it, "" if there is none. assumes: what the proof leaves open."""
+    """why: the proof. against: the reason not to touch it, "" if there is none. assumes: what the proof leaves open.
+
+    counts_for: "nothing" where the function is called, and nothing comes of it; "" where it never is.
+    """
 
     why: str
     evidence: tuple[Evidence, ...] = ()
     against: str = ""
     assumes: str = ""
+    counts_for: str = ""
+
+    @property
+    def shown(self) -> str:
+        return f"counts for {self.counts_for}" if self.counts_for else "is never called"
 
 
 def why_dead(trainer: TrainerCall, function: FunctionNode | None) -> Dead | None:

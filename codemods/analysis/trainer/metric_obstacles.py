@@ -8,7 +8,7 @@ from posixpath import dirname
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.references import Mention, in_strings, in_text_files, stem_of
-from codemods.analysis.trainer.trainer_calls import DECISIVE, TrainerCall, constant, is_off, keyword
+from codemods.analysis.trainer.trainer_calls import DECISIVE, TrainerCall, constant, is_off, keyword, literals
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -21,7 +21,9 @@ _OWN_KEYS = frozenset(
 )  # fmt: skip
 
 
-def obstacles(trainer: TrainerCall, function: FunctionNode | None) -> Iterator[str]:
+def obstacles(trainer: TrainerCall, function: FunctionNode | None, *, loop_may_decide: bool = False) -> Iterator[str]:
+    """What speaks against it. loop_may_decide: an overridden evaluation_loop may ask for predictions or not, as long as it calls
+    super."""
     if trainer.opaque:
         yield f"the base {trainer.opaque[0]} of {trainer.lineage[0].name} is not in the project: it may use the function"
     for site in trainer.lineage:
@@ -34,7 +36,7 @@ def obstacles(trainer: TrainerCall, function: FunctionNode | None) -> Iterator[s
     for name in ("evaluate", "predict", "prediction_loop"):
         if override := trainer.method(name):
             yield f"{override[0].name} overrides {name}"
-    if (override := trainer.method("evaluation_loop")) and not _hands_on(override[1]):
+    if (override := trainer.method("evaluation_loop")) and not _hands_on(override[1], loop_may_decide):
         yield f"{override[0].name} overrides evaluation_loop without handing prediction_loss_only on to it"
     if changed := next(_changed_elsewhere(trainer), ""):
         yield changed
@@ -80,9 +82,11 @@ def _forwards_arguments(method: FunctionNode) -> bool:
     return False
 
 
-def _hands_on(method: FunctionNode) -> bool:
-    """True where the method calls that of its base class, and never with a prediction_loss_only of its own."""
+def _hands_on(method: FunctionNode, any_way: bool) -> bool:
+    """True where the method calls that of its base class, and (unless `any_way`) with no prediction_loss_only of its own."""
     calls = _super_calls(method)
+    if any_way:
+        return bool(calls)
     written = {n.id for n in walk(method) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     for call in calls:
         value = keyword(call, "prediction_loss_only")
@@ -119,10 +123,11 @@ def _wanted(trainer: TrainerCall, function: FunctionNode | None) -> Iterator[str
     arguments = trainer.arguments.call
     if arguments is not None:
         best = keyword(arguments, "metric_for_best_model")
-        if best is not None and not isinstance(best, ast.Constant):
+        names = literals(best) if best is not None else ()
+        if names is None:
             yield "metric_for_best_model is no literal: it may name a metric that only this function gives"
-        elif best is not None and constant(best) not in (None, "loss", "eval_loss"):
-            yield f"metric_for_best_model={constant(best)!r} wants a metric that only this function gives, and will not get it"
+        elif wanted := [n for n in names if n not in (None, "loss", "eval_loss")]:
+            yield f"metric_for_best_model={wanted[0]!r} wants a metric that only this function gives, and will not get it"
         generate = keyword(arguments, "predict_with_generate")
         if last(trainer.kind) == "Seq2SeqTrainer" and generate is not None and not is_off(generate):
             yield "predict_with_generate asks for generated text, which only this function looks at"
@@ -148,7 +153,7 @@ def meant_for_a_trainer(project: Project, module: SourceModule, function: Functi
     """The sign that the numbers of a function nobody refers to are wanted: then passing it on is what is missing."""
     for call in module.nodes(ast.Call):
         best = keyword(call, "metric_for_best_model")
-        if best is not None and constant(best) not in (None, "loss", "eval_loss"):
+        if best is not None and any(n not in (None, "loss", "eval_loss") for n in literals(best) or ("?",)):
             return f"metric_for_best_model (line {best.lineno}) names another metric than the loss"
     return next(key_reads(project, module, returned_keys(function)), "")
 

@@ -82,6 +82,14 @@ def constant(node: ast.expr | None) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
+def literals(node: ast.expr | None) -> tuple[object, ...] | None:
+    """The values that an expression of literals and conditions can have, None where it has other parts."""
+    if isinstance(node, ast.IfExp):
+        sides = (literals(node.body), literals(node.orelse))
+        return None if sides[0] is None or sides[1] is None else (*sides[0], *sides[1])
+    return (node.value,) if isinstance(node, ast.Constant) else None
+
+
 def is_off(value: ast.expr) -> bool:
     """True for a literal that switches an evaluation off: `"no"`, `IntervalStrategy.NO`, None, False."""
     if isinstance(value, ast.Attribute):
@@ -216,11 +224,13 @@ def _is_stored(attribute: ast.Attribute) -> bool:
 # What is done with it
 
 
-def other_uses(trainer: TrainerCall) -> str | None:
-    """ "" where the Trainer is only trained and saved; what else is done with it; None where it cannot be followed."""
+def other_uses(trainer: TrainerCall, *, quiet_too: frozenset[str] = frozenset()) -> str | None:
+    """ "" where the Trainer is only trained and saved (or asked for `quiet_too`); what else is done with it; None where it cannot
+    be followed."""
+    quiet = QUIET_USES | quiet_too
     module, up = trainer.module, trainer.module.parent(trainer.call)
     if isinstance(up, ast.Attribute):
-        return "" if up.attr in QUIET_USES else f".{up.attr} (line {up.lineno})"
+        return "" if up.attr in quiet else f".{up.attr} (line {up.lineno})"
     targets = up.targets if isinstance(up, ast.Assign) else []
     if len(targets) != 1 or not isinstance(target := targets[0], ast.Name):
         return None
@@ -233,7 +243,7 @@ def other_uses(trainer: TrainerCall) -> str | None:
         user = module.parent(name)
         if not isinstance(user, ast.Attribute):
             return None
-        if user.attr not in QUIET_USES or not isinstance(user.ctx, ast.Load):
+        if user.attr not in quiet or not isinstance(user.ctx, ast.Load):
             return f".{user.attr} (line {user.lineno})"
     return ""
 
