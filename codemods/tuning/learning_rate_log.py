@@ -74,8 +74,8 @@ class LearningRateLog(DdpCodemod):
 
     ## Safety
     Never made unless asked for: `--select tuning`, or `ddpfix tune`. Safe: the monitor writes through the logger on rank 0,
-    issues no collective and works without a scheduler; its key is `lr-` and the optimizer's name, which nobody else has. The line is
-    under a test for rank 0 and reads nothing that the ranks would have to agree on.
+    issues no collective and works without a scheduler; its key is `lr-` and the optimizer's name, which nobody else has. The
+    line is under a test for rank 0 and reads nothing that the ranks would have to agree on.
 
     ## Refuses
     - the learning rate is logged or printed already, anywhere in what the script imports: nothing is said

@@ -152,6 +152,11 @@ FACTS: Mapping[str, Facts] = {
         "and a step takes less time: `ddpfix tune --measure` says how much.",
         ("CUDA out of memory",),
     ),
+    "DDP903": Facts(
+        "Set the flags that cost time in every step",
+        "An epoch comes to the same weights, and the second epoch sees the data that it is meant to see.",
+        ("persistent_workers option needs num_workers > 0", "Can't detach views in-place"),
+    ),
     "DDP904": Facts(
         "Log the learning rate",
         "The log has a value of the learning rate for each epoch, once and not once for each process.",
