@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import ClassVar
 
@@ -87,6 +87,12 @@ class DdpCodemod(ABC):
     @classmethod
     def appendix(cls) -> str:
         """Markdown for the end of the page: what is kept as data, not in the docstring."""
+        return ""
+
+    @classmethod
+    def commit_subject(cls, findings: Sequence[Finding]) -> str:
+        """What the commit of these fixes does, in at most sixty characters: `Train on NCCL`. "" for `Fix` and the name."""
+        del findings
         return ""
 
     def concerns(self, data: bytes) -> bool:

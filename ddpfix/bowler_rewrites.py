@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,11 +73,22 @@ def new_text(query: Query, text: str, path: str) -> str:
     try:
         tree = tool.driver.parse_string(whole)
     except (ParseError, TokenError, IndentationError, UnicodeDecodeError) as error:
-        raise CannotRead(" ".join(str(error).split())) from error
+        raise CannotRead(_where(error)) from error
     tree.future_features = frozenset()
     tool.refactor_tree(tree, path)
     made = str(tree)
     return made if text.endswith("\n") else made.removesuffix("\n")
+
+
+def _where(error: Exception) -> str:
+    """`line 11, at 'kind'`: the parser gives a context, the tokenizer a place behind its message, Python a line."""
+    context = getattr(error, "context", None) or error.args[1:] or ("",)
+    place = context[-1]
+    line = getattr(error, "lineno", None) or (place[0] if isinstance(place, tuple) and isinstance(place[0], int) else 0)
+    word = str(getattr(error, "value", None) or "").strip()
+    if not line:
+        return " ".join(str(error).split())
+    return f"line {line}, at {word!r}" if word else f"line {line}"
 
 
 class BowlerCodemod(DdpCodemod):
@@ -190,10 +202,11 @@ class ProjectRename(DdpCodemod):
     a call that has the new keyword already. Each is told.
     """
 
-    def __init__(self, kind: str, code: str, table: Mapping[str, str]) -> None:
-        self.kind = kind
-        self.code = code  # type: ignore[misc]
-        self.renames = tuple(Rename(kind, old, new) for old, new in table.items())
+    kind: ClassVar[str]
+    name = "project-rename"
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        self.renames = tuple(Rename(self.kind, old, new) for old, new in table.items())
         self.TRIGGERS = (tuple(r.name.encode() for r in self.renames),)  # type: ignore[misc]
 
     @classmethod
@@ -201,34 +214,102 @@ class ProjectRename(DdpCodemod):
         return "project"
 
     @classmethod
-    def rule_name(cls) -> str:
-        return "project-rename"
+    def sections(cls) -> dict[str, str]:
+        """Its own, and those that hold for every table."""
+        return super().sections() if cls is ProjectRename else {**ProjectRename.sections(), **super().sections()}
+
+    @classmethod
+    def commit_subject(cls, findings: Sequence[Finding]) -> str:
+        pairs = renamed(findings)
+        if not pairs:
+            return ""
+        (old, new), more = pairs[0], len(pairs) - 1
+        rest = f" and {more} more {cls.kind if more > 1 else cls.kind[:-1]}" if more else ""
+        every = "Rename " + " and ".join(f"{a} to {b}" for a, b in pairs)
+        return next((text for text in (every, f"Rename {old} to {new}{rest}") if len(text) <= 60), "")
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         places: dict[Span, str] = {}
-        made: list[Rename] = []
+        asked: list[tuple[Span, Rename]] = []
         for rename in self.renames:
             if rename.name.encode() not in module.data:
                 continue
             found = mentions(project, module, rename)
             for span, doubt in found.doubts:
                 yield self.finding(module, span, _said(rename), reason=f"left as it is: {doubt}")
-            if found.places:
-                made.append(rename)
-                places.update(found.places)
+            asked += [(span, rename) for span, _ in found.places]
+            places.update(found.places)
         if places:
-            yield from self._renamed(module, project, sorted(places.items()), made)
+            yield from self._renamed(module, project, sorted(places.items()), asked)
 
     def _renamed(
-        self, module: SourceModule, project: Project, places: Places, made: Sequence[Rename]
+        self, module: SourceModule, project: Project, places: Places, asked: Sequence[tuple[Span, Rename]]
     ) -> Iterator[Finding]:
         edits, evidence = edits_for(module, places)
         for edit in edits:
-            here = [r for r in made if r.name in module.text_at(edit.span)]
+            last = max(edit.span.line, edit.span.end_line - (edit.span.end_column == 0))
+            there = [(s, r) for s, r in asked if edit.span.line <= s.line <= last]
+            here = list(dict.fromkeys(r for s, r in there if s == edit.span) or dict.fromkeys(r for _, r in there))
             yield self.finding(
                 module, edit.span, "; ".join(map(_said, here)), level=Applicability.UNSAFE, edits=[edit], evidence=evidence,
                 group=self.kind, symbol="", reason="; ".join([RUN_TIME, *filter(None, (_to_move(project, r) for r in here))]),
             )  # fmt: skip
+
+
+class RenamedFunctions(ProjectRename):
+    """Functions that have a new name in this project.
+
+    ## What it does
+
+    Renames the definition at the top of a file, its imports, every use of the name they bind, `module.name` and `__all__`.
+    """
+
+    kind, code = "functions", "PRJ001"
+
+
+class RenamedMethods(ProjectRename):
+    """Methods that have a new name in this project.
+
+    ## What it does
+
+    Renames the definitions in classes, and `.name` on anything that is no module; with a class before the dot, that of the
+    class and its heirs alone.
+    """
+
+    kind, code = "methods", "PRJ002"
+
+
+class RenamedModules(ProjectRename):
+    """Modules that have a new name in this project.
+
+    ## What it does
+
+    Renames imports of every form, and `package.module.x`. Moving the file is left to people.
+    """
+
+    kind, code = "modules", "PRJ003"
+
+
+class RenamedAttributes(ProjectRename):
+    """Attributes that have a new name in this project.
+
+    ## What it does
+
+    Renames what classes declare, and `.name` on anything that is no module.
+    """
+
+    kind, code = "attributes", "PRJ004"
+
+
+class RenamedKeywords(ProjectRename):
+    """Keyword arguments that have a new name in this project.
+
+    ## What it does
+
+    Renames the argument where it is given; the parameter itself is left to people.
+    """
+
+    kind, code = "keywords", "PRJ005"
 
 
 RUN_TIME = "a rename goes by names and imports: what is looked up at run time is not seen"
@@ -249,6 +330,12 @@ def _to_move(project: Project, rename: Rename) -> str:
 
 def _said(rename: Rename) -> str:
     return f"`{rename.old}` is called `{rename.new}` in this project"
+
+
+def renamed(findings: Sequence[Finding]) -> list[tuple[str, str]]:
+    """The (old, new) names that findings of a rename speak of, in their order."""
+    said = (pair for f in findings for pair in re.findall(r"`([^`]+)` is called `([^`]+)` in this project", f.message))
+    return list(dict.fromkeys(said))
 
 
 def edits_for(module: SourceModule, places: Places) -> tuple[Sequence[Edit], tuple[Evidence, ...]]:
@@ -281,20 +368,24 @@ def _one_by_one(module: SourceModule, places: Places) -> list[Edit]:
     ]
 
 
-CODES = {"functions": "PRJ001", "methods": "PRJ002", "modules": "PRJ003", "attributes": "PRJ004", "keywords": "PRJ005"}
+TABLES = {cls.kind: cls for cls in (RenamedFunctions, RenamedMethods, RenamedModules, RenamedAttributes, RenamedKeywords)}
 
 
 def project_renames(tables: Mapping[str, Mapping[str, str]]) -> tuple[DdpCodemod, ...]:
     """The codemods of `[tool.ddpfix.rewrites]`, one for each table that holds something."""
-    return tuple(ProjectRename(kind, CODES[kind], table) for kind, table in tables.items() if table)
+    return tuple(TABLES[kind](table) for kind, table in tables.items() if table)
 
 
 def kind_of(code: str) -> DdpCodemod | None:
-    """The codemod of a code, without renames: for its reasons. A name that is no such code means all of them."""
-    for kind, own in CODES.items():
-        if code in (own, "PROJECT-RENAME"):
-            return ProjectRename(kind, own, {})
-    return None
+    """The codemod of a code, without renames: for its reasons. The name, which is no code, means all of them."""
+    if code == "PROJECT-RENAME":
+        return _AnyRename({})
+    return next((cls({}) for cls in TABLES.values() if cls.code == code), None)
+
+
+class _AnyRename(ProjectRename):
+    __doc__ = ProjectRename.__doc__
+    kind, code = "functions", "PRJ"
 
 
 def only_bowler_reads(data: bytes) -> bool:

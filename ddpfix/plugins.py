@@ -17,6 +17,9 @@ from ddpfix.settings import Settings
 NOT_ALLOWED = "a plug-in that the repository names itself: it is code, and runs only with --allow-plugins"
 
 
+_from_files: dict[str, DdpCodemod] = {}  # by code: those that this process has loaded, so that a summary can give their reasons
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The codemods that the settings select, and the plug-ins that could not be used with the reason."""
@@ -40,7 +43,9 @@ def chosen(settings: Settings, root: Path) -> Chosen:
             continue
         classes, why = from_file(root / name, taken)
         taken |= {cls.code for cls in classes}
-        more += [cls() for cls in classes]
+        loaded = [cls() for cls in classes]
+        _from_files.update({c.code: c for c in loaded})
+        more += loaded
         failed += [Failure(name, f"plug-in, left out: {reason}") for reason in why]
     return Chosen(catalog.selected(settings.selection, *more), tuple(failed))
 
@@ -52,13 +57,16 @@ def with_codemods(tree: Tree, settings: Settings) -> tuple[Tree, tuple[DdpCodemo
 
 
 def lookup(word: str) -> DdpCodemod:
-    """The codemod of that code or name, those for a project's renames included. Raises catalog.UnknownSelector."""
+    """The codemod of that code or name, those of a project's renames and of plug-ins that run included.
+
+    Raises catalog.UnknownSelector.
+    """
     if word.upper().startswith("PRJ") or word.lower() == "project-rename":
         from ddpfix.bowler_rewrites import kind_of
 
         if found := kind_of(word.upper()):
             return found
-    return catalog.lookup(word)
+    return _from_files.get(word.upper()) or catalog.lookup(word)
 
 
 def from_file(path: Path, taken: set[str]) -> tuple[list[type[DdpCodemod]], list[str]]:

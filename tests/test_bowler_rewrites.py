@@ -16,6 +16,7 @@ from ddpfix.bowler_rewrites import BowlerCodemod, CannotRead, edits_for, new_tex
 from ddpfix.discovery import discover
 from ddpfix.results import Fixed
 from ddpfix.settings import Settings, SettingsError, parse
+from ddpfix.summary import commit_message
 from ddpfix.testing import check_told, check_transformed, project_of
 from tests.gitrepos import make
 from tests.programs import MODULE, ddpfix
@@ -77,6 +78,40 @@ def test_a_file_of_python_2_is_told_as_such(tmp_path: Path) -> None:
     assert "Python 2. Only Bowler's grammar reads it: the project's renames in it are yours to make" in why
     assert only_bowler_reads(PYTHON2)
     assert not only_bowler_reads(b"x = = 1\n")
+
+
+def test_each_finding_says_what_is_renamed_on_the_last_line_too(tmp_path: Path) -> None:
+    two = {"functions": {"is_main": "is_rank_zero", "other": "another"}}
+    source = b"from utils.dist import is_main\nother = 1\nis_main()"
+    made = fixed(make(tmp_path, {"utils/dist.py": DIST, "a.py": source}), rewrites=two)
+    assert {f.message for f in made.fixed} == {"`is_main` is called `is_rank_zero` in this project"}
+
+
+def test_the_commit_of_a_rename_says_what_is_renamed(tmp_path: Path) -> None:
+    made = fixed(make(tmp_path, {"utils/dist.py": DIST, "a.py": PLAIN, "b.py": MATCH}), rewrites=NEW)
+    text = commit_message(plugins.lookup("PRJ001"), made.fixed)
+    assert text.startswith("Rename is_main to is_rank_zero (PRJ001)\n\nFunctions that have a new name in this project.\n")
+    assert "- `is_main` is `is_rank_zero` now\n" in text
+    assert "cannot read this file (line 4, at '/'): renamed through LibCST" in evidence(made.fixed, "b.py")
+
+
+def renaming_finding(path: str, old: str, new: str) -> Finding:
+    message = f"`{old}` is called `{new}` in this project"
+    return Finding("PRJ002", "project-rename", path, Span(1, 0, 1, 1), "", message)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "subject"),
+    [
+        ([("a", "b"), ("c", "d"), ("a", "b")], "Rename a to b and c to d"),
+        ([("old_name_of_it", "new_name"), ("another_old_name", "another_name")], "Rename old_name_of_it to new_name and 1 more method"),
+        ([("x" * 40, "y" * 40)], "Rename methods as the project asks"),
+        ([], "Rename methods as the project asks"),
+    ],
+)  # fmt: skip
+def test_the_subject_stays_short(pairs: list[tuple[str, str]], subject: str) -> None:
+    found = [renaming_finding("a.py", *pair) for pair in pairs]
+    assert commit_message(plugins.lookup("PRJ002"), found).splitlines()[0] == f"{subject} (PRJ002)"
 
 
 def test_a_rename_is_unsafe_and_made_in_all_files_or_in_none(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.gitrepos import make
+from tests.gitrepos import make, own_settings
 from tests.programs import MODULE, ddpfix
+from tests.review.terminals import OnTerminal, plain
 
 HERE = Path(__file__).parent.parent
 GLOO = b'''
@@ -57,6 +58,61 @@ def test_a_repository_s_own_plug_in_does_not_run_unless_it_is_allowed(tmp_path: 
     if command != ["apply"]:
         assert "ci/no_gloo.py" in said
         assert "runs only with --allow-plugins" in said
+
+
+BROKEN_RUN = b"[rank1]: RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.\n"
+WAYS = [
+    ["check"], ["check", "--with-edits", "--output-format", "json"], ["check", "--show-settings"], ["diff", "--explain"],
+    ["apply", "--no-switch"], ["apply", "--in-place"], ["review", "--html", "page.html"],
+    ["prove", "--timeout", "60", "--", sys.executable, "-c", "pass"], ["diagnose", "train.log", ".", "--apply"],
+    ["explain", "TEAM001"], ["rules"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", WAYS, ids=lambda words: "-".join(words[:2]))
+def test_no_command_runs_what_a_repository_plants(tmp_path: Path, command: list[str]) -> None:
+    planted = GLOO.replace(b'Path("mark")', b'Path(__file__).with_name("mark")')
+    root = make(tmp_path, {**FILES, "ci/no_gloo.py": planted, "a.py": MODULE, "train.log": BROKEN_RUN})
+    said = text(ddpfix(root, *command))
+    assert not (root / "ci" / "mark").exists()
+    assert "gloo is slow" not in said
+    assert said and "Traceback" not in said and "Nothing to apply" not in said
+
+
+def test_no_review_runs_what_a_repository_plants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_settings(monkeypatch, tmp_path)
+    root = make(tmp_path, {**FILES, "a.py": MODULE})
+    with OnTerminal(root, "review", "--apply", "--ignore", "DDP3") as person:
+        shown = plain(person.until("? "))
+        person.type("a")
+        status, rest = person.end()
+    assert status == 0 and "DDP101" in shown and "Branch ddpfix/fixes" in rest
+    command = [sys.executable, "-P", "-m", "ddpfix.cli", "review", "--serve"]
+    own = {**os.environ, "DDPFIX_CACHE_DIR": str(root / ".git" / "no-cache")}
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own) as process:
+        assert process.stdout
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        process.kill()
+    assert not (root / "mark").exists()
+
+
+def test_a_review_shows_and_applies_what_an_allowed_plug_in_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_settings(monkeypatch, tmp_path)
+    config = CONFIG + b'[tool.ddpfix.rewrites]\nfunctions = { is_main = "is_rank_zero" }\n'
+    root = make(tmp_path, {**FILES, "pyproject.toml": config, "mine.py": b"def is_main():\n    return True\n"})
+    with OnTerminal(root, "review", "--apply", "--allow-plugins", "--ignore", "DDP") as person:
+        assert "`is_main` is called `is_rank_zero`" in plain(person.until("? "))
+        person.type("y")
+        assert "gloo is slow" in plain(person.until("? "))
+        person.type("y")
+        status, rest = person.end()
+    assert status == 0 and "Rename is_main to is_rank_zero (PRJ001)" in rest
+    assert (root / "mine.py").read_bytes() == b"def is_rank_zero():\n    return True\n"
+    assert b'"nccl"' in (root / "train.py").read_bytes()
+    summary = (root / "DDPFIX_SUMMARY.md").read_text(encoding="utf-8")
+    assert "breaks today" not in summary
+    assert "| PRJ001 `project-rename` | `is_main` → `is_rank_zero` | 1 in 1 file |" in summary
+    assert "| TEAM001 `no-gloo` | The team trains on NCCL alone. | 1 in 1 file |" in summary
 
 
 def test_an_allowed_plug_in_finds_and_fixes(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def _announce(url: str) -> None:
 
 
 def _work(shown: Shown) -> Work:
-    from ddpfix import catalog, decisions, engine, run
+    from ddpfix import decisions, engine, plugins, run
     from ddpfix.review import items
     from ddpfix.review.served import Work
 
@@ -89,10 +89,11 @@ def _work(shown: Shown) -> Work:
 
     def apply(made: Decisions) -> Applied:
         tree, settings = shown.look()
+        tree, codemods = plugins.with_codemods(tree, settings)
         options = run.Options(
             branch=settings.branch, format_command=settings.format_command, decisions=made, suppress=shown.suppress
         )
-        return run.apply(tree, settings, catalog.selected(settings.selection), options, command=command_line())
+        return run.apply(tree, settings, codemods, options, command=command_line())
 
     def summary(_: Applied) -> str:
         return (engine.disk_reader(root)(run.SUMMARY) or b"").decode("utf-8", "replace")

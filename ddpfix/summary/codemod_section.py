@@ -10,7 +10,7 @@ from ddpfix.results import Fixed
 from ddpfix.summary import checks
 from ddpfix.summary.excerpts import Hunk
 from ddpfix.summary.markdown import code, described, fence, numbers, plural, prose, sentence, written
-from ddpfix.summary.places import by_code, by_file, by_reason, codemod_of, skeleton, where
+from ddpfix.summary.places import by_code, by_file, by_reason, codemod_of, origin_of, skeleton, where
 from ddpfix.summary.rank_flow import drawn, flow_of
 
 
@@ -27,6 +27,14 @@ class Detail:
     pictures: int = 3
 
 
+# a rename has no cause but that the project asks for it
+TITLES = {
+    "": (("Why it matters", "Root cause"), ("What it does", "Change"), ("Safety", "Why it may be changed")),
+    "project": (("What it does", "Change"), ("Safety", "How sure it is")),
+    "plugins": (("Why it matters", "Why it matters"), ("What it does", "Change"), ("Safety", "Why it may be changed")),
+}
+
+
 def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed: Fixed, detail: Detail) -> list[str]:
     """The section of the codemod with the code `key`. `hunks` are those of the whole change."""
     codemod = codemod_of(key)
@@ -37,8 +45,9 @@ def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed:
     summary = codemod.summary() if codemod else ""
     first = findings[0]
     intro = f"{summary} {'For example' if len(findings) > 1 else 'Here'}, {code(f'{first.path}:{first.span.line}')}".strip()
-    out += [f"**Problem.** {intro}: {sentence(first.message)}", ""]
-    for heading, title in (("Why it matters", "Root cause"), ("What it does", "Change"), ("Safety", "Why it may be changed")):
+    origin = origin_of(key)
+    out += [f"**{'Problem' if origin != 'project' else 'Asked for'}.** {intro}: {sentence(first.message)}", ""]
+    for heading, title in TITLES[origin]:
         if text := texts.get(heading):
             out += [*_titled(title, text, detail.words), ""]
     if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding
+from ddpfix.bowler_rewrites import renamed
 from ddpfix.summary.facts import facts
 from ddpfix.summary.markdown import described, numbers, plural
-from ddpfix.summary.places import by_file
+from ddpfix.summary.places import by_file, codemod_of
 
 SUBJECT = 72
 WIDTH = 72
@@ -39,9 +40,11 @@ says nothing of it from now on.
 """
 
 
-def subject(code: str, name: str) -> str:
-    """What the commit of a codemod does, with its code."""
-    said = facts(code).subject or f"Fix {name}"
+def subject(code: str, name: str, findings: Sequence[Finding] = ()) -> str:
+    """What the commit of a codemod does, with its code. findings: those that it fixes."""
+    codemod = codemod_of(code)
+    own = " ".join(codemod.commit_subject(findings).split()) if codemod else ""
+    said = own or facts(code).subject or f"Fix {name}"
     tail = f" ({code})"
     if len(said) + len(tail) > SUBJECT:
         said = textwrap.shorten(said, SUBJECT - len(tail), placeholder=" …")
@@ -51,9 +54,10 @@ def subject(code: str, name: str) -> str:
 def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
     """The message of the commit that holds the work of one codemod."""
     sections = codemod.sections()
-    parts = [subject(codemod.code, codemod.rule_name()), *_paragraphs(codemod.summary())]
+    parts = [subject(codemod.code, codemod.rule_name(), findings), *_paragraphs(_summary(codemod, findings))]
     parts += _paragraphs(described(sections.get("What it does", "")))
-    parts += _paragraphs(sections.get("Why it matters", ""))
+    if codemod.topic() != "project":  # what a project asks for needs no argument
+        parts += _paragraphs(sections.get("Why it matters", ""))
     if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:
         reasons = list(dict.fromkeys(" ".join(f.reason.split()) for f in unsafe if f.reason))
         text = "; ".join(reasons[:3]) + (f"; and {plural(len(reasons) - 3, 'more assumption')}" if len(reasons) > 3 else "")
@@ -61,6 +65,13 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
     if findings:
         parts.append("\n".join(_files(findings)))
     return "\n\n".join(parts) + "\n"
+
+
+def _summary(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
+    """What was wrong; of renames, each of them."""
+    pairs = renamed(findings) if codemod.topic() == "project" else []
+    rows = "\n".join(f"- `{old}` is `{new}` now" for old, new in pairs)
+    return f"{codemod.summary()}\n\n{rows}" if rows else codemod.summary()
 
 
 def _files(findings: Sequence[Finding]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codemods.findings import Applicability, Finding
+from ddpfix.bowler_rewrites import renamed
 from ddpfix.results import Fixed
 from ddpfix.summary import proof_section, review_section, tuning_section
 from ddpfix.summary.codemod_section import Detail, assumptions, pictures, section
@@ -22,6 +23,7 @@ from ddpfix.summary.places import (
     by_reason,
     codemod_of,
     offered,
+    origin_of,
     told,
     unmade,
     unsafe_fixed,
@@ -101,16 +103,7 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     count, files = plural(len(fixed.fixed), "fix", "fixes"), plural(len(fixed.after), "file")
     if not groups:
         return ["# ddpfix: nothing was changed", "", *_counts(fixed), ""]
-    out = [f"# ddpfix: {count} in {files}", "", "What breaks today when this code runs as several processes:", ""]
-    rows = [
-        (
-            f"{key} {code(findings[0].name)}",
-            _summary(key, findings),
-            f"{len(findings)} in {plural(len(by_file(findings)), 'file')}",
-        )
-        for key, findings in groups.items()
-    ]
-    out += [*table(("Codemod", "Today", "Fixed"), rows), ""]
+    out = [f"# ddpfix: {count} in {files}", "", *_tables(groups)]
     unsafe = len(unsafe_fixed(fixed))
     if unsafe:
         out.append(
@@ -130,10 +123,41 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     return out
 
 
+HEADINGS = {
+    "": ("What breaks today when this code runs as several processes:", "Today", "Fixed"),
+    "project": ("What this project's own settings ask to be called otherwise:", "Old and new name", "Renamed"),
+    "plugins": ("What codemods of this team's own change:", "What it is about", "Changed"),
+}
+
+
+def _tables(groups: dict[str, tuple[Finding, ...]]) -> list[str]:
+    """What is wrong, what is renamed because the project asks for it, and what plug-ins change: a table each."""
+    out: list[str] = []
+    for origin, (said, what, made) in HEADINGS.items():
+        rows = [
+            (
+                f"{key} {code(findings[0].name)}",
+                _renames(findings) if origin == "project" else _summary(key, findings),
+                f"{len(findings)} in {plural(len(by_file(findings)), 'file')}",
+            )
+            for key, findings in groups.items()
+            if origin_of(key) == origin
+        ]
+        if rows:
+            out += [said, "", *table(("Codemod", what, made), rows), ""]
+    return out
+
+
+def _renames(findings: Sequence[Finding]) -> str:
+    pairs = renamed(findings)
+    more = [f"and {len(pairs) - 5} more"] if len(pairs) > 5 else []
+    return "<br>".join([*(f"{code(old)} → {code(new)}" for old, new in pairs[:5]), *more])
+
+
 def _commits(context: Context, groups: dict[str, tuple[Finding, ...]]) -> list[str]:
     if context.commits:
         return [f"- {code(sha[:10])} {prose(title)}" for sha, title in context.commits]
-    return [f"- {prose(subject(key, findings[0].name))}" for key, findings in groups.items()]
+    return [f"- {prose(subject(key, findings[0].name, findings))}" for key, findings in groups.items()]
 
 
 def _summary(key: str, findings: Sequence[Finding]) -> str:

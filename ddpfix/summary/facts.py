@@ -25,6 +25,8 @@ UNUSED = (
 WAITING = ("Timed out waiting …ms for recv operation to complete", "Watchdog caught collective operation timeout")
 HALF_WRITTEN = ("FileNotFoundError", "PytorchStreamReader failed")
 
+RENAMED = "The program starts and its tests pass; a mention that was missed fails when its line is reached."
+
 NO_FACTS = Facts("", "The changed lines run on two processes; the paragraphs on safety above say what must hold.", ())
 
 FACTS: Mapping[str, Facts] = {
@@ -177,6 +179,11 @@ FACTS: Mapping[str, Facts] = {
             "Some keys are not used by the HfArgumentParser",
         ),
     ),
+    "PRJ001": Facts("Rename functions as the project asks", RENAMED, ("ImportError: cannot import name", "NameError: name")),
+    "PRJ002": Facts("Rename methods as the project asks", RENAMED, ("object has no attribute",)),
+    "PRJ003": Facts("Rename modules as the project asks", RENAMED, ("ModuleNotFoundError: No module named",)),
+    "PRJ004": Facts("Rename attributes as the project asks", RENAMED, ("object has no attribute",)),
+    "PRJ005": Facts("Rename keyword arguments as the project asks", RENAMED, ("got an unexpected keyword argument",)),
 }
 
 

@@ -10,13 +10,18 @@ from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.facts import FACTS, UNUSED, WAITING, facts
 from ddpfix.summary.markdown import code, fence, plural, prose, table
+from ddpfix.summary.places import origin_of
 
 FILE = "DDPFIX_SUMMARY.md"
 
 
 def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[str]:
     """Commands for two processes, then what each codemod's test must show and what is printed if the fix is wrong."""
-    out = ["## How to test", "", "It takes two processes, and a data set small enough to get through an epoch."]
+    out = ["## How to test", ""]
+    if all(origin_of(key) == "project" for key in codes):
+        out += ["Names were changed and nothing else: one process is enough, and the tests of the repository.", ""]
+        return [*out, *_shown(codes, fixed), ""]
+    out.append("It takes two processes, and a data set small enough to get through an epoch.")
     if context.launches:
         out += ["As this repository starts training, with two processes:", ""]
         rows = [row for launch in context.launches for row in (f"# {launch.path}:{launch.line}{_devices(launch)}", launch.two)]
@@ -24,8 +29,7 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
         out += ["No command that starts training was found in the repository; put your own script and arguments in:", ""]
         rows = _usual_commands(fixed)
     out += [*fence(rows, "sh"), ""]
-    heads = ("Codemod", "What the test must show", "Printed if it is wrong here")
-    out += [*table(heads, [(key, facts(key).look, _errors(key, fixed)) for key in codes]), ""]
+    out += [*_shown(codes, fixed), ""]
     errors = {error for key in codes for error in facts(key).errors}
     if errors & {*WAITING}:
         out += ["A rank that waits is ended by the time-out of its process group: 10 to 30 minutes, unless it is set.", ""]
@@ -34,6 +38,12 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
         over = " Lightning 2 puts its own text over that: there, look for `p.grad is None` in `on_after_backward`."
         out += [names + (over if _lightning(fixed) else ""), ""]
     return out
+
+
+def _shown(codes: Sequence[str], fixed: Fixed) -> list[str]:
+    """What each codemod's test must show."""
+    heads = ("Codemod", "What the test must show", "Printed if it is wrong here")
+    return table(heads, [(key, facts(key).look, _errors(key, fixed)) for key in codes])
 
 
 def _lightning(fixed: Fixed) -> bool:

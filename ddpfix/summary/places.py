@@ -73,6 +73,13 @@ def codemod_of(code_: str) -> DdpCodemod | None:
         return None
 
 
+def origin_of(code_: str) -> str:
+    """Where a codemod comes from: `project` for its renames, `plugins` for those of others, "" for our own."""
+    codemod = codemod_of(code_)
+    topic = codemod.topic() if codemod else "plugins"
+    return topic if topic in catalog.OTHER_TOPICS else ""
+
+
 def told(fixed: Fixed) -> tuple[Finding, ...]:
     """Findings for which there is no fix."""
     gone = {f.id for f, _ in fixed.withdrawn}

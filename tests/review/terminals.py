@@ -72,8 +72,9 @@ class OnTerminal:
 
     def end(self) -> tuple[int, str]:
         """The exit status, and what came since the last `until`."""
+        ends = time.monotonic() + PATIENCE
         while self._more(0.2) or self.process.poll() is None:
-            pass
+            assert time.monotonic() < ends, f"it did not end, saw:\n{self.seen[self._read_to :]}"
         shown, self._read_to = self.seen[self._read_to :], len(self.seen)
         return self.process.wait(timeout=PATIENCE), shown
 

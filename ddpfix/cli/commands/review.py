@@ -20,6 +20,7 @@ from ddpfix.cli.options import (
     Isolated,
     Logs,
     Paths,
+    Plugins,
     Seen,
     Select,
     Trouble,
@@ -51,6 +52,7 @@ def review(
     force_exclude: Force = False,
     config: Config = None,
     isolated: Isolated = False,
+    allow_plugins: Plugins = False,
     decisions: Annotated[Path, typer.Option("--decisions", help="The file in which decisions are kept.")] = Path(
         "ddpfix-decisions.json"
     ),
@@ -69,7 +71,11 @@ def review(
 
     def look() -> tuple[Tree, Settings]:
         projects = asked(
-            paths, select, ignore, extend_select, False, exclude, config=config, isolated=isolated, force_exclude=force_exclude
+            *(paths, select, ignore, extend_select, False, exclude),
+            config=config,
+            isolated=isolated,
+            force_exclude=force_exclude,
+            plugins=allow_plugins,
         )
         if len(projects) > 1:
             roots = " and ".join(str(tree.root) for tree, _ in projects)
@@ -164,10 +170,11 @@ def apply_command(arguments: list[str], decisions: Path) -> str:
 
 
 def _apply(tree: Tree, settings: Settings, decisions: Decisions, write_suppressions: bool) -> None:
-    from ddpfix import catalog, run
+    from ddpfix import plugins, run
 
+    tree, codemods = plugins.with_codemods(tree, settings)
     options = run.Options(
         branch=settings.branch, format_command=settings.format_command, decisions=decisions, suppress=write_suppressions
     )
-    applied = run.apply(tree, settings, catalog.selected(settings.selection), options, command=command_line())
+    applied = run.apply(tree, settings, codemods, options, command=command_line())
     sys.stdout.write(applied.screen)
