@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ class BaselineError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A known finding. Its id alone is matched; the rest says to people what it is."""
+    """A known finding, matched by its id; where its file is gone, by all but the id and the path."""
 
     id: str
     code: str
@@ -57,12 +58,37 @@ def read(file: Path) -> tuple[Entry, ...]:
 
 
 def compare(report: Report, entries: Iterable[Entry], tree: Tree, codes: Collection[str]) -> Compared:
-    """The report without what is known. codes: those that were looked for."""
+    """The report without what is known. codes: those that were looked for.
+
+    A file that was renamed takes its known findings along: an entry whose file is no more stands for one finding elsewhere
+    that says the same of the same function or class.
+    """
     known = {entry.id: entry for entry in entries}
     there = {finding.id for finding in report.findings}
-    new = tuple(f for f in report.findings if f.id not in known)
-    gone = tuple(e for e in known.values() if e.id not in there and was_asked(e, tree, codes))
-    return Compared(replace(report, findings=new), len(report.findings) - len(new), gone)
+    absent = [e for e in known.values() if e.id not in there and was_asked(e, tree, codes)]
+    # git goes on listing a file that was deleted and not committed yet
+    orphans = {e.id: e for e in absent if not (tree.root / e.path).exists()}
+    moved = Counter(map(_said, orphans.values()))
+    new: list[Finding] = []
+    for finding in report.findings:
+        if finding.id in known:
+            continue
+        if moved[_said(finding)]:
+            moved[_said(finding)] -= 1
+        else:
+            new.append(finding)
+    taken = Counter(map(_said, orphans.values())) - moved
+    gone: list[Entry] = []
+    for entry in absent:
+        if entry.id in orphans and taken[_said(entry)]:
+            taken[_said(entry)] -= 1
+        else:
+            gone.append(entry)
+    return Compared(replace(report, findings=tuple(new)), len(report.findings) - len(new), tuple(gone))
+
+
+def _said(of: Entry | Finding) -> tuple[str, str, str]:
+    return of.code, of.symbol, " ".join(of.message.split())
 
 
 def was_asked(entry: Entry, tree: Tree, codes: Collection[str]) -> bool:

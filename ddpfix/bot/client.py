@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import urljoin
 
 import httpx2
 
 USER_AGENT = "ddpfix"
 Json = Any  # what a forge answers is its own
 _PASSING = (500, 502, 503, 504)
+_MOVED = (301, 302, 307, 308)
 
 
 class Clock(Protocol):
@@ -92,6 +94,7 @@ class Client:
         self._turn = turn or Turn()
 
     def get(self, path: str, params: Mapping[str, str | int] | None = None) -> Json:
+        """What the forge holds. Raises ForgeError."""
         return _content(self._sent("GET", self._url(path), params=params))
 
     def pages(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[Any]:
@@ -129,6 +132,10 @@ class Client:
                 continue
             if answer.status_code < 300:
                 return answer
+            if answer.status_code in _MOVED and verb == "GET" and not last:
+                # a repository that was renamed; its new name comes with the answer, so only reading follows
+                url, params = self._moved(what, url, answer), None
+                continue
             if answer.status_code == 401 and not renewed and not last:
                 renewed = True  # a token that ran out on the way
                 continue
@@ -138,6 +145,13 @@ class Client:
                 raise refusal
             self._clock.sleep(wait)
         raise AssertionError("the last try returns or raises")
+
+    def _moved(self, what: str, url: str, answer: httpx2.Response) -> str:
+        """Where a request is sent on to, on this host alone: the token goes along."""
+        place = urljoin(url, answer.headers.get("location", ""))
+        if place == url or not place.startswith(f"{self.base_url}/"):
+            raise ForgeError(what, answer.status_code, "it is sent on to another host, where the token must not go")
+        return place
 
     def _once(
         self,
@@ -179,7 +193,12 @@ def _number(text: str | None) -> float | None:
 
 
 def _content(answer: httpx2.Response) -> Json:
-    return answer.json() if answer.content else None
+    try:
+        return answer.json() if answer.content else None
+    except ValueError:
+        what = f"{answer.request.method} {answer.request.url.path}"
+        unsure = answer.request.method == "POST"
+        raise ForgeError(what, answer.status_code, "the answer is no JSON: is --api-url right?", unsure=unsure) from None
 
 
 def _refusal(what: str, answer: httpx2.Response, *, unsure: bool) -> ForgeError:

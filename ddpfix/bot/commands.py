@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ from codemods.codemod import DdpCodemod
 from ddpfix import catalog, explain
 from ddpfix.bot import marks
 from ddpfix.bot.body import LIMIT, fit
-from ddpfix.bot.forge import Comment, Pull
+from ddpfix.bot.client import ForgeError
+from ddpfix.bot.forge import Comment, Pull, Receipt
 from ddpfix.bot.login import hidden
 from ddpfix.bot.outcome import Outcome
 from ddpfix.bot.publish import Asked
@@ -53,9 +55,9 @@ def obey(bot: Bot, slug: str, number: int, comment: Comment) -> Outcome | None:
     forge = bot.forge
     if not forge.may_write(slug, comment.author):
         # no reply: anybody could make the bot talk
-        forge.react(slug, number, comment.id, "refused")
+        _receipt(bot, slug, number, comment, "refused")
         return Outcome(slug, "", "ignored", f"{comment.author} may not push here", number)
-    forge.react(slug, number, comment.id, "seen")
+    _receipt(bot, slug, number, comment, "seen")
     try:
         outcome = _carried_out(bot, slug, forge.pull(slug, number), command)
         if outcome.is_trouble or outcome.action in ("skipped", "left-to-human"):
@@ -63,10 +65,16 @@ def obey(bot: Bot, slug: str, number: int, comment: Comment) -> Outcome | None:
     except (Refusal, *FORESEEN) as error:
         why = hidden(str(error), forge.secrets())
         forge.comment(slug, number, f"`/ddpfix {command.word}` was not carried out: {why}")
-        forge.react(slug, number, comment.id, "refused")
+        _receipt(bot, slug, number, comment, "refused")
         return Outcome(slug, "", "refused-command", why, number)
-    forge.react(slug, number, comment.id, "done")
+    _receipt(bot, slug, number, comment, "done")
     return outcome
+
+
+def _receipt(bot: Bot, slug: str, number: int, comment: Comment, receipt: Receipt) -> None:
+    """React to a comment. What is asked for does not hang on it: the comment may be gone, the answer lost."""
+    with suppress(ForgeError):
+        bot.forge.react(slug, number, comment.id, receipt)
 
 
 def _carried_out(bot: Bot, slug: str, pull: Pull, command: Command) -> Outcome:

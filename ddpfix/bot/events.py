@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from ddpfix.bot.commands import parse
 from ddpfix.bot.forge import Comment
 
+_SLUG = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.A)
 _REVIEWED = ("opened", "synchronize", "reopened", "ready_for_review")
 
 
@@ -30,10 +32,21 @@ def is_signed(secret: str, body: bytes, signature: str) -> bool:
 
 
 def jobs(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
-    """What an event asks for, [] for one that asks for nothing. Raises KeyError, TypeError for a payload of another shape."""
+    """What an event asks for, [] for one that asks for nothing.
+
+    Raises KeyError, TypeError, ValueError for a payload of another shape.
+    """
+    asked = _asked(event, payload, prefix)
+    for job in asked:
+        if not _SLUG.fullmatch(job.slug):
+            raise ValueError("no name of a repository")
+    return asked
+
+
+def _asked(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
     action = payload.get("action", "")
     match event:
-        case "installation" if action == "created":
+        case "installation" if action in ("created", "unsuspend"):
             return [Job(r["full_name"]) for r in payload.get("repositories") or ()]
         case "installation_repositories" if action == "added":
             return [Job(r["full_name"]) for r in payload["repositories_added"]]

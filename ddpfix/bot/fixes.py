@@ -42,12 +42,7 @@ def look_at(clone: git.Clone) -> Project:
     json = [p for p in names if p.endswith(JSON_KINDS)]
     few_json = json if len(json) <= MOST_JSON else []
     wanted = [p for p in names if p.endswith(_FACTS) or reader_of(p) is not None]
-    fetched = clone.read(names, (*wanted, *few_json))
-
-    def read(path: str) -> bytes | None:
-        data = fetched(path)
-        return None if data is None or len(data) > engine.LARGEST else data
-
+    read = clone.read(names, (*wanted, *few_json), largest=engine.LARGEST)
     settings, asked = preferences.read(read)
     size = (lambda p: len(read(p) or b"")) if few_json else (lambda p: sys.maxsize)
     tree = discovery.committed_tree(clone.root, names, size, settings.exclude)
@@ -86,9 +81,8 @@ def make(
     commits = [*run.as_commits(made, fixed), *_settings_steps(project, repo)]
     if not commits:
         return wanted
-    committed = git.commit_steps(
-        project.state, commits, branch=branch, run_id=secrets.token_hex(8), sign=False, identity=identity
-    )
+    run_id = secrets.token_hex(8)
+    committed = git.commit_steps(project.state, commits, branch=branch, run_id=run_id, sign=False, identity=identity)
     context = replace(
         run.described(topic.command(settings, (*here, *repo))),
         base=project.state.base,
@@ -104,6 +98,7 @@ def make(
         wanted,
         tree=clone.tree(tip),
         commit=tip,
+        run=run_id,
         title=topic.title(fixed),
         text=summary.render(fixed, context, limit=limit),
     )

@@ -101,7 +101,14 @@ class Forge(Protocol):
     def open_pull(self, slug: str, *, branch: str, base: str, title: str, body: str, draft: bool) -> Pull: ...
 
     def edit_pull(
-        self, slug: str, number: int, *, title: str | None = None, body: str | None = None, close: bool = False
+        self,
+        slug: str,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        base: str | None = None,
+        close: bool = False,
     ) -> None:
         """Change what is given; with `close`, close it."""
 

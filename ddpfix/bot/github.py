@@ -123,9 +123,16 @@ class GitHub:
             return _pull(self._at(slug).write("POST", f"{_repo(slug)}/pulls", {**asked, "draft": False}))
 
     def edit_pull(
-        self, slug: str, number: int, *, title: str | None = None, body: str | None = None, close: bool = False
+        self,
+        slug: str,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        base: str | None = None,
+        close: bool = False,
     ) -> None:
-        given = {"title": title, "body": body, "state": "closed" if close else None}
+        given = {"title": title, "body": body, "base": base, "state": "closed" if close else None}
         self._at(slug).write("PATCH", f"{_repo(slug)}/pulls/{number}", {k: v for k, v in given.items() if v is not None})
 
     def label(self, slug: str, number: int, labels: Sequence[str]) -> None:

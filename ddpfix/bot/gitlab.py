@@ -90,11 +90,18 @@ class GitLab:
         return _pull(self._client.write("POST", f"{_project(slug)}/merge_requests", named))
 
     def edit_pull(
-        self, slug: str, number: int, *, title: str | None = None, body: str | None = None, close: bool = False
+        self,
+        slug: str,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        base: str | None = None,
+        close: bool = False,
     ) -> None:
         if title is not None and self.pull(slug, number).draft:
             title = f"{_DRAFT}{title}"  # it is part of the title, and whether it is ready is not ours to say again
-        given = {"title": title, "description": body, "state_event": "close" if close else None}
+        given = {"title": title, "description": body, "target_branch": base, "state_event": "close" if close else None}
         self._client.write("PUT", _merge(slug, number), {k: v for k, v in given.items() if v is not None})
 
     def label(self, slug: str, number: int, labels: Sequence[str]) -> None:

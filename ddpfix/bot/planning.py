@@ -13,6 +13,9 @@ from ddpfix.bot import marks
 from ddpfix.bot.forge import Pull
 from ddpfix.git import RemoteCommit
 
+# who commits what a program changes through GitHub's interface, and what a person changes on its pages
+GITHUB_ITSELF = "noreply@github.com"
+
 Action = Literal[
     "nothing", "unchanged", "create", "update", "left-to-human", "closed-by-human", "close-empty", "delete-branch", "deferred"
 ]
@@ -42,6 +45,15 @@ class Branch:
         """
         return None if self.own(ignored) else next((c for c in self.commits if not _ignored(c, ignored)), self.commits[0])
 
+    @property
+    def run(self) -> str:
+        """The run that made the newest commit of the bot."""
+        return next((c.run for c in self.commits if c.ours), "")
+
+    def was_cut(self, left: marks.Marks) -> bool:
+        """Whether somebody took commits off the top since the bot wrote `left`: what one run made is never pushed in part."""
+        return bool(left.run) and left.run == self.run and left.head not in {c.sha for c in self.commits}
+
     def holds(self, tree: str, base: str) -> bool:
         """Whether it has these files already, on top of that commit."""
         own = self.own()
@@ -49,12 +61,17 @@ class Branch:
 
 
 def _ignored(commit: RemoteCommit, authors: Sequence[str]) -> bool:
-    return any(commit.author.lower() == a.lower() for a in authors)
+    """Whether a program that does not count made it; a person who amends its commit becomes the committer."""
+    known = {author.lower() for author in authors}
+    return commit.author.lower() in known and commit.committer.lower() in {*known, GITHUB_ITSELF}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a topic should look like. tree, commit: None where there is nothing to fix. text: the summary for the body."""
+    """What a topic should look like. tree, commit: None where there is nothing to fix. text: the summary for the body.
+
+    run: that made the commit.
+    """
 
     topic: str
     branch: str
@@ -65,6 +82,7 @@ class Wanted:
     commit: str | None = None
     title: str = ""
     text: str = ""
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +124,8 @@ def decide(wanted: Wanted, seen: Seen, policy: Policy) -> Decision:
     if branch and foreign:
         by = f"{foreign.sha[:10]} by {foreign.author}"
         return Decision("left-to-human", pull, why=f"the branch holds {by}, which is not from ddpfix")
+    if pull and not policy.rebuild and (moved := _taken_over(wanted, pull, branch)):
+        return Decision("left-to-human", pull, why=moved)
     if wanted.tree is None:
         return _without_work(seen)
     if pull is None and (said := _said_no(seen)) and not policy.rebuild:
@@ -117,6 +137,18 @@ def decide(wanted: Wanted, seen: Seen, policy: Policy) -> Decision:
     if seen.others_open >= policy.max_open:
         return Decision("deferred", why=f"{seen.others_open} pull requests of ddpfix are open already")
     return Decision("create", push=not same)
+
+
+def _taken_over(wanted: Wanted, pull: Pull, branch: Branch | None) -> str:
+    """How somebody made an open pull request his own without a commit, "" where nobody did."""
+    left = marks.read(pull.body)
+    if left is None:
+        return "its text is not from ddpfix (--reopen takes it over)"
+    if pull.base != wanted.base_branch:
+        return f"it goes to the branch {pull.base} now, and not to {wanted.base_branch}"
+    if branch is None:
+        return "its branch was deleted"
+    return "commits were taken off its branch" if branch.was_cut(left) else ""
 
 
 def _without_work(seen: Seen) -> Decision:

@@ -9,15 +9,17 @@ from ddpfix import __version__, git
 from ddpfix.bot import body, fixes, marks
 from ddpfix.bot.client import Clock, ForgeError
 from ddpfix.bot.forge import Forge, Pull, Repository
+from ddpfix.bot.login import hidden
 from ddpfix.bot.outcome import Outcome
 from ddpfix.bot.planning import Branch, Decision, Policy, Seen, Wanted, decide
 from ddpfix.bot.topics import Topic
 
 TRIES = 4
 HANDS_OFF = (
-    "ddpfix leaves this branch alone from now on: {why}.\n\nComment `/ddpfix rebuild` to throw those commits away and have the "
-    "change made afresh. If they are another program's, name it under `ignored-authors` in `{place}`."
+    "ddpfix leaves this alone from now on: {why}.\n\nComment `/ddpfix rebuild` to have the change made afresh, "
+    "without what others did to it."
 )
+PROGRAM = " If those commits are another program's, name it under `ignored-authors` in `.github/ddpfix.toml`."
 GONE = "On `{base}` there is nothing left for this to fix, so ddpfix closes it and deletes its branch."
 SUPERSEDED = "ddpfix now makes these changes in {successor}, so it closes this and deletes its branch."
 ADDED = "by an added commit, since the server takes no forced push"
@@ -52,12 +54,15 @@ class Budget:
 
 
 class Raced(Exception):
-    """Somebody else changed what was read; it has to be read again."""
+    """Somebody else changed what was read, or an answer was lost (its text says how): it has to be read again."""
 
 
 @dataclass
 class Place:
-    """A repository while the bot works on it. branches: those of the bot when it began. pulls: of each, as read last."""
+    """A repository while the bot works on it. branches: those of the bot when it began. pulls: of each, as read last.
+
+    wanted: the branches of the topics that are asked for; what is open beside them is about to be superseded.
+    """
 
     forge: Forge
     repository: Repository
@@ -70,6 +75,7 @@ class Place:
     labels: tuple[str, ...] = ()
     pulls: dict[str, tuple[Pull, ...]] = field(default_factory=dict)
     branches: frozenset[str] = frozenset()
+    wanted: frozenset[str] = frozenset()
 
     @property
     def slug(self) -> str:
@@ -79,10 +85,16 @@ class Place:
         return f"{self.prefix}/{topic}"
 
     def look(self, branch: str, *, may_exist: bool = True) -> Seen:
-        """may_exist: False for a branch that was not there when the run began; if it is there now, the push will say so."""
-        commits = self.clone.commits(branch, self.identity[1]) if may_exist else ()
+        """may_exist: False for a branch that was not there when the run began; if it is there now, the push will say so.
+
+        The pull requests are read first: one that is open has its branch, unless somebody deletes it.
+        """
         self.pulls[branch] = tuple(self.forge.pulls(self.slug, branch))
-        others = [p for name, found in self.pulls.items() if name != branch for p in found]
+        has_open = any(p.state == "open" for p in self.pulls[branch])
+        commits = self.clone.commits(branch, self.identity[1]) if may_exist or has_open else ()
+        if has_open and not commits:  # closed and deleted in between?
+            self.pulls[branch] = tuple(self.forge.pulls(self.slug, branch))
+        others = [p for name, found in self.pulls.items() if name != branch and name in self.wanted for p in found]
         open_ones = sum(p.state == "open" and marks.read(p.body) is not None for p in others)
         return Seen(Branch(commits[0].sha, commits) if commits else None, self.pulls[branch], open_ones)
 
@@ -117,9 +129,10 @@ def settle(place: Place, topic: Topic, asked: Asked) -> Outcome:
             return place.outcome(topic.name, f"would be: {decision.action}", decision.pull, decision.why)
         try:
             done = _carry_out(place, wanted, seen, decision, marks.Marks(topic.name, here=here, repo=repo))
-        except Raced:
+        except Raced as raced:
             if attempt == TRIES - 1:
-                return place.outcome(topic.name, "failed", seen.open, "others kept changing it; run again")
+                why = f"the push has no answer: {raced}" if str(raced) else "others kept changing it"
+                return place.outcome(topic.name, "failed", seen.open, f"{why}; run again")
             continue
         except ForgeError as error:
             if not error.unsure or attempt == TRIES - 1:
@@ -128,8 +141,7 @@ def settle(place: Place, topic: Topic, asked: Asked) -> Outcome:
             continue
         if opened and done.action in ("unchanged", "updated") and done.number:
             # the answer was lost, not the request
-            _label(place, done.number)
-            return replace(done, action="created")
+            return replace(done, action="created", why=_label(place, done.number))
         return done
     raise AssertionError("the last attempt returns or raises")
 
@@ -148,30 +160,37 @@ def _carry_out(place: Place, wanted: Wanted, seen: Seen, decision: Decision, mar
         case "create" | "update" | "unchanged":
             return _published(place, wanted, seen, decision, marked)
         case "left-to-human":
-            if decision.pull:
-                text = HANDS_OFF.format(why=decision.why, place=".github/ddpfix.toml")
+            # a text without the bot's marks is somebody's own: there is nobody to be told
+            if decision.pull and marks.read(decision.pull.body):
+                foreign = seen.branch and seen.branch.foreign(place.project.preferences.ignored_authors)
+                text = HANDS_OFF.format(why=decision.why) + (PROGRAM if foreign else "")
                 note(place.forge, place.slug, decision.pull.number, text)
             return place.outcome(wanted.topic, "left-to-human", decision.pull, decision.why)
         case "close-empty" if decision.pull:
             close(place, decision.pull, seen.branch, GONE.format(base=wanted.base_branch))
             return place.outcome(wanted.topic, "closed", decision.pull, decision.why)
         case "delete-branch" if seen.branch:
-            place.clone.delete(wanted.branch, seen.branch.tip)
-            return place.outcome(wanted.topic, "deleted", why=decision.why)
+            deleted = place.clone.delete(wanted.branch, seen.branch.tip)
+            if deleted.stale or deleted.unsure:
+                raise Raced
+            action, why = ("deleted", decision.why) if deleted.done else ("refused", f"the branch stays: {deleted.why}")
+            return place.outcome(wanted.topic, action, why=why)
         case _:
             return place.outcome(wanted.topic, decision.action, decision.pull, decision.why)
 
 
 def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: marks.Marks) -> Outcome:
     assert wanted.commit
-    head, how = seen.branch.tip if seen.branch else "", ""
+    head, how, run = seen.branch.tip if seen.branch else "", "", seen.branch.run if seen.branch else ""
     if decision.push:
-        pushed, head, how = _pushed(place, wanted, seen.branch)
-        if pushed.stale:
-            raise Raced
+        run = secrets.token_hex(8)
+        pushed, head, how = _pushed(place, wanted, seen.branch, run)
+        run = run if how else wanted.run
+        if pushed.stale or pushed.unsure:
+            raise Raced(pushed.why if pushed.unsure else "")
         if not pushed.done:
             return _refused(place, wanted, decision, pushed.why)
-    marked = replace(marked, head=head, base=wanted.base, tool=__version__)
+    marked = replace(marked, head=head, base=wanted.base, tool=__version__, run=run)
     text = body.pull_body(wanted.text, body.footer(".github/ddpfix.toml"), marked)
     if decision.pull is None:
         return _opened(place, wanted, text)
@@ -180,9 +199,10 @@ def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, mar
     known = marks.read(decision.pull.body)
     is_other = decision.push or known is None or known.head != head
     new_title = wanted.title if is_other and wanted.title != decision.pull.title else None
-    if new_text or new_title:
-        place.forge.edit_pull(place.slug, decision.pull.number, title=new_title, body=new_text)
-    changed = decision.push or new_text or new_title
+    new_base = wanted.base_branch if decision.pull.base != wanted.base_branch else None
+    changed = decision.push or new_text or new_title or new_base
+    if new_text or new_title or new_base:
+        place.forge.edit_pull(place.slug, decision.pull.number, title=new_title, body=new_text, base=new_base)
     return place.outcome(wanted.topic, "updated" if changed else "unchanged", decision.pull, how)
 
 
@@ -190,17 +210,17 @@ def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-def _pushed(place: Place, wanted: Wanted, branch: Branch | None) -> tuple[git.Pushed, str, str]:
-    """(what came of it, the new tip, how it was done if not in the ordinary way)."""
+def _pushed(place: Place, wanted: Wanted, branch: Branch | None, run: str) -> tuple[git.Pushed, str, str]:
+    """(what came of it, the new tip, how it was done if not in the ordinary way). run: of a commit that has to be added."""
     assert wanted.commit and wanted.tree
     pushed = place.clone.push(wanted.branch, wanted.commit, branch.tip if branch else None)
-    if pushed.done or pushed.stale or branch is None:
+    if pushed.done or pushed.stale or pushed.unsure or branch is None:
         return pushed, wanted.commit, ""
     parents = [branch.tip] if any(wanted.base in c.parents for c in branch.own()) else [branch.tip, wanted.base]
     message = f"{wanted.title}\n\nOn top of what was here, since the server takes no forced push."
-    commit = place.clone.on_top(wanted.tree, parents, message, place.identity, secrets.token_hex(8))
+    commit = place.clone.on_top(wanted.tree, parents, message, place.identity, run)
     again = place.clone.push(wanted.branch, commit, branch.tip, force=False)
-    return (again, commit, ADDED) if again.done or again.stale else (pushed, "", "")
+    return (again, commit, ADDED) if again.done or again.stale or again.unsure else (pushed, "", "")
 
 
 def _refused(place: Place, wanted: Wanted, decision: Decision, why: str) -> Outcome:
@@ -224,14 +244,21 @@ def _opened(place: Place, wanted: Wanted, text: str) -> Outcome:
         raise
     place.budget.spend()
     place.pulls[wanted.branch] = (pull, *place.pulls.get(wanted.branch, ()))
-    _label(place, pull.number)
-    return place.outcome(wanted.topic, "created", pull)
+    return place.outcome(wanted.topic, "created", pull, _label(place, pull.number))
 
 
-def _label(place: Place, number: int) -> None:
+def _label(place: Place, number: int) -> str:
+    """Label a new pull request, which stands without, too; what went wrong, "" where nothing did."""
     labels = (*place.labels, *place.project.preferences.labels)
-    if labels:
-        place.forge.label(place.slug, number, labels)
+    for attempt in range(2 if labels else 0):
+        try:
+            place.forge.label(place.slug, number, labels)
+            break
+        except ForgeError as error:
+            # to label again what has the label changes nothing
+            if attempt or not error.unsure:
+                return f"without labels: {hidden(str(error), place.forge.secrets())}"
+    return ""
 
 
 def supersede(place: Place, branch: str, successor: Pull | None) -> Outcome | None:
@@ -239,6 +266,9 @@ def supersede(place: Place, branch: str, successor: Pull | None) -> Outcome | No
     seen = place.look(branch)
     marked = marks.read(seen.open.body) if seen.open else None
     topic = branch.removeprefix(f"{place.prefix}/")
+    if not seen.open and seen.branch and seen.branch.own() and _was_closed_here(seen):
+        # what a crash between closing and deleting left
+        return None if place.dry_run else _tidied(place, topic, seen.branch)
     if not (seen.open and marked and marked.topic == topic):
         return None
     if seen.branch is None or seen.branch.foreign(place.project.preferences.ignored_authors):
@@ -248,6 +278,16 @@ def supersede(place: Place, branch: str, successor: Pull | None) -> Outcome | No
     text = SUPERSEDED.format(successor=successor.url if successor else "another way")
     close(place, seen.open, seen.branch, text)
     return place.outcome(topic, "superseded", seen.open, f"by {successor.url}" if successor else "")
+
+
+def _was_closed_here(seen: Seen) -> bool:
+    marked = marks.read(seen.pulls[0].body) if seen.pulls else None
+    return bool(marked and marked.closed)
+
+
+def _tidied(place: Place, topic: str, branch: Branch) -> Outcome | None:
+    done = place.clone.delete(place.branch_of(topic), branch.tip).done
+    return place.outcome(topic, "deleted", why="its pull request was closed") if done else None
 
 
 def close(place: Place, pull: Pull, branch: Branch | None, reason: str) -> None:
@@ -263,11 +303,17 @@ def close(place: Place, pull: Pull, branch: Branch | None, reason: str) -> None:
 def note(forge: Forge, slug: str, number: int, text: str, mark: str = marks.NOTE) -> bool:
     """The one comment of the bot, written or brought up to date; whether anything had to be written."""
     wanted = f"{text}\n\n{mark}"
-    for comment in forge.comments(slug, number):
-        if mark in comment.body:
-            if _plain(comment.body) == _plain(wanted):
-                return False
-            forge.edit_comment(slug, number, comment.id, wanted)
+    for attempt in range(2):
+        for comment in forge.comments(slug, number):
+            if mark in comment.body:
+                if _plain(comment.body) == _plain(wanted):
+                    return attempt > 0
+                forge.edit_comment(slug, number, comment.id, wanted)
+                return True
+        try:
+            forge.comment(slug, number, wanted)
             return True
-    forge.comment(slug, number, wanted)
+        except ForgeError as error:
+            if not error.unsure or attempt:
+                raise
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ddpfix import git
 from ddpfix.bot import fixes, marks
@@ -37,6 +38,17 @@ class BotOptions:
     per_hour: int = 50
 
 
+def guarded(forge: Forge, slug: str, work: Callable[[], list[Outcome]], number: int | None = None) -> list[Outcome]:
+    """What came of some work. Never raises: whatever happens is an outcome, and the next repository has its turn."""
+    try:
+        return work()
+    except FORESEEN as error:
+        return [Outcome(slug, "", "failed", hidden(str(error), forge.secrets()), number)]
+    except Exception as error:
+        why = hidden(f"{type(error).__name__}: {error}", forge.secrets())
+        return [Outcome(slug, "", "failed", f"{why} (a defect of ddpfix)", number)]
+
+
 class Bot:
     """The bot at one forge. It works on one repository at a time."""
 
@@ -48,7 +60,7 @@ class Bot:
         """Every repository in its turn; `tell` hears of each outcome at once. A failure of one stops no other."""
         out: list[Outcome] = []
         for slug in slugs:
-            for outcome in self.repository(slug):
+            for outcome in guarded(self.forge, slug, partial(self.repository, slug)):
                 out.append(outcome)
                 if tell:
                     tell(outcome)
@@ -63,21 +75,27 @@ class Bot:
 
     def _repository(self, slug: str, only: str, asked: Asked) -> list[Outcome]:
         repository = self.forge.repository(slug)
-        if why := why_not(repository, self.options):
+        if why := why_not(repository, self.options, asked_as=slug):
             return [Outcome(slug, "", "skipped", why)]
         base = repository.default_branch
-        tips = git.tips(self.forge.access(slug), [base, f"{self.options.prefix}/*"])
+        prefix = self.options.prefix
+        tips = git.tips(self.forge.access(slug), [base, prefix, f"{prefix}/*"])
         if base not in tips:
             return [Outcome(slug, "", "skipped", "it is empty")]
+        if prefix in tips:
+            why = f"a branch called {prefix} stands where git wants a folder for {prefix}/...: delete it, or give --branch-prefix"
+            return [Outcome(slug, "", "refused", why)]
         with git.cloned(lambda: self.forge.access(slug), base) as clone:
             project = fixes.look_at(clone)
             if not (project.settings.bot and project.preferences.enabled):
                 return [Outcome(slug, "", "skipped", "its settings turn the bot off")]
             place = Place(
-                self.forge, repository, clone, project, self.forge.identity(), self._budget, self.options.prefix,
-                self.options.dry_run, self.options.labels, branches=frozenset(tips) - {base},
+                self.forge, repository, clone, project, self.forge.identity(), self._budget, prefix,
+                self.options.dry_run, self.options.labels,
+                branches=frozenset(n for n in tips if n.startswith(f"{prefix}/")),
             )  # fmt: skip
             topics = expand(self.options.topics or project.preferences.topics, project.settings)
+            place.wanted = frozenset(place.branch_of(t.name) for t in topics)
             return self._topics(place, topics, only, asked)
 
     def _topics(self, place: Place, topics: Sequence[Topic], only: str, asked: Asked) -> list[Outcome]:
@@ -86,11 +104,11 @@ class Bot:
         if only and not work:
             return [Outcome(place.slug, only, "skipped", "this topic is no longer asked for")]
         out = [self._settled(place, topic, asked) for topic in work]
-        if not only:
-            wanted = {place.branch_of(t.name) for t in topics}
+        # the old ones stay as long as there is nothing in their place
+        if not only and not any(o.is_trouble or o.action == "deferred" for o in out):
             open_ones = (p for t in topics for p in place.pulls.get(place.branch_of(t.name), ()) if p.state == "open")
             successor = next(open_ones, None)
-            old = [supersede(place, name, successor) for name in sorted(place.branches) if name not in wanted]
+            old = [supersede(place, name, successor) for name in sorted(place.branches) if name not in place.wanted]
             out += [outcome for outcome in old if outcome]
         return out
 
@@ -106,11 +124,11 @@ class Bot:
         return marked.topic if marked else ""
 
 
-def why_not(repository: Repository, options: BotOptions) -> str:
-    """Why the bot leaves a repository alone before it has looked inside, "" where it does not."""
-    slug = repository.slug
-    owner = slug.partition("/")[0]
-    if {owner.lower(), slug.lower()} & {name.lower() for name in options.blocked}:
+def why_not(repository: Repository, options: BotOptions, *, asked_as: str = "") -> str:
+    """Why the bot leaves a repository alone before it has looked inside, "" where it does not. asked_as: a name from before."""
+    names = {name.lower() for name in (repository.slug, asked_as) if name}
+    owners = {name.partition("/")[0] for name in names}
+    if (names | owners) & {name.lower() for name in options.blocked}:
         return "it is on the list of those to be left alone"
     if OPT_OUT_TOPIC in repository.topics:
         return f"it has the topic {OPT_OUT_TOPIC}"

@@ -39,7 +39,7 @@ def application(worker: Worker, secret: str, *, prefix: str = "ddpfix", largest:
             return PlainTextResponse("seen before", 200)
         try:
             asked = jobs(event, json.loads(body), prefix)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return PlainTextResponse("this is no payload of that event", 400)
         if not all(worker.submit(job) for job in asked):
             return PlainTextResponse("too much to do", 503)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from ddpfix.bot.commands import obey
 from ddpfix.bot.events import Job
-from ddpfix.bot.login import hidden
 from ddpfix.bot.outcome import Outcome
-from ddpfix.bot.repositories import FORESEEN, Bot
+from ddpfix.bot.repositories import Bot, guarded
 from ddpfix.bot.review import review
 
 MOST = 1000  # jobs that wait; what comes beyond is refused, and the forge shows it as not delivered
@@ -18,18 +18,14 @@ MOST = 1000  # jobs that wait; what comes beyond is refused, and the forge shows
 
 def do(bot: Bot, job: Job) -> list[Outcome]:
     """One job. Never raises: whatever happens is an outcome."""
-    try:
-        if job.comment:
-            outcome = obey(bot, job.slug, job.number, job.comment)
-            return [outcome] if outcome else []
-        if job.number:
-            return [review(bot, job.slug, job.number)]
-        return bot.repository(job.slug)
-    except FORESEEN as error:
-        return [Outcome(job.slug, "", "failed", hidden(str(error), bot.forge.secrets()), job.number or None)]
-    except Exception as error:
-        why = hidden(f"{type(error).__name__}: {error}", bot.forge.secrets())
-        return [Outcome(job.slug, "", "failed", f"{why} (a defect of ddpfix)", job.number or None)]
+    return guarded(bot.forge, job.slug, lambda: _done(bot, job), job.number or None)
+
+
+def _done(bot: Bot, job: Job) -> list[Outcome]:
+    if job.comment:
+        outcome = obey(bot, job.slug, job.number, job.comment)
+        return [outcome] if outcome else []
+    return [review(bot, job.slug, job.number)] if job.number else bot.repository(job.slug)
 
 
 class Worker:
@@ -78,7 +74,8 @@ class Worker:
                 job, self._busy = self._jobs.popleft(), True
             try:
                 for outcome in self._work(job):
-                    self._tell(outcome)
+                    with suppress(OSError, ValueError):  # nobody reads it any more: the work goes on
+                        self._tell(outcome)
             finally:
                 with self._changed:
                     self._busy = False

@@ -47,7 +47,7 @@ class Access:
 
 @dataclass(frozen=True)
 class RemoteCommit:
-    """A commit as it stands on the forge. ours: it carries the trailer of a run, and the bot itself committed it."""
+    """A commit as it stands on the forge. ours: it carries the trailer of a run, `run`, and the bot itself committed it."""
 
     sha: str
     parents: tuple[str, ...]
@@ -56,14 +56,18 @@ class RemoteCommit:
     committer: str
     subject: str
     ours: bool
+    run: str = ""
 
 
 @dataclass(frozen=True)
 class Pushed:
-    """What a push came to. stale: somebody else moved the branch meanwhile. why: the server's own words where it refused."""
+    """What a push came to. stale: somebody else moved the branch meanwhile. unsure: the server gave no verdict (the answer was
+    lost, or the token has ended), so it may have been done. why: the server's own words where it refused.
+    """
 
     done: bool
     stale: bool = False
+    unsure: bool = False
     why: str = ""
 
 
@@ -123,32 +127,38 @@ class Clone:
         sha = self._git("rev-parse", "--verify", "refs/ddpfix/asked^{commit}")[1].decode().strip()
         self._git("update-ref", "--no-deref", "HEAD", sha)
 
-    def read(self, blobs: Mapping[str, Blob], at_once: Iterable[str]) -> Callable[[str], bytes | None]:
-        """A reader of committed files. Those `at_once` are fetched in one go, others when they are asked for."""
+    def read(self, blobs: Mapping[str, Blob], at_once: Iterable[str], *, largest: int) -> Callable[[str], bytes | None]:
+        """A reader of committed files. Those `at_once` are fetched in one go, others when they are asked for.
+
+        None for a file of more than `largest` bytes: it never comes into memory.
+        """
         wanted = [blobs[path].sha for path in at_once if path in blobs]
         if wanted:
             # the same call as git's own for the objects that a checkout lacks
             fetch = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
             listed = "".join(f"{sha}\n" for sha in dict.fromkeys(wanted)).encode()
             self._git(*fetch, "--filter=blob:none", "origin", "--stdin", data=listed)
-        kept = self._blobs(wanted)
+        kept = self._blobs(wanted, largest)
 
         def read(path: str) -> bytes | None:
             blob = blobs.get(path)
             if blob is None:
                 return None
             if blob.sha not in kept:
-                kept.update(self._blobs([blob.sha]))
+                kept.update(self._blobs([blob.sha], largest))
             return kept[blob.sha]
 
         return read
 
-    def _blobs(self, shas: Iterable[str]) -> dict[str, bytes]:
-        wanted = list(dict.fromkeys(shas))
-        if not wanted:
+    def _blobs(self, shas: Iterable[str], largest: int) -> dict[str, bytes | None]:
+        asked = "".join(f"{sha}\n" for sha in dict.fromkeys(shas)).encode()
+        if not asked:
             return {}
+        rows = self._git("cat-file", "--batch-check=%(objectname) %(objectsize)", data=asked)[1].decode().splitlines()
+        sizes = {sha: int(size) for sha, size in (row.split() for row in rows)}
+        found: dict[str, bytes | None] = dict.fromkeys(sizes)
+        wanted = [sha for sha, size in sizes.items() if size <= largest]
         out = self._git("cat-file", "--batch", data="".join(f"{sha}\n" for sha in wanted).encode())[1]
-        found: dict[str, bytes] = {}
         at = 0
         for sha in wanted:
             end = out.index(b"\n", at)
@@ -175,7 +185,7 @@ class Clone:
             if row.strip():
                 sha, parents, tree, author, by, subject, run = row.strip("\n").split("\0")
                 ours = bool(run.strip()) and by == committer
-                found.append(RemoteCommit(sha, tuple(parents.split()), tree, author, by, subject, ours))
+                found.append(RemoteCommit(sha, tuple(parents.split()), tree, author, by, subject, ours, run.strip()))
         return tuple(found)
 
     def tree(self, commit: str) -> str:
@@ -202,7 +212,8 @@ class Clone:
         reason = row.rpartition("\t")[2]
         if "stale info" in reason or "fetch first" in reason or "failed to update ref" in reason or "cannot lock ref" in stderr:
             return Pushed(False, stale=True, why=reason)
-        return Pushed(False, why="; ".join([*([reason] if reason else []), *said[:4]]) or "no reason given")
+        unsure = not row and not re.search(r"returned error: 4\d\d|pre-receive|permission|denied|forbidden", stderr, re.I)
+        return Pushed(False, unsure=unsure, why="; ".join([*([reason] if reason else []), *said[:4]]) or "no reason given")
 
     def on_top(self, tree: str, parents: Sequence[str], message: str, identity: tuple[str, str], run_id: str) -> str:
         """A commit that brings a branch to `tree` without moving it backwards; its id."""

@@ -87,6 +87,7 @@ class GitHubForge(GitHost):
         self.accounts: dict[str, Account] = {}
         self.app_key: Any = None
         self.faults: list[Fault] = []
+        self.moved: dict[str, str] = {}
         self.asked: list[tuple[str, str, Any]] = []
         self.before: Callable[[str, str], None] = lambda verb, path: None
         self._next = 1000
@@ -148,6 +149,9 @@ class GitHubForge(GitHost):
         account = self.accounts.get(token)
         if account is None or account.until <= self.clock.now():
             raise Refused(401, "Bad credentials")
+        if slug in self.moved:
+            rest = path.removeprefix(f"/repos/{slug}")
+            raise Refused(301, "Moved Permanently", headers={"Location": f"{self.moved[slug]}{rest}"})
         if slug and (slug not in self.repos or (account.slugs and slug not in account.slugs)):
             raise Refused(404, "Not Found")
         if request.command != "GET" and not account.write:
@@ -214,7 +218,7 @@ class GitHubForge(GitHost):
             "draft": pull["draft"], "html_url": f"{self.url}/{slug}/pull/{pull['number']}", "user": {"login": pull["author"]},
             "merged_at": "2026-01-01T00:00:00Z" if pull.get("merged") else None, "labels": [{"name": n} for n in pull["labels"]],
             "head": {"ref": pull["branch"], "sha": pull["tip"], "repo": {"full_name": pull["from"]}},
-            "base": {"ref": "main", "sha": self.tip(slug, "refs/heads/main"), "repo": {"full_name": slug}},
+            "base": {"ref": pull.get("base", "main"), "sha": self.tip(slug, "refs/heads/main"), "repo": {"full_name": slug}},
         }  # fmt: skip
 
     def open_by_hand(self, slug: str, branch: str, title: str = "mine", *, source: str = "") -> int:
@@ -293,7 +297,7 @@ class GitHubForge(GitHost):
                 return 200, self.pull_json(slug, pull)
             case "PATCH", "/pulls/{pull_number}":
                 self._text(body.get("body"))
-                pull |= {key: body[key] for key in ("title", "body", "state") if key in body}
+                pull |= {key: body[key] for key in ("title", "body", "state", "base") if key in body}
                 return 200, self.pull_json(slug, pull)
             case "GET", "/issues/{issue_number}/comments":
                 return 200, [c for c in repo.comments.values() if c["on"] == number]

@@ -40,7 +40,10 @@ def test_the_whole_table() -> None:
         (WANTED, Seen(None, ()), "create"),
         (WANTED, Seen(OURS, ()), "create"),  # pushed, and the pull request was never opened
         (WANTED, Seen(OURS, (pull(),)), "unchanged"),
-        (WANTED, Seen(None, (pull(),)), "update"),
+        (WANTED, Seen(None, (pull(),)), "left-to-human"),  # somebody deleted the branch, and the forge let it open
+        (EMPTY, Seen(None, (pull(),)), "left-to-human"),
+        (WANTED, Seen(OURS, (replace(pull(), base="release"),)), "left-to-human"),
+        (WANTED, Seen(OURS, (replace(pull(), body="my own words"),)), "left-to-human"),
         (WANTED, Seen(branch(commit("1", tree="o" * 40)), (pull(),)), "update"),
         (WANTED, Seen(branch(commit("1", "9" * 40)), (pull(),)), "update"),  # the base has moved
         (WANTED, Seen(FOREIGN, (pull(),)), "left-to-human"),

@@ -49,6 +49,21 @@ def test_a_known_finding_stays_known_when_its_line_moves(tmp_path: Path) -> None
     assert (repo / "known.json").read_bytes() == before
 
 
+def test_a_renamed_file_takes_its_known_findings_along(tmp_path: Path) -> None:
+    repo = written(tmp_path)
+    (repo / "model.py").rename(repo / "renamed.py")
+    done = run(repo, *BASE, ".")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert "can go" not in said(done)
+    run(repo, *BASE, "--write-baseline", ".")
+    assert {e["path"] for e in entries(repo)} == {"renamed.py"}
+    # a copy is another one: the file of the entry is there still
+    put(repo, {"copy.py": MODULE})
+    done = run(repo, *BASE, ".")
+    assert done.returncode == 1
+    assert done.stdout.decode().startswith("copy.py:")
+
+
 def test_a_new_finding_fails_alone(tmp_path: Path) -> None:
     repo = written(tmp_path)
     put(repo, {"model.py": MODULE + b'        self.log("val/new", loss)\n'})

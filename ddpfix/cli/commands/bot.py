@@ -149,7 +149,8 @@ def _bot(
 
 
 def _tell(outcome: Outcome) -> None:
-    sys.stdout.write(outcome.line() + "\n")
+    # in one line whatever a branch is called, and in characters that every log can hold
+    sys.stdout.write("".join(c if c.isprintable() else "\ufffd" for c in outcome.line()) + "\n")
     sys.stdout.flush()
 
 
