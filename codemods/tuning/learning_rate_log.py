@@ -20,10 +20,10 @@ from codemods.source import SourceModule
 
 MONITOR = "LearningRateMonitor"
 HOOK = "on_train_epoch_start"
-# The learning rate is logged or shown already: by the monitor, by a key, or by hand.
+# The learning rate is logged or shown already: by the monitor, by a key, or by hand; the setting alone is no schedule.
 _SHOWN = re.compile(
     rb"LearningRateMonitor|LearningRateFinder|log(?:_dict)?\(\s*[\"'{fF]+[^\n]*(?:\blr\b|learning_rate)|"
-    rb"(?:print|info|log)\([^\n]*(?:\blr\b|learning.rate|get_last_lr|param_groups)"
+    rb"(?:print|info|log)\([^\n]*(?:[\[\"']lr\b|\bcurrent_lr\b|get_last_lr|param_groups)"
 )
 _LINE = """\
 if self.trainer.is_global_zero:

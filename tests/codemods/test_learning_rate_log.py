@@ -106,11 +106,15 @@ def test_what_is_told(arguments: str, reason: str) -> None:
     [
         "from lightning.pytorch.callbacks import LearningRateMonitor\n",
         "def f(self):\n    self.log('lr', self.optimizers().param_groups[0]['lr'])\n\n\n",
-        "def f(self):\n    print(f'learning rate {self.rate}')\n\n\n",
+        "def f(self):\n    print(f'rate {self.optimizers().param_groups[0]}')\n\n\n",
     ],
 )
 def test_a_rate_that_is_logged_already(more: str) -> None:
     check_nothing(Log, train("devices=2", HEAD, more))
+
+
+def test_a_setting_that_is_printed_is_no_log_of_it() -> None:
+    check_told(Log, train("**kwargs", HEAD, "print(f'max {settings.learning_rate}')\n"), reason="what stands behind **")
 
 
 def test_the_trainer_of_somebody_else() -> None:
