@@ -82,6 +82,13 @@ class DropKeyword(Edit):
 
 
 @dataclass(frozen=True, slots=True)
+class DropKey(Edit):
+    """Take the entry with the key `name` out of the dict literal at `span`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class RenameKeyword(Edit):
     """Call the keyword argument `name` of the call at `span` by the name `new`; its value and its place stay."""
 

@@ -109,6 +109,36 @@ def drop_keyword(call: cst.Call, name: str) -> cst.Call:
     return call.with_changes(args=args)
 
 
+def drop_key(literal: cst.Dict, name: str) -> cst.Dict:
+    """The dict `literal` without the entry of the key `name`; the comments behind it and right above it go with it."""
+    elements = list(literal.elements)
+    index = next(i for i, e in enumerate(elements) if isinstance(e, cst.DictElement) and _is_text(e.key, name))
+    gone = elements.pop(index)
+    before = elements[index - 1].comma if index else None
+    brace = literal.lbrace
+    if isinstance(before, cst.Comma):
+        joint = before.with_changes(whitespace_after=_without_comment_above(before.whitespace_after))
+        elements[index - 1] = elements[index - 1].with_changes(comma=joint)
+    else:
+        brace = brace.with_changes(whitespace_after=_without_comment_above(brace.whitespace_after))
+    if not elements:
+        kept = brace.whitespace_after if _has_comment(brace.whitespace_after) else cst.SimpleWhitespace("")
+        bare = cst.RightCurlyBrace()
+        return literal.with_changes(elements=[], lbrace=brace.with_changes(whitespace_after=kept), rbrace=bare)
+    if index < len(elements):
+        return literal.with_changes(elements=elements, lbrace=brace)
+    last = elements[-1]
+    assert isinstance(last.comma, cst.Comma)
+    closing = closing_after(last.comma.whitespace_after, literal.rbrace.whitespace_before)
+    end = literal.rbrace.with_changes(whitespace_before=closing)
+    elements[-1] = last.with_changes(comma=gone.comma)  # a last comma's space is the bracket's
+    return literal.with_changes(elements=elements, lbrace=brace, rbrace=end)
+
+
+def _is_text(key: cst.BaseExpression, name: str) -> bool:
+    return isinstance(key, (cst.SimpleString, cst.ConcatenatedString)) and key.evaluated_value == name
+
+
 def rename_keyword(call: cst.Call, name: str, new: str) -> cst.Call:
     """`call` with its keyword argument `name` under another name; every blank and comment stays."""
     args = list(call.args)

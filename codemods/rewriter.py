@@ -22,6 +22,7 @@ from codemods.findings import (
     AddDecorator,
     DropDecorator,
     DropImport,
+    DropKey,
     DropKeyword,
     Edit,
     InsertAfter,
@@ -264,6 +265,11 @@ class _Writer(cst.CSTTransformer):
         updated = updated_node
         if isinstance(original_node, cst.Call) and isinstance(updated, cst.Call):
             updated = self._call(original_node, updated)
+        elif isinstance(original_node, cst.Dict) and isinstance(updated, cst.Dict):
+            for edit in self._edits(original_node, DropKey):
+                assert isinstance(edit, DropKey)
+                updated = layout.drop_key(updated, edit.name)
+                self._done(edit)
         elif isinstance(original_node, cst.FunctionDef) and isinstance(updated, cst.FunctionDef):
             updated = self._function(original_node, updated)
         elif isinstance(original_node, Suite):

@@ -24,9 +24,9 @@ from codemods.analysis.trainer.references import (
     in_text_files,
     names_of,
 )
-from codemods.analysis.trainer.trainer_calls import TrainerCall, trainer_calls
+from codemods.analysis.trainer.trainer_calls import Handed, TrainerCall, trainer_calls
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, DropImport, DropKeyword, Edit, Evidence, Finding, RemoveStatement
+from codemods.findings import Applicability, DropImport, DropKey, DropKeyword, Edit, Evidence, Finding, RemoveStatement
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -104,8 +104,9 @@ class DeadComputeMetrics(DdpCodemod):
     - `prediction_step`, `evaluate` or `predict` is overridden, or `evaluation_loop` without handing `prediction_loss_only` on
     - code reads or sets the attribute `compute_metrics`, or the Trainer subclass handles it or the training arguments itself
     - generation is on in a `Seq2SeqTrainer`
-    - the training arguments come from `**kwargs`, or are changed on the way; or from a command line of which no job file of the
-      repository, or not all of it, is to be seen (`"$@"`): where all are seen, the removal is unsafe
+    - the training arguments come from a `**kwargs` that is not one dict literal for this call alone, or are changed on the way; or
+      from a command line of which no job file of the repository, or not all of it, is to be seen (`"$@"`): where all are seen,
+      the removal is unsafe
     - a base of the Trainer subclass is not in the project, or the Trainer is not one of transformers
     - the argument is made by a call or an expression
     - a callback sets `control.should_evaluate`
@@ -137,7 +138,7 @@ class DeadComputeMetrics(DdpCodemod):
                     yield from self._written_by_every_rank(module, project, target[1])
             elif reason := dead.against or _no_plain_name(module, value, target):
                 message = f"{NAME} of this {last(dotted(trainer.call.func))} {dead.shown}: {dead.why}"
-                yield self.finding(module, _keyword(trainer, NAME), message, evidence=dead.evidence, reason=reason)
+                yield self.finding(module, _place(trainer), message, evidence=dead.evidence, reason=reason)
             else:
                 groups.setdefault(target[1] if target else value, []).append((trainer, dead))
         for group in groups.values():
@@ -148,13 +149,14 @@ class DeadComputeMetrics(DdpCodemod):
     def _never_called(
         self, module: SourceModule, project: Project, group: Sequence[tuple[TrainerCall, Dead]]
     ) -> Finding:
-        keywords = [k for trainer, _ in group for k in _dead_keywords(trainer)]
-        edits: list[Edit] = [DropKeyword(module.path, module.span(call), k.arg or "") for call, k in keywords]
-        plan = removal(project, [(module, k) for _, k in keywords])
+        handed = [h for trainer, _ in group for h in _dead_arguments(trainer)]
+        edits: list[Edit] = [_dropped(module, h) for h in handed]
+        first_nodes: list[tuple[SourceModule, ast.AST]] = [(module, n) for h in handed for n in _nodes(h)]
+        plan = removal(project, first_nodes)
         value = group[0][0].argument(NAME)
         target = _target(project, module, value) if value is not None else None
         if target and target[0] is not module:
-            plan = _with_far_function(project, module, plan, keywords, target)
+            plan = _with_far_function(project, module, plan, first_nodes, target)
         first, dead = group[0]
         open_points = [d.assumes for _, d in group if d.assumes] + plan.left + _idle_feeds(group)
         keys = ", ".join(returned_keys(target[1] if target else None))
@@ -162,7 +164,7 @@ class DeadComputeMetrics(DdpCodemod):
         message = f"{NAME} of this {last(dotted(first.call.func))} {dead.shown}: {dead.why}{lost}{_also(plan, NAME)}"
         return self.finding(
             module,
-            _keyword(first, NAME),
+            _place(first),
             message,
             level=Applicability.UNSAFE if open_points else Applicability.SAFE,
             edits=[*edits, *plan.edits],
@@ -269,16 +271,26 @@ def _no_plain_name(module: SourceModule, value: ast.expr, target: object) -> str
     return f"{module.text_of(value)} is no plain name: making it may have effects"
 
 
-def _keyword(trainer: TrainerCall, name: str) -> ast.keyword:
-    return next(k for k in trainer.call.keywords if k.arg == name)
+def _place(trainer: TrainerCall) -> ast.keyword | ast.expr:
+    found = trainer.handed(NAME)
+    assert found is not None
+    return found.place
 
 
-def _dead_keywords(trainer: TrainerCall) -> list[tuple[ast.Call, ast.keyword]]:
+def _dead_arguments(trainer: TrainerCall) -> list[Handed]:
     """The arguments that go: compute_metrics, and what prepares the predictions for it."""
-    found = [(trainer.call, _keyword(trainer, NAME))]
-    if isinstance(trainer.argument(LOGITS), (ast.Name, ast.Lambda)):
-        found.append((trainer.call, _keyword(trainer, LOGITS)))
-    return found
+    logits = trainer.handed(LOGITS)
+    wanted = (trainer.handed(NAME), logits if logits and isinstance(logits.value, (ast.Name, ast.Lambda)) else None)
+    return [h for h in wanted if h]
+
+
+def _dropped(module: SourceModule, handed: Handed) -> Edit:
+    edit = DropKey if isinstance(handed.holder, ast.Dict) else DropKeyword
+    return edit(module.path, module.span(handed.holder), handed.name)
+
+
+def _nodes(handed: Handed) -> tuple[ast.AST, ...]:
+    return (handed.place,) if isinstance(handed.place, ast.keyword) else (handed.place, handed.value)
 
 
 def _idle_feeds(group: Sequence[tuple[TrainerCall, Dead]]) -> list[str]:
@@ -315,7 +327,7 @@ def _with_far_function(
     project: Project,
     module: SourceModule,
     plan: Removal,
-    keywords: Sequence[tuple[ast.Call, ast.keyword]],
+    first: list[tuple[SourceModule, ast.AST]],
     target: tuple[SourceModule, FunctionNode],
 ) -> Removal:
     """The plan with the function in another file, if its import goes and nobody else refers to it there."""
@@ -325,7 +337,7 @@ def _with_far_function(
     others = set(in_other_files(project, far.path, function.name)) - here
     if not imports or others or names_of(far, function.name, far.tree) or function.decorator_list:
         return plan
-    wider = removal(project, [*((module, k) for _, k in keywords), (far, function)])
+    wider = removal(project, [*first, (far, function)])
     named = in_strings(project, function.name, skip=wider.nodes) + in_text_files(project, function.name)
     named += in_comments(far, function.name, skip=wider.nodes)
     if named:

@@ -332,6 +332,37 @@ def test_a_function_in_another_file_that_is_used_there_stays() -> None:
     check_transformed(DeadComputeMetrics, before, CLEAN + body("prediction_loss_only=True", ""), files=files)
 
 
+PACKED = HEAD + (
+    "def main(model):\n"
+    '    args = TrainingArguments("out", eval_strategy="epoch", prediction_loss_only=True)\n'
+    '    given = {\n        "model": model,\n        "args": args,\n        "compute_metrics": compute_metrics,  # both\n    }\n'
+    "    trainer = Trainer(**given)\n    trainer.train()\n"
+)
+
+
+@pytest.mark.parametrize("call", ["Trainer(**given)", "Trainer(**given, callbacks=[])"])
+def test_an_entry_of_the_dictionary_behind_two_stars_goes(call: str) -> None:
+    before = PACKED.replace("Trainer(**given)", call)
+    after = before.replace(HEAD, CLEAN).replace('        "compute_metrics": compute_metrics,  # both\n', "")
+    check_transformed(DeadComputeMetrics, before, after)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("    trainer = ", "    log(given)\n    trainer = "),
+        ("    trainer = ", '    given["compute_metrics"] = None\n    trainer = '),
+        ('"model": model', "**more"),
+    ],
+)
+def test_a_dictionary_that_serves_others_or_is_not_all_seen_stays(change: tuple[str, str]) -> None:
+    check_nothing(DeadComputeMetrics, PACKED.replace(*change))
+
+
+def test_a_dictionary_with_a_live_function_stays() -> None:
+    check_nothing(DeadComputeMetrics, PACKED.replace(", prediction_loss_only=True", ""))
+
+
 def test_two_dead_trainers_share_one_function() -> None:
     call = "Trainer(args=TrainingArguments('o', prediction_loss_only=True){}).train()\n"
     check_transformed(

@@ -72,6 +72,15 @@ def test_checkpointing_is_left_alone_until_its_new_name_is_there() -> None:
         ),
         ('more = {"seed": 1}\nmore["evaluation_strategy"] = "no"\n', 'more = {"seed": 1}\nmore["eval_strategy"] = "no"\n'),
         ('more = dict(evaluation_strategy="no", adafactor=False)\n', 'more = dict(eval_strategy="no")\n'),
+        ('more = {"past_index": -1, "seed": 1}\n', 'more = {"seed": 1}\n'),
+        ("more = {'past_index': -1}\n", "more = {}\n"),
+        (
+            'more = {\n    "seed": 1,  # fixed\n    # not used\n    "past_index": -1,  # never\n}\n',
+            'more = {\n    "seed": 1,  # fixed\n}\n',
+        ),
+        ('more = {\n    "seed": 1,\n    "past_index": -1\n}\n', 'more = {\n    "seed": 1\n}\n'),
+        ('more = {**other, "past_index": -1, "no_cuda": True}\n', 'more = {**other, "use_cpu": True}\n'),
+        ('more = {"seed": 1}\nmore["past_index"] = -1\n', 'more = {"seed": 1}\n'),
     ],
 )
 def test_a_dictionary_behind_two_stars(before: str, after: str) -> None:
@@ -82,8 +91,6 @@ def test_a_dictionary_behind_two_stars(before: str, after: str) -> None:
 def test_a_dictionary_that_serves_others_is_told() -> None:
     code = HEAD + 'more = {"evaluation_strategy": "no"}\nargs = TrainingArguments("out", **more)\nprint(more)\n'
     check_told(Removed, code, reason="more is used at line 5 as well", files=V5)
-    gone = HEAD + 'args = TrainingArguments("out", **{"past_index": -1, "seed": 1})\n'
-    check_told(Removed, gone, reason="take 'past_index' out of the dictionary", files=V5)
 
 
 HEIRS = {

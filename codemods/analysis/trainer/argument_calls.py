@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.references import binding_scope, bindings, names_of
-from codemods.findings import DropKeyword, Edit, RenameKeyword, ReplaceExpression
+from codemods.findings import DropKey, DropKeyword, Edit, RemoveStatement, RenameKeyword, ReplaceExpression
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
@@ -46,9 +46,15 @@ class Given:
         return [ReplaceExpression(path, module.span(self.node), f"{quote}{name}{quote}"), *edits]
 
     def dropped(self) -> list[Edit]:
-        """No edit where it stands in a dict literal."""
-        keyword = isinstance(self.node, ast.keyword)
-        return [DropKeyword(self.module.path, self.module.span(self.holder), self.name)] if keyword else []
+        """Out of the call, the dict literal, or without the assignment of its key; no edit where making its value may do more."""
+        path, module = self.module.path, self.module
+        if isinstance(self.node, ast.keyword):
+            return [DropKeyword(path, module.span(self.holder), self.name)]
+        if isinstance(self.holder, ast.Dict) and any(key is self.node for key in self.holder.keys):
+            return [DropKey(path, module.span(self.holder), self.name)]
+        statement = module.statement_of(self.node)
+        plain = (self.literal is not None or isinstance(self.value, ast.Name)) and module.is_whole(statement)
+        return [RemoveStatement(path, module.span(statement))] if plain else []
 
 
 def given(project: Project, module: SourceModule, wanted: Collection[str]) -> Iterator[Given]:

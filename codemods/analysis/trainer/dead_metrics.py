@@ -124,7 +124,7 @@ def _intended(trainer: TrainerCall, arguments: ast.Call) -> str:
 
 def _unknown_callback(trainer: TrainerCall) -> str:
     value = trainer.argument("callbacks")
-    if value is None and any(k.arg is None for k in trainer.call.keywords):
+    if value is None and any(k.arg is None for k in trainer.call.keywords) and trainer.packed is None:
         return "assumes that no callback among the ** arguments asks for evaluations"
     added = trainer.module.calls_named("add_callback")
     if value is None and not added:

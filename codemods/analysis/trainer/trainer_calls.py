@@ -38,6 +38,16 @@ DECISIVE = frozenset(
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """An argument of a call: a keyword of it, or an entry of the dict literal behind its `**`. place: what it is named at."""
+
+    name: str
+    holder: ast.Call | ast.Dict
+    place: ast.keyword | ast.expr
+    value: ast.expr
+
+
 @dataclass(frozen=True)
 class TrainerCall:
     """A call of a Trainer class. kind: the framework's class at its root, by qualified name."""
@@ -50,7 +60,21 @@ class TrainerCall:
     opaque: tuple[str, ...]
 
     def argument(self, name: str) -> ast.expr | None:
-        return keyword(self.call, name)
+        return found.value if (found := self.handed(name)) else None
+
+    def handed(self, name: str) -> Handed | None:
+        named = next((k for k in self.call.keywords if k.arg == name), None)
+        if named is not None:
+            return Handed(name, self.call, named, named.value)
+        for key, value in zip(self.packed.keys, self.packed.values, strict=True) if self.packed else ():
+            if isinstance(key, ast.Constant) and key.value == name:
+                return Handed(name, self.packed, key, value) if self.packed else None
+        return None
+
+    @cached_property
+    def packed(self) -> ast.Dict | None:
+        """The dict literal behind `**`, if it serves nothing else; None where there is no `**`, or it is not all to be seen."""
+        return packed_arguments(self.project, self.module, self.call)
 
     def method(self, name: str) -> tuple[ClassSite, FunctionNode] | None:
         return next(((s, m[name]) for s in self.lineage if name in (m := s.methods())), None)
@@ -77,6 +101,24 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 
+def packed_arguments(project: Project, module: SourceModule, call: ast.Call) -> ast.Dict | None:
+    """`{…}` of `f(**{…})`, or of `given = {…}` and `f(**given)` where the name is used for nothing else."""
+    stars = [k.value for k in call.keywords if k.arg is None]
+    value = stars[0] if len(stars) == 1 else None
+    if isinstance(value, ast.Name):
+        scope = binding_scope(module, value)
+        bound = bindings(module, value.id, scope)
+        reads = [n for n in names_of(module, value.id, scope) if isinstance(n.ctx, ast.Load)]
+        if len(bound) != 1 or not isinstance(bound[0], (ast.Assign, ast.AnnAssign)) or reads != [value]:
+            return None
+        if not module.is_whole(bound[0]) or (isinstance(scope, ast.Module) and in_other_files(project, module.path, value.id)):
+            return None
+        value = bound[0].value
+    if isinstance(value, ast.Dict) and all(isinstance(k, ast.Constant) and isinstance(k.value, str) for k in value.keys):
+        return value
+    return None
+
+
 def constant(node: ast.expr | None) -> object:
     """The value of a literal, or None."""
     return node.value if isinstance(node, ast.Constant) else None
@@ -99,9 +141,10 @@ def is_off(value: ast.expr) -> bool:
 
 def trainer_calls(project: Project, module: SourceModule, *, with_argument: str = "") -> list[TrainerCall]:
     """Calls in the file of a class that is a Hugging Face Trainer, all or those given one keyword argument."""
-    calls = (c for c in module.nodes(ast.Call) if not with_argument or keyword(c, with_argument) is not None)
+    wanted = {with_argument, None}
+    calls = (c for c in module.nodes(ast.Call) if not with_argument or any(k.arg in wanted for k in c.keywords))
     found = (as_trainer(project, module, call) for call in calls)
-    return [trainer for trainer in found if trainer]
+    return [trainer for trainer in found if trainer and (not with_argument or trainer.handed(with_argument))]
 
 
 def as_trainer(project: Project, module: SourceModule, call: ast.Call) -> TrainerCall | None:
@@ -203,7 +246,7 @@ def _changed_on_the_way(trainer: TrainerCall, word: str, scope: ast.AST) -> str:
         up = module.parent(name)
         if isinstance(up, ast.Attribute) and (up.attr.startswith("set_") or (_is_stored(up) and up.attr in DECISIVE)):
             return f"{word}.{up.attr} changes it at line {name.lineno}"
-        if not isinstance(name.ctx, ast.Load) or isinstance(up, (ast.Attribute, ast.FormattedValue)):
+        if not isinstance(name.ctx, ast.Load) or isinstance(up, (ast.Attribute, ast.FormattedValue)) or up is trainer.packed:
             continue
         call = module.parent(up) if isinstance(up, ast.keyword) else up
         harmless = isinstance(call, ast.Call) and (
