@@ -148,9 +148,10 @@ def probed(proof: Proof, folder: Path) -> Probe:
     return probe.probe(command, cwd=folder, steps=proof.probe, env=env)
 
 
-def findings(folder: Path) -> tuple[Finding, ...]:
-    """All that ddpfix says of a folder, with every codemod that runs by default or on demand."""
-    return engine.check(tree_of(folder), Settings(), catalog.all_codemods(), use_cache=False).findings
+def findings(folder: Path, code: str = "") -> tuple[Finding, ...]:
+    """All that ddpfix says of a folder: with every codemod but those for speed, of which only `code` is asked."""
+    codemods = [c for c in catalog.all_codemods() if c.topic() != "tuning" or c.code == code]
+    return engine.check(tree_of(folder), Settings(), codemods, use_cache=False).findings
 
 
 def has_fix(finding: Finding) -> bool:

@@ -65,7 +65,7 @@ def _repair(proof: Proof, before: Path, work: Path) -> list[str]:
 
 def _trap(proof: Proof, before: Path, work: Path) -> list[str]:
     assert proof.refused
-    found = harness.findings(before)
+    found = harness.findings(before, proof.refused.code)
     out = []
     if proof.refused.silent and found:
         out.append(f"ddpfix should say nothing: {[(f.code, f.message) for f in found]}")
