@@ -280,7 +280,7 @@ def test_an_interrupt_is_told_and_ends_with_130(tmp_path: Path) -> None:
         assert child.poll() is None, "it ended before it could be interrupted"
         time.sleep(0.02)
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=180)
     assert child.returncode == 130
     assert "interrupted; nothing is half written" in text(said)
     assert "Traceback" not in text(said)

@@ -47,7 +47,7 @@ def test_the_service_works_and_ends_when_told_to(world: World, tmp_path: Path) -
             arguments = Path(f"/proc/{service.pid}/cmdline").read_bytes() if Path("/proc").exists() else b""
         finally:
             service.send_signal(signal.SIGTERM)
-            rest = service.communicate(timeout=60)
+            rest = service.communicate(timeout=180)
     assert said == f"{world.slug} safe: created {world.pull_url(1)}\n"
     assert service.returncode == 0, rest
     for secret in (TOKEN.encode(), SECRET.encode()):

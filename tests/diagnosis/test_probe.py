@@ -126,7 +126,7 @@ def test_an_interrupted_probe_keeps_what_it_saw(tmp_path: Path) -> None:
         for _ in range(5):
             own.stdout.readline()
         os.killpg(own.pid, signal.SIGINT)
-        _, said = own.communicate(timeout=60)
+        _, said = own.communicate(timeout=180)
     finally:
         if own.poll() is None:
             os.killpg(own.pid, signal.SIGKILL)

@@ -93,7 +93,7 @@ class Proof:
     level: Literal["safe", "unsafe"] = "safe"
     needs: tuple[str, ...] = ("torch",)
     versions: Mapping[str, str] = field(default_factory=dict)  # distribution -> what of it the outcome holds for: ">=2"
-    launch_timeout: float = 60
+    launch_timeout: float = 300
     env: Mapping[str, str] = field(default_factory=dict)
     cold: bool = False
     probe: int = 0  # steps that `ddpfix probe` watches before the fix, which then weighs what it saw

@@ -15,7 +15,7 @@ from ddpfix.prove.ranks import Ended, run_ranks
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
 
-def run(folder: Path, source: str, *, world_size: int = 2, timeout: float = 60, steps: int = 0, swap: bool = False,
+def run(folder: Path, source: str, *, world_size: int = 2, timeout: float = 300, steps: int = 0, swap: bool = False,
         env: Mapping[str, str] | None = None, memory_limit: int = 0) -> Ended:  # fmt: skip
     """Run a program, given as text, as ranks."""
     folder.mkdir(exist_ok=True)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 

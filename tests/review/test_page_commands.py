@@ -49,7 +49,7 @@ def send(url: str, where: str, review: Review, decisions: dict[str, Any]) -> htt
     parts = urlsplit(url)
     token = parse_qs(parts.query)["token"][0]
     body = {"version": 1, "base": review.base, "decisions": decisions}
-    return httpx2.post(f"http://{parts.netloc}/{where}", json=body, headers={"X-Ddpfix-Token": token}, timeout=60)
+    return httpx2.post(f"http://{parts.netloc}/{where}", json=body, headers={"X-Ddpfix-Token": token}, timeout=180)
 
 
 def test_the_commands_of_the_page_about_it_are_these() -> None:
