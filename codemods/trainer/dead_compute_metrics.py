@@ -104,9 +104,9 @@ class DeadComputeMetrics(DdpCodemod):
     - `prediction_step`, `evaluate` or `predict` is overridden, or `evaluation_loop` without handing `prediction_loss_only` on
     - code reads or sets the attribute `compute_metrics`, or the Trainer subclass handles it or the training arguments itself
     - generation is on in a `Seq2SeqTrainer`
-    - the training arguments come from a `**kwargs` that is not one dict literal for this call alone, or are changed on the way; or
-      from a command line of which no job file of the repository, or not all of it, is to be seen (`"$@"`): where all are seen,
-      the removal is unsafe
+    - the training arguments come from a `**kwargs` that is not one dict literal for this call alone, or are changed on the way
+    - they come from a command line of which no job file of the repository, or not all of it, is to be seen (`"$@"`): where all
+      are seen, the removal is unsafe
     - a base of the Trainer subclass is not in the project, or the Trainer is not one of transformers
     - the argument is made by a call or an expression
     - a callback sets `control.should_evaluate`

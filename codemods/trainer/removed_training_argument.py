@@ -15,7 +15,7 @@ from codemods.analysis.trainer.argument_files import Flagged, Keyed, flags_in, k
 from codemods.analysis.trainer.argument_versions import Act, Judged, judge, what_happened
 from codemods.codemod import DdpCodemod
 from codemods.data.training_arguments import OLD, OLD_OF_TRAINER, row, text_of
-from codemods.findings import Applicability, Edit, Evidence, Finding
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
@@ -81,8 +81,8 @@ class RemovedTrainingArgument(DdpCodemod):
 
     ## Safety
     Safe: every version that the nearest requirement file allows has the new name, or, for what goes, has no such parameter and
-    never did anything else. Unsafe where other code reads the old attribute, or where it is assumed which mapping of a file the
-    training arguments are made of.
+    never did anything else; reads of the same object go along (`args.evaluation_strategy`). Unsafe where other code reads the
+    old attribute, or where it is assumed which mapping of a file the training arguments are made of.
 
     ## Refuses
     - no file pins transformers, or the pin allows versions on both sides
@@ -136,7 +136,9 @@ class RemovedTrainingArgument(DdpCodemod):
     def _in_code(self, module: SourceModule, project: Project, found: Given, judged: Judged, pin: Pin | None) -> Finding:
         edits = found.dropped() if judged.act is Act.DROP else found.renamed(judged.name, judged.python)
         why = found.fixed or _given_as_well(found.beside, judged) or _in_a_literal(edits, found.name)
-        read = _read_elsewhere(project, found)
+        uses = found.own_uses() if judged.act is not Act.DROP and not judged.python else []
+        edits += [ReplaceExpression(module.path, module.span(u), f"{module.text_of(u.value)}.{judged.name}") for u in uses]
+        read = _read_elsewhere(project, found, uses)
         return self.finding(
             module,
             found.node,
@@ -246,7 +248,7 @@ def _version(pin: Pin | None) -> list[Evidence]:
     return [Evidence("version", pin.text, pin.path, pin.line)] if pin else []
 
 
-def _read_elsewhere(project: Project, found: Given) -> str:
+def _read_elsewhere(project: Project, found: Given, renamed: Sequence[object]) -> str:
     """Who reads the old attribute: the rename would leave it behind."""
     word = found.name
     for path in project.files_containing(b"." + word.encode()):
@@ -254,6 +256,8 @@ def _read_elsewhere(project: Project, found: Given) -> str:
         if module is None or is_test_file(path) or not (module.holds(b"Trainer") or module.holds(b"TrainingArguments")):
             continue
         for node in module.reads_of(word):
+            if any(node is one for one in renamed):
+                continue
             owner = dotted(getattr(node, "value", None))
             if not owner or (found.own_trainer and not _is_trainer(project, module, owner, node)):
                 continue

@@ -157,11 +157,45 @@ def test_a_trainer_that_handles_it_itself_is_left_alone(code: str) -> None:
 
 
 def test_a_reader_of_the_old_attribute_makes_it_unsafe() -> None:
-    code = call('"o", evaluation_strategy="epoch"') + 'if args.evaluation_strategy == "epoch":\n    pass\n'
+    code = call('"o", evaluation_strategy="epoch"') + 'def f(args):\n    return args.evaluation_strategy == "epoch"\n'
     (found,) = check_transformed(Removed, code, code.replace('("o", evaluation_', '("o", eval_'), files=V5, unsafe=True)
-    assert "module.py:4 reads as args.evaluation_strategy" in found.reason
-    reader = TRAINER + "trainer.tokenizer.save()\n"
+    assert "module.py:5 reads as args.evaluation_strategy" in found.reason
+    reader = TRAINER + "self.trainer.tokenizer.save()\n"
     check_transformed(Removed, reader, reader.replace("tokenizer=tok", "processing_class=tok"), files=V5, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        'if args.evaluation_strategy == "epoch":\n    pass\n',
+        "def f():\n    return [args.evaluation_strategy for _ in x]\n",
+        'args.evaluation_strategy = "no"\nprint(args.evaluation_strategy.upper())\n',
+    ],
+)
+def test_reads_of_the_same_object_go_along(use: str) -> None:
+    code = call('"o", evaluation_strategy="epoch"') + use
+    check_transformed(Removed, code, code.replace("evaluation_strategy", "eval_strategy"), files=V5)
+
+
+def test_a_read_of_the_trainers_tokenizer_goes_along() -> None:
+    reader = TRAINER + "trainer.tokenizer.save()\n"
+    after = reader.replace("tokenizer=tok", "processing_class=tok").replace("trainer.tokenizer", "trainer.processing_class")
+    check_transformed(Removed, reader, after, files=V5)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "args = other()\nprint(args.evaluation_strategy)\n",
+        'print(f"{args.evaluation_strategy}")\n',
+        "args.evaluation_strategy\nprint(trainer.args.evaluation_strategy)\n",
+    ],
+)
+def test_a_read_of_what_may_be_another_object_makes_it_unsafe(use: str) -> None:
+    code = call('"o", evaluation_strategy="epoch"') + use
+    after = code.replace('("o", evaluation_', '("o", eval_').replace("\nargs.evaluation_strategy", "\nargs.eval_strategy")
+    (found,) = check_transformed(Removed, code, after, files=V5, unsafe=True)
+    assert "assumes that nobody needs the old name" in found.reason
 
 
 # Refusals

@@ -45,6 +45,20 @@ class Given:
         quote = written[-1]
         return [ReplaceExpression(path, module.span(self.node), f"{quote}{name}{quote}"), *edits]
 
+    def own_uses(self) -> list[ast.Attribute]:
+        """Where the attribute of this very object is read or set: `args.name` of an `args` that is bound to this call alone."""
+        module, made = self.module, self.module.parent(self.holder)
+        targets = made.targets if isinstance(made, ast.Assign) else [made.target] if isinstance(made, ast.AnnAssign) else []
+        if not isinstance(self.holder, ast.Call) or len(targets) != 1 or not isinstance(target := targets[0], ast.Name):
+            return []
+        scope = binding_scope(module, target)
+        if bindings(module, target.id, scope) != [made]:
+            return []
+        uses = (module.parent(n) for n in names_of(module, target.id, scope))
+        named = [u for u in uses if isinstance(u, ast.Attribute) and u.attr == self.name]
+        # Python 3.11 does not say where in an f-string an expression stands
+        return [u for u in named if not any(isinstance(up, ast.JoinedStr) for up in module.ancestors(u))]
+
     def dropped(self) -> list[Edit]:
         """Out of the call, the dict literal, or without the assignment of its key; no edit where making its value may do more."""
         path, module = self.module.path, self.module
