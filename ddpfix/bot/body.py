@@ -10,6 +10,11 @@ from ddpfix.summary.markdown import code
 
 LIMIT = 30_000  # GitHub takes 65,536 characters; other bots lowered their own bound to this after refusals
 _FENCE = re.compile(r"(`{3,}|~{3,})")
+_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
+_CALL = re.compile(
+    r"(?<![\w`/.&-])(?<!\]\()(?:"
+    r"https?://[\w.]+/[\w.-]+/[\w.-]+/(?:issues|pull|discussions)/\d+|[\w.-]+/[\w.-]+!\d+|(?:[\w.-]+/)?[\w.-]*#\d+|@[A-Za-z][\w/-]*)"
+)
 
 
 def pull_body(summary: str, footer: str, marks: Marks, *, limit: int = LIMIT) -> str:
@@ -17,7 +22,22 @@ def pull_body(summary: str, footer: str, marks: Marks, *, limit: int = LIMIT) ->
     end = f"\n\n---\n\n{footer}\n\n{marks.text()}\n"
     # the title says what the first heading does
     text = re.sub(r"\A# .*\n+", "", summary)
-    return fit(folded(text).rstrip(), limit - len(end)) + end
+    return fit(quiet(folded(text)).rstrip(), limit - len(end)) + end
+
+
+def quiet(text: str) -> str:
+    """The text with nothing in it that a forge takes for a person or for an issue: it would tell them that they were named here,
+    and put a link to this repository on other people's issues.
+    """
+    return "\n".join(line if fenced or line.startswith("    ") else _calm(line) for line, fenced in _lines(text))
+
+
+def _calm(line: str) -> str:
+    out, at = [], 0
+    for span in _CODE.finditer(line):
+        out += [_CALL.sub(r"`\g<0>`", line[at : span.start()]), span.group()]
+        at = span.end()
+    return "".join([*out, _CALL.sub(r"`\g<0>`", line[at:])])
 
 
 def footer(place: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from codemods.codemod import DdpCodemod
 from ddpfix import catalog, explain
 from ddpfix.bot import marks
-from ddpfix.bot.body import LIMIT, fit
+from ddpfix.bot.body import LIMIT, fit, quiet
 from ddpfix.bot.client import ForgeError
 from ddpfix.bot.forge import Comment, Pull, Receipt
 from ddpfix.bot.login import hidden
@@ -81,7 +81,7 @@ def _carried_out(bot: Bot, slug: str, pull: Pull, command: Command) -> Outcome:
     match command.word:
         case "explain":
             codemod = _codemod(command)
-            bot.forge.comment(slug, pull.number, fit(explain.page(codemod), LIMIT))
+            bot.forge.comment(slug, pull.number, fit(quiet(explain.page(codemod)), LIMIT))
             return Outcome(slug, "", "explained", codemod.code, pull.number)
         case "rerun" if not _topic(bot, pull):
             return review(bot, slug, pull.number)
