@@ -52,7 +52,7 @@ class ConflictingStaticGraph(DdpCodemod):
 
 
     def wrap(model, device):
-        # Off: with static_graph=True torch finds unused parameters by itself and ignores this flag.
+        # Off: static_graph=True finds unused parameters by itself and ignores this flag.
         # If that changes, TORCH_DISTRIBUTED_DEBUG=INFO names the parameters behind
         # "Expected to have finished reduction in the prior iteration". To roll back: True.
         return DDP(model, device_ids=[device], find_unused_parameters=False, static_graph=True)
@@ -128,7 +128,7 @@ class ConflictingStaticGraph(DdpCodemod):
     def _idle(self, project: Project, wrapper: Wrapper, setting: Setting) -> Finding:
         assert setting.call is not None
         lightning = wrapper.framework in (Framework.LIGHTNING, Framework.FABRIC)
-        why = "Off: with static_graph=True torch finds unused parameters by itself and ignores this flag."
+        why = "Off: static_graph=True finds unused parameters by itself and ignores this flag."
         comment = off_comment(project, setting, wrapper.framework, why, column=comment_column(setting))
         edit = switched(setting, "False")
         text = "static_graph=True: torch searches only where `find_unused_parameters and not static_graph`"

@@ -385,6 +385,30 @@ def test_a_read_behind_the_evaluation_before_a_barrier() -> None:
     check_nothing(RULE, lightning(source.format("    m.log('gap', float(self.gap))\n") + barrier))
 
 
+@pytest.mark.parametrize(
+    ("step", "setting", "waits"),
+    [
+        ("self.log('loss', loss, sync_dist=True)", "2", True),
+        ("self.note(loss)", "2", True),
+        ("self.log('loss', loss)", "2", False),
+        ("self.log('loss', loss, sync_dist=True)", "0", False),
+    ],
+)
+def test_a_read_behind_the_sanity_check_before_a_barrier(step: str, setting: str, waits: bool) -> None:
+    read = "    if trainer.is_global_zero:\n        write(trainer.callback_metrics)\n    trainer.strategy.barrier()\n"
+    hook = "def on_validation_epoch_end(self, trainer, m):\n"
+    model = (
+        "import lightning.pytorch as pl\n\nclass M(pl.LightningModule):\n"
+        f"    def validation_step(self, batch, i):\n        loss = self.loss(batch)\n        {step}\n"
+        "    def note(self, loss):\n        self.log('note', loss, sync_dist=True)\n"
+    )
+    files = {"model.py": model, "train.py": f"import lightning.pytorch as pl\npl.Trainer(num_sanity_val_steps={setting})\n"}
+    found = findings_of(RULE, lightning(hook + read), files)
+    assert [f.applicability for f in found] == ([Applicability.SAFE] if waits else [])
+    asked = "    if trainer.sanity_checking:\n        return\n"
+    assert not findings_of(RULE, lightning(hook + asked + read), files)
+
+
 PENDING = "class M(pl.LightningModule):\n    def training_step(self, batch, i):\n        loss = self.loss(batch)\n        {0}\n"
 
 

@@ -35,7 +35,7 @@ class Net(nn.Module):
 """
 DROPS = NET.replace("        return self.head", "        if torch.rand(1) < 0.1:\n            return x\n        return self.head")
 COMMENT = """\
-# Off: with static_graph=True torch finds unused parameters by itself and ignores this flag.
+# Off: static_graph=True finds unused parameters by itself and ignores this flag.
 # If that changes, TORCH_DISTRIBUTED_DEBUG=INFO names the parameters behind
 # "Expected to have finished reduction in the prior iteration". To roll back: True.
 """

@@ -53,7 +53,8 @@ def message(project: Project, module: SourceModule, sites: list[Guarded]) -> str
         )
     if site.collective.name in PENDING:
         evaluated = site.function is not None and site.function.name in AFTER_EVALUATION
-        which = ", those of values logged in this hook or by a callback before it" if evaluated else ""
+        logged = ", those of values logged in this hook, by a callback before it or, in the sanity check, by the validation steps"
+        which = logged if evaluated else ""
         then = later_collective(project, module, site)
         next_one = f"{then.text} in line {then.node.lineno}" if then else "the next collective"
         return (

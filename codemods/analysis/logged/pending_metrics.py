@@ -9,6 +9,7 @@ go straight on to that hook. A collective in it then pairs with rank 0's reducti
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
 TRAINING_ENDS = ("on_train_epoch_end", "training_epoch_end")
+_NO_SANITY = re.compile(rb"num_sanity_val_steps[\"']?\s*[=:]\s*0(?![.\d])")
 _RUNS = ("fit", "validate", "test", "predict")
 EVALUATION_ENDS = ("on_validation_epoch_end", "on_test_epoch_end", "validation_epoch_end", "test_epoch_end")
 
@@ -125,11 +127,41 @@ def is_behind_a_run(module: SourceModule, node: ast.AST) -> bool:
 
 
 def waits_at_evaluation_end(project: Project, module: SourceModule, function: FunctionNode) -> Place | None:
-    """A log in this hook at the end of an evaluation, or of a callback before it: what the steps logged is reduced by then."""
+    """A log in this hook at the end of an evaluation, or of a callback before it: what the steps logged is reduced by then,
+    but for those of the sanity check before the training.
+    """
     for node in walk(function):
         if isinstance(node, ast.Call) and _logs_through_the_module(module, node) and _may_wait(project, module, node):
             return Place(module.text_of(node.func), module.path, node.lineno)
+    if function.name == "on_validation_epoch_end" and "sanity_checking" not in module.text_of(function):
+        return logged_by_a_callback(project, function.name) or logged_in_the_sanity_check(project)
     return logged_by_a_callback(project, function.name)
+
+
+def logged_in_the_sanity_check(project: Project) -> Place | None:
+    """A log of a validation step that waits to be reduced when `on_validation_epoch_end` runs in the sanity check.
+
+    There `update_eval_epoch_metrics` reads nothing (Lightning 2.6.6), so the first read is the hook's own: on rank 0 alone,
+    before a barrier of the hook, it hangs before the first training step.
+    """
+    return project.memo("logged in the sanity check", lambda: _logged_in_the_sanity_check(project))
+
+
+def _logged_in_the_sanity_check(project: Project) -> Place | None:
+    if any(_NO_SANITY.search(project.read(path) or b"") for path in project.files_containing(b"num_sanity_val_steps")):
+        return None
+    for path in project.files_containing(b"def validation_step("):
+        module = None if is_test_file(path) else project.module(path)
+        for step in module.functions if module else ():
+            owner = module.class_of(step) if module and step.name == "validation_step" else None
+            if module is None or owner is None:
+                continue
+            called = {n.func.attr for n in walk(step) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}
+            steps = [f for f in owner.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and f.name in called]
+            for call in (n for f in (step, *steps) for n in walk(f) if isinstance(n, ast.Call)):
+                if _logs_through_the_module(module, call) and _may_wait(project, module, call):
+                    return Place(module.text_of(call.func), path, call.lineno)
+    return None
 
 
 def _may_wait(project: Project, module: SourceModule, call: ast.Call) -> bool:
