@@ -44,7 +44,7 @@ _MODULES = frozenset({"self", "pl_module", "lightning_module"})
 # Properties whose read is a collective, or runs pending ones (measured; Lightning issue #18148).
 PENDING = frozenset({"callback_metrics", "logged_metrics", "progress_bar_metrics"})
 PROPERTIES = PENDING | {"log_dir", "estimated_stepping_batches"}
-# Evaluation metrics are reduced before these run, but in the sanity check: a read on one rank finishes, barrier or not (measured).
+# Evaluation metrics are reduced before these run, but in the sanity check: a read on one rank finishes, barrier or not (seen).
 AFTER_EVALUATION = frozenset(
     {f"on_{stage}_{edge}" for stage in ("validation", "test") for edge in ("epoch_end", "end")} | {"on_sanity_check_end"}
 )
