@@ -111,6 +111,7 @@ def test_a_review_shows_and_applies_what_an_allowed_plug_in_finds(tmp_path: Path
     assert b'"nccl"' in (root / "train.py").read_bytes()
     summary = (root / "DDPFIX_SUMMARY.md").read_text(encoding="utf-8")
     assert "breaks today" not in summary
+    assert "ddpfix apply --allow-plugins --ignore DDP --decisions ddpfix-decisions.json --ignore PRJ001" in summary
     assert "| PRJ001 `project-rename` | `is_main` → `is_rank_zero` | 1 in 1 file |" in summary
     assert "| TEAM001 `no-gloo` | The team trains on NCCL alone. | 1 in 1 file |" in summary
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ddpfix.cli.options import Trouble
-from ddpfix.cli.showing import command_line, note
+from ddpfix.cli.showing import note
 
 if TYPE_CHECKING:
     from ddpfix.decisions import Decisions
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is reviewed. look: finds the files again. decided: what was decided before; it is kept in `file`."""
+    """What is reviewed. look: finds the files again. decided: what was decided before; it is kept in `file`.
+    command: the `ddpfix apply` that makes the same, for the summary.
+    """
 
     look: Callable[[], tuple[Tree, Settings]]
     found: Review
@@ -33,6 +35,7 @@ class Shown:
     decided: Decisions
     file: Path
     suppress: bool
+    command: str
 
 
 def written(shown: Shown, target: Path) -> str:
@@ -93,7 +96,7 @@ def _work(shown: Shown) -> Work:
         options = run.Options(
             branch=settings.branch, format_command=settings.format_command, decisions=made, suppress=shown.suppress
         )
-        return run.apply(tree, settings, codemods, options, command=command_line())
+        return run.apply(tree, settings, codemods, options, command=shown.command)
 
     def summary(_: Applied) -> str:
         return (engine.disk_reader(root)(run.SUMMARY) or b"").decode("utf-8", "replace")

@@ -69,6 +69,7 @@ def page(
         counts={level: sum(_level(i) == level for i in review.items) for level in LEVELS.values()},
         pictures=[(item.id, picture(flow)) for item in review.items if (flow := flow_of(item.finding))],
         failed=review.failed,
+        plain=[_plain(item) for item in review.items],
     )
 
 
@@ -165,6 +166,28 @@ def _item(item: ReviewItem, sources: _Sources) -> dict[str, Any]:
         "checks": [_check(e) for e in finding.evidence],
         "diff": _diff(item, sources) or _place(finding, sources),
     }
+
+
+def _plain(item: ReviewItem) -> dict[str, Any]:
+    """A finding in plain words, for a browser that runs no script."""
+    finding = item.finding
+    shown: dict[str, Any] = {
+        "level": _level(item),
+        "code": finding.code,
+        "name": finding.name,
+        "place": f"{finding.path}:{finding.span.line}",
+        "symbol": finding.symbol,
+        "says": finding.message,
+        "why": item.reason if item.acceptable else item.why_not,
+        "patch": "".join(hunk.text for hunk in item.hunks) if len({h.path for h in item.hunks}) < 2 else item.patch,
+    }
+    rows = [f"{e.text} ({e.path}:{e.line})" if e.path else e.text for e in finding.evidence]
+    return {**{key: _writable(value) for key, value in shown.items()}, "evidence": [_writable(row) for row in rows]}
+
+
+def _writable(text: str) -> str:
+    """Without halves of surrogate pairs (a file name that is no text), which UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _flat(text: str) -> list[str]:

@@ -107,6 +107,8 @@ def test_serve_applies_on_the_branch_and_ends_by_itself(repo: Path) -> None:
     assert process.returncode == 0 and out == done["screen"], err
     assert sh(repo, "branch", "--show-current") == "ddpfix/fixes"
     assert (repo / "DDPFIX_SUMMARY.md").read_text() == done["summary"]
+    assert "ddpfix apply --decisions ddpfix-decisions.json --ignore DDP101 --branch" in done["summary"]
+    assert "ddpfix review --serve" not in done["summary"]
 
 
 def test_ctrl_c_ends_it_and_what_was_decided_is_kept(repo: Path) -> None:

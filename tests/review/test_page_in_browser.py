@@ -298,3 +298,17 @@ def test_the_narrow_page_needs_no_sideways_scrolling(browser: Browser, page_file
         && e.getBoundingClientRect().right > 391).length"""
     assert tab.evaluate(outside) == 0
     tab.close()
+
+
+def test_without_scripts_every_finding_can_be_read(browser: Browser, whole: Review, page_file: Path) -> None:
+    tab = browser.new_page(java_script_enabled=False)
+    tab.goto(page_file.as_uri())
+    assert tab.locator("article").count() == len(whole.items)
+    first = next(item for item in whole.items if item.acceptable)
+    card = tab.locator("article", has_text=f"{first.finding.path}:{first.finding.span.line}").first
+    assert first.finding.message in card.inner_text()
+    assert first.hunks[0].header in card.locator("pre").first.inner_text()
+    assert "ddpfix review asks in a terminal" in tab.locator("noscript p.box").inner_text()
+    assert not tab.get_by_role("button", name="Accept").first.is_visible()
+    assert not tab.get_by_label("Search").is_visible()
+    tab.close()

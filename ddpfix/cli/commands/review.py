@@ -28,7 +28,7 @@ from ddpfix.cli.options import (
     asked,
     with_evidence,
 )
-from ddpfix.cli.showing import clear_progress, command_line, note, progress, wants_color
+from ddpfix.cli.showing import clear_progress, note, progress, wants_color
 
 if TYPE_CHECKING:
     from ddpfix.decisions import Decisions
@@ -98,13 +98,14 @@ def review(
     if html or serve:
         from ddpfix.cli import review_page
 
-        shown = review_page.Shown(look, found, tree, settings, saved, decisions, write_suppressions)
+        again_as = apply_command(sys.argv[1:], decisions)
+        shown = review_page.Shown(look, found, tree, settings, saved, decisions, write_suppressions, again_as)
         sys.stdout.write(review_page.written(shown, html) if html else review_page.served(shown, port))
         raise typer.Exit(CLEAN)
     finished, session = _asked(found, tree, saved, decisions, again, wants_color(color))
     sys.stdout.write(_closing(session, decisions))
     if apply and finished and session.decisions.of:
-        _apply(tree, settings, session.decisions, write_suppressions)
+        _apply(tree, settings, session.decisions, write_suppressions, apply_command(sys.argv[1:], decisions))
     elif session.counts()["accepted"] or (write_suppressions and session.counts()["rejected"]):
         sys.stdout.write(f"Apply: {apply_command(sys.argv[1:], decisions)}\n")
     raise typer.Exit(CLEAN)
@@ -169,12 +170,12 @@ def apply_command(arguments: list[str], decisions: Path) -> str:
     return shlex.join(["ddpfix", "apply", *kept, "--decisions", str(decisions)])
 
 
-def _apply(tree: Tree, settings: Settings, decisions: Decisions, write_suppressions: bool) -> None:
+def _apply(tree: Tree, settings: Settings, decisions: Decisions, write_suppressions: bool, command: str) -> None:
     from ddpfix import plugins, run
 
     tree, codemods = plugins.with_codemods(tree, settings)
     options = run.Options(
         branch=settings.branch, format_command=settings.format_command, decisions=decisions, suppress=write_suppressions
     )
-    applied = run.apply(tree, settings, codemods, options, command=command_line())
+    applied = run.apply(tree, settings, codemods, options, command=command)
     sys.stdout.write(applied.screen)
