@@ -58,6 +58,8 @@ def connect(given: Given, clock: Clock) -> Forge:
 def refuse_cleartext(url: str) -> None:
     """Raises NoLogin for an address to which a token would travel readable for everybody on the way."""
     parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise NoLogin("the address holds a password", "everybody here can read it", "Give the token by DDPFIX_TOKEN or a file.")
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")):
         raise NoLogin(f"{url} is not used", "a token would go there unencrypted", "Give an address that begins with https://.")
 

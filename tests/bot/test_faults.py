@@ -113,6 +113,12 @@ def test_what_the_description_does_not_allow_is_refused(world: World) -> None:
         assert error.value.status == 422
 
 
+def test_an_address_that_is_no_interface_is_told(world: World) -> None:
+    client = Client(world.forge.url, lambda renew: {"Authorization": f"Bearer {TOKEN}"}, clock=world.clock, pace=Pace(gap=0))
+    with pytest.raises(ForgeError, match="is --api-url right"):
+        client.get(f"/{world.slug}.git/info/refs", {"service": "git-upload-pack"})
+
+
 def test_two_bots_at_once_make_one_pull_request(world: World) -> None:
     # both have looked before either pushes, and both have pushed or lost before either opens
     meet = threading.Barrier(2, timeout=60)

@@ -139,6 +139,13 @@ def test_a_token_does_not_travel_unencrypted(clock: Clock, monkeypatch: pytest.M
     assert connect(Given(api_url="https://forge.example.test/api/v3"), clock).name == "GitHub"
 
 
+def test_a_password_in_the_address_is_refused_and_not_repeated(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DDPFIX_TOKEN", TOKEN)
+    with pytest.raises(NoLogin) as refused:
+        connect(Given(api_url="https://me:hunter2@forge.example/api/v3"), clock)
+    assert "hunter2" not in str(refused.value)
+
+
 def test_a_token_is_not_carried_to_another_host(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world.forge, "page_size", 1)
     world.safe()

@@ -195,3 +195,32 @@ def test_a_defect_in_one_job_does_not_end_the_service(world: World, monkeypatch:
     (outcome,) = do(bot, Job(world.slug))
     assert outcome.action == "failed"
     assert outcome.why == "RuntimeError: token *** is in here (a defect of ddpfix)"
+
+
+def test_names_and_depths_that_no_forge_sends_are_refused(service: Service) -> None:
+    for name in ("../one", "acme/one\n", "acme", "acme/one/two", "-x/one", "acme/\ud800", "https://evil.test/a"):
+        payload = {"ref": "refs/heads/main", "repository": {"full_name": name, "default_branch": "main"}}
+        assert service.send("push", payload) == 400, name
+    assert service.send("push", None, raw=b"[" * 9_000) == 400
+    assert service.send("push", PUSH) == 202
+    assert service.worker.wait_until_idle(30)
+    assert service.done == [Job("acme/one")]
+
+
+def test_a_log_that_nobody_reads_does_not_end_the_work() -> None:
+    done: list[str] = []
+
+    def work(job: Job) -> list[Outcome]:
+        done.append(job.slug)
+        return [Outcome(job.slug, "", "nothing")]
+
+    def tell(outcome: Outcome) -> None:
+        raise BrokenPipeError
+
+    worker = Worker(work, tell)
+    worker.start()
+    for name in ("first", "second"):
+        worker.submit(Job(name))
+    assert worker.wait_until_idle(30)
+    worker.stop()
+    assert done == ["first", "second"]
