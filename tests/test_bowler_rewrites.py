@@ -104,7 +104,7 @@ def renaming_finding(path: str, old: str, new: str) -> Finding:
     ("pairs", "subject"),
     [
         ([("a", "b"), ("c", "d"), ("a", "b")], "Rename a to b and c to d"),
-        ([("an_old_name", "new_name"), ("another_old_name", "the_other_name")], "Rename an_old_name to new_name and 1 more method"),
+        ([("an_old_name", "new_name"), ("another_old_name", "another_name")], "Rename an_old_name to new_name and 1 more method"),
         ([("x" * 40, "y" * 40)], "Rename methods as the project asks"),
         ([], "Rename methods as the project asks"),
     ],

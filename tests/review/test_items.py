@@ -12,7 +12,7 @@ import pytest
 from codemods.fix_source import with_unsafe
 from codemods.project import Project
 from ddpfix import engine
-from ddpfix.catalog import all_codemods
+from ddpfix.catalog import all_codemods, selected
 from ddpfix.discovery import discover
 from ddpfix.review.items import hunks_of, items_of
 from ddpfix.settings import Settings
@@ -125,7 +125,7 @@ def test_five_hundred_findings_cost_little_more_than_the_parsing_of_their_files(
 def test_all_items_accepted_are_what_fix_makes_at_first(tmp_path: Path) -> None:
     repo = classifier(tmp_path)
     (tree,) = discover([repo])
-    fixed = engine.fix(tree, Settings(), all_codemods(), with_unsafe)
+    fixed = engine.fix(tree, Settings(), selected(Settings().selection), with_unsafe)
     assert {i.id for i in reviewed(repo).items if i.acceptable} == {f.id for f in fixed.fixed}
 
 
