@@ -35,7 +35,8 @@ def test_the_service_works_and_ends_when_told_to(world: World, tmp_path: Path) -
         try:
             assert service.stdout and service.stderr
             assert b"listening" in service.stderr.readline()
-            with httpx2.Client(transport=httpx2.HTTPTransport(retries=8), base_url=f"http://127.0.0.1:{port}") as client:
+            address = f"http://127.0.0.1:{port}"
+            with httpx2.Client(transport=httpx2.HTTPTransport(retries=8), base_url=address, timeout=180) as client:
                 assert client.get("/health").text == "well"
                 body = json.dumps({"ref": "refs/heads/main", "repository": {"full_name": world.slug, "default_branch": "main"}})
                 signature = hmac.new(SECRET.encode(), body.encode(), hashlib.sha256).hexdigest()

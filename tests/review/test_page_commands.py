@@ -120,7 +120,7 @@ def test_ctrl_c_ends_it_and_what_was_decided_is_kept(repo: Path) -> None:
     assert (process.returncode, out) == (0, "1 decision, kept in ddpfix-decisions.json.\n"), err
     assert read(repo / "ddpfix-decisions.json").of == {review.items[0].id: Decision("reject", "ours")}
     with serving(repo) as (_, again):
-        assert '"reason":"ours"' in httpx2.get(again).text
+        assert '"reason":"ours"' in httpx2.get(again, timeout=180).text
 
 
 def test_a_port_that_is_taken_is_named(repo: Path) -> None:
