@@ -197,6 +197,14 @@ class ReplaceWithText(Edit):
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeItems(Edit):
+    """Put `text` in the place of items of a list of scalars, with what separates them; added: how many items `text` holds."""
+
+    text: str
+    added: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DropEntry(Edit):
     """Take the key and value at `span` out of their mapping."""
 

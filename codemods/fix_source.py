@@ -15,6 +15,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import (
     AddDecorator,
     Applicability,
+    ChangeItems,
     DropEntry,
     DropKeyword,
     Edit,
@@ -357,7 +358,8 @@ def clash(a: Edit, b: Edit) -> bool:
     if isinstance(a, WrapInGuard) and isinstance(b, WrapInGuard):
         return region.overlaps(other)
     for one, two, inner, outer in ((a, b, region, other), (b, a, other, region)):
-        if isinstance(two, (RemoveStatement, ReplaceExpression, ReplaceText, ReplaceWithText, DropEntry)) and outer.holds(inner):
+        whole = (RemoveStatement, ReplaceExpression, ReplaceText, ReplaceWithText, ChangeItems, DropEntry)
+        if isinstance(two, whole) and outer.holds(inner):
             return True
         # under the decorator a guard inside would be idle: the next round sees whether it is still wanted
         if isinstance(two, AddDecorator) and isinstance(one, WrapInGuard) and outer.holds(inner):

@@ -13,7 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from codemods.findings import AddComment, AddEntry, DropEntry, Edit, ReplaceExpression, ReplaceText, ReplaceWithText, Span
+from codemods.findings import (
+    AddComment,
+    AddEntry,
+    ChangeItems,
+    DropEntry,
+    Edit,
+    ReplaceExpression,
+    ReplaceText,
+    ReplaceWithText,
+    Span,
+)
 from codemods.runs import RewriteError, newline_of
 from codemods.text_entries import Entry, Table, tables
 from codemods.text_file import JSON_KINDS, SHELL_KINDS, TextFile
@@ -73,6 +83,9 @@ def _splice(file: TextFile, edit: Edit, meant: Meant) -> Splice:
         return Splice(start, end, json.dumps(edit.text, ensure_ascii=False))
     if isinstance(edit, ReplaceText):
         meant.texts.append((start, end, edit.text))
+        return Splice(start, end, edit.text)
+    if isinstance(edit, ChangeItems):
+        meant.items.append((start, end, edit.added))
         return Splice(start, end, edit.text)
     if isinstance(edit, AddComment) and not file.path.endswith(JSON_KINDS):
         number, _ = file.reach(edit.span)  # no comment can stand inside a continued command or the text of a scalar

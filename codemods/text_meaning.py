@@ -21,12 +21,15 @@ _FOLD = re.compile(r"(?<!\\)\r?\n[ \t]*")
 @dataclass(slots=True)
 class Meant:
     """What the edits ask for. values: place of a scalar -> its new value; texts: pieces of command lines and what takes their
-    place; dropped: places of keys that go; added: places of keys behind whose values a number of new entries stand."""
+    place; dropped: places of keys that go; added: places of keys behind whose values a number of new entries stand; items:
+    stretches of a list whose items go, and how many new ones stand there.
+    """
 
     values: dict[int, str] = field(default_factory=dict)
     texts: list[tuple[int, int, str]] = field(default_factory=list)
     dropped: set[int] = field(default_factory=set)
     added: dict[int, int] = field(default_factory=dict)
+    items: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,9 @@ def _expected(old: Sequence[Event], meant: Meant) -> list[Event]:
             continue
         if event.start in meant.added and event.kind == "Scalar":
             added.append((_behind(old, at + 1), meant.added[event.start]))
+        if event.kind == "Scalar" and any(start <= event.start < end for start, end, _ in meant.items):
+            at += 1
+            continue
         value = event.value
         if event.kind == "Scalar":
             if event.start in meant.values:
@@ -87,6 +93,8 @@ def _expected(old: Sequence[Event], meant: Meant) -> list[Event]:
                 value = _ANY
         out.append(Event(event.kind, value, event.form, event.start, event.end))
         at += 1
+        made = sum(new for start, _, new in meant.items if event.kind == "Scalar" and event.end == start)
+        out += [Event("Scalar", _ANY, (), -1, -1)] * made
         while added and added[-1][0] == at:
             out += [Event("Scalar", _ANY, (), -1, -1)] * (2 * added.pop()[1])
     return out

@@ -121,7 +121,15 @@ def test_flags_in_a_script(how: str, after: str) -> None:
 def test_flags_in_a_list_and_in_json() -> None:
     listed = "command: [python, train.py, '--steps', '10']  # two\n"
     assert changed(listed, "set", "a.yaml") == listed.replace("'10'", "'20'")
-    assert isinstance(drop_flag(of(listed, "a.yaml"), of(listed, "a.yaml").flags[0]), NoEdit)
+    assert changed(listed, "drop", "a.yaml") == "command: [python, train.py]  # two\n"
+    assert changed(listed, "add", "a.yaml") == listed.replace("'10'", "'10', --workers, \"4\"")
+    block = "command:\n  - python\n  - train.py\n  - --steps  # few\n  - 10\nx: 1\n"
+    assert changed(block, "drop", "a.yaml") == "command:\n  - python\n  - train.py\nx: 1\n"
+    lined = block.replace("  # few", "")
+    assert changed(lined, "add", "a.yaml") == lined.replace("- 10", '- 10\n  - --workers\n  - "4"')
+    noted = of(block.replace("train.py", "train.py  # why"), "a.yaml")
+    assert isinstance(refused := drop_flag(noted, noted.flags[0]), NoEdit) and refused.why == "a comment stands before --steps"
+    assert isinstance(add_flag(of(block, "a.yaml"), "workers", "4"), NoEdit)
     text = '{"cmd": "python train.py --steps 10", "x": 1}'
     assert changed(text, "drop", "a.json") == '{"cmd": "python train.py", "x": 1}'
 

@@ -317,6 +317,11 @@ def test_flags_that_are_told() -> None:
     check_told(Removed, both, reason="eval_strategy is given as well", files=JOB, path="run.sh")
 
 
+def test_what_is_gone_leaves_a_command_that_is_a_list() -> None:
+    before = "command: [python, train.py, --past_index, '-1', --seed, '1']  # now\n"
+    check_transformed(Removed, before, before.replace(" --past_index, '-1',", ""), files=JOB, path="a.yaml")
+
+
 READER = {"train.py": SCRIPT.replace("parse_args_into_dataclasses()", "parse_yaml_file(path)"), **V5}
 FILLED = {"train.py": HEAD + "args = TrainingArguments(**load()['training'])\n", **V5}
 YAML = "output_dir: out\nseed: 1\nlearning_rate: 1.0e-4  # fast\nevaluation_strategy: epoch  # when\noverwrite_output_dir: yes\n"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from dataclasses import dataclass
 
 from codemods.analysis.job_files.command_lines import CommandLine, Flag
-from codemods.findings import Edit, ReplaceExpression, ReplaceText
+from codemods.findings import ChangeItems, Edit, ReplaceExpression, ReplaceText
 from codemods.passages import Passage
 from codemods.shell_words import Word
 
@@ -52,7 +53,7 @@ def set_value(command: CommandLine, flag: Flag, value: str) -> Edit | NoEdit:
 def add_flag(command: CommandLine, name: str, value: str | None) -> Edit | NoEdit:
     """`--name value` behind the last flag of the program, on a line of its own where that one has one."""
     if not isinstance(command.source, Passage):
-        return NoEdit("the words of the command stand in a list")
+        return _added_items(command, name, value)
     if not command.flags:
         return NoEdit("the command gives no flag yet")
     last = command.flags[-1]
@@ -72,11 +73,35 @@ def add_flag(command: CommandLine, name: str, value: str | None) -> Edit | NoEdi
 def drop_flag(command: CommandLine, flag: Flag) -> Edit | NoEdit:
     """The command without the flag and its value, and without the line, continued or folded, that held it alone."""
     if not isinstance(command.source, Passage):
-        return NoEdit("the words of the command stand in a list")
+        return _dropped_items(command, flag)
     before = command.words[command.words.index(flag.word) - 1]
     if command.source.between(before, flag.word).strip(" \t\r\n\\"):
         return NoEdit(f"something else stands before {flag.name}")
     return ReplaceText(command.file.path, command.span(before.end, flag.end), "")
+
+
+def _dropped_items(command: CommandLine, flag: Flag) -> Edit | NoEdit:
+    file, before = command.file, command.words[command.words.index(flag.word) - 1]
+    last = flag.values[-1] if flag.values else flag.word
+    if "#" in file.text[before.end : flag.word.start]:
+        return NoEdit(f"a comment stands before {flag.name}")
+    return ChangeItems(file.path, file.span_between(before.end, last.end), "")
+
+
+def _added_items(command: CommandLine, name: str, value: str | None) -> Edit | NoEdit:
+    """The new items behind the last one, separated from it as that is from the one before."""
+    file, (before, last) = command.file, command.words[-2:]
+    between = file.text[before.end : last.start]
+    if not command.flags or last.end != max(f.end for f in command.flags):
+        return NoEdit("the command does not end with a flag")
+    if between.strip(" \t\r\n") not in (",", "-"):
+        return NoEdit("something else stands between the words of the list")
+    words = [f"--{name}={value}"] if command.flags[-1].joined else [f"--{name}", *([] if value is None else [value])]
+    if value is not None and not _PLAIN.fullmatch(value):
+        return NoEdit(f"{value!r} cannot be written here without quotes")
+    written = [json.dumps(w) if i or "," in w else w for i, w in enumerate(words)]  # 4 is a number for YAML, not a word
+    text = "".join(between + w for w in written)
+    return ChangeItems(file.path, file.span_between(last.end, last.end), text, len(words))
 
 
 def _item(command: CommandLine, word: Word, code: str) -> Edit:
