@@ -123,23 +123,34 @@ def _children(node: ast.AST) -> list[ast.AST]:
     return out
 
 
+_SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
+
+
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """Every node below and including `node`, parents first, in source order; iterative, so depth does not matter."""
     stack = [node]
     while stack:
         top = stack.pop()
         yield top
-        stack += reversed(child_nodes(top))
+        short = _SHORT.get(top.__class__)
+        children = short(top) if short is not None else _children(top)
+        if children:
+            children.reverse()
+            stack += children
 
 
 def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
     """Like `walk`, but does not enter functions, lambdas and classes below `node`."""
-    stack = list(reversed(child_nodes(node)))
+    stack = child_nodes(node)[::-1]
     while stack:
         top = stack.pop()
         yield top
-        if not isinstance(top, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            stack += reversed(child_nodes(top))
+        if (cls := top.__class__) not in _SCOPES:
+            short = _SHORT.get(cls)
+            children = short(top) if short is not None else _children(top)
+            if children:
+                children.reverse()
+                stack += children
 
 
 def _normal(encoding: str) -> str:

@@ -379,4 +379,6 @@ def within(node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(top, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             continue
         yield top
-        stack += reversed(child_nodes(top))
+        if children := child_nodes(top):
+            children.reverse()
+            stack += children
