@@ -16,7 +16,7 @@ from ddpfix.decisions import Decision, Verdict
 from ddpfix.review import editing
 from ddpfix.review.editing import NotTaken
 from ddpfix.review.items import ReviewItem
-from ddpfix.review.screen import Look, item_screen, printable
+from ddpfix.review.screen import Look, item_screen, printable, wrapped
 from ddpfix.review.session import Session, levels
 
 HELP = """\
@@ -119,7 +119,7 @@ def _answered(session: Session, item: ReviewItem, project: Project, terminal: Te
     if key == "q":
         raise Stopped
     if key in "ye" and not item.acceptable:
-        terminal.show(f"It cannot be accepted: {printable(item.why_not)}")
+        terminal.show("\n".join(wrapped(f"It cannot be accepted: {item.why_not}", terminal.look())))
         return False
     return _done(session, item, project, terminal, key, rest)
 
@@ -187,7 +187,7 @@ def _edited(session: Session, item: ReviewItem, project: Project, terminal: Term
                 return False
             hunks = editing.checked(item, rows, project)
         except NotTaken as error:
-            terminal.show(f"Not taken: {printable(str(error))}")
+            terminal.show("\n".join(wrapped(f"Not taken: {error}", terminal.look())))
             if terminal.ask("Edit again? [y n]").lower() not in ("y", "yes"):
                 return False
             continue

@@ -52,8 +52,8 @@ def item_screen(
     if cells(f"{title} ({level}){where}") <= look.columns:
         out.append(f"{look.paint(title, 'bold')} ({look.paint(level, _LEVELS[item.level])}){where}")
     else:
-        out += [*(look.paint(line, "bold") for line in _wrapped(title, look)), *_wrapped(f"({level}){where}", look)]
-    out += _wrapped(finding.message, look)
+        out += [*(look.paint(line, "bold") for line in wrapped(title, look)), *wrapped(f"({level}){where}", look)]
+    out += wrapped(finding.message, look)
     if item.reason:
         out += _labelled("Assumes" if item.level == "unsafe" else "No fix" if not item.acceptable else "Note", item.reason, look)
     elif not item.acceptable:
@@ -151,14 +151,15 @@ def _end_of(text: str, room: int) -> str:
     return text if len(text) <= room else "..." + text[len(text) - room + 3 :]
 
 
-def _wrapped(text: str, look: Look, indent: str = "", below: str = "") -> list[str]:
+def wrapped(text: str, look: Look, indent: str = "", below: str = "") -> list[str]:
+    """Lines of whole words, as wide as the terminal; nothing in them but what can be shown."""
     width = min(look.columns, WIDEST)
     flat = " ".join(printable(text).split())
     return textwrap.wrap(flat, width, initial_indent=indent, subsequent_indent=below, break_on_hyphens=False) or [""]
 
 
 def _labelled(label: str, text: str, look: Look) -> list[str]:
-    first, *rest = _wrapped(f"{label}: {text}", look, "  ", "    ")
+    first, *rest = wrapped(f"{label}: {text}", look, "  ", "    ")
     name = f"  {label}:"
     return [look.paint(name, "dim") + first.removeprefix(name), *rest]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -153,7 +155,8 @@ def _closing(session: Session, path: Path) -> str:
     counts = session.counts()
     told = f", {counts['told']} told" if counts["told"] else ""
     saved = f" Saved in {path}." if path.exists() else ""
-    return f"{counts['accepted']} accepted, {counts['rejected']} rejected, {counts['open']} open{told}.{saved}\n"
+    said = f"{counts['accepted']} accepted, {counts['rejected']} rejected, {counts['open']} open{told}.{saved}"
+    return textwrap.fill(said, shutil.get_terminal_size().columns, break_on_hyphens=False, break_long_words=False) + "\n"
 
 
 def apply_command(arguments: list[str], decisions: Path) -> str:
