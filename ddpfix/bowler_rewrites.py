@@ -19,7 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from codemods.analysis.mentions import Rename, mentions
+from codemods.analysis.mention_places import Rename
+from codemods.analysis.mentions import mentions
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, RenameName, ReplaceExpression, ReplaceLines, Span
 from codemods.project import Project

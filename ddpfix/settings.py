@@ -48,7 +48,6 @@ class Settings:
         return repr([(f.name, getattr(self, f.name)) for f in fields(self)])
 
 
-KINDS = ("functions", "methods", "modules", "attributes", "keywords")
 FAIL_ON = ("display", "unsafe", "safe")
 
 
@@ -151,6 +150,8 @@ def _is_texts(value: object) -> bool:
 
 def _rewrites(key: str, value: object, source: str) -> Mapping[str, Mapping[str, str]]:
     """The tables of renames. Raises SettingsError for a table that is none of the five, or a name that is no name."""
+    from codemods.analysis.mention_places import KINDS
+
     if not isinstance(value, dict):
         raise SettingsError(f"{source}: {key} is a table of tables: {', '.join(KINDS)}")
     for kind, table in value.items():

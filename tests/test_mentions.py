@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from codemods.analysis.mentions import Rename, mentions
+from codemods.analysis.mention_places import Rename
+from codemods.analysis.mentions import mentions
 from ddpfix.testing import project_of
 
 DIST = "import torch.distributed as dist\n\n\ndef is_main():\n    return dist.get_rank() == 0\n"

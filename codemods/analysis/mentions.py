@@ -7,35 +7,17 @@ and cannot be shown is a doubt: it is told and stays.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from codemods.analysis.functions import follow_function
+from codemods.analysis.local_names import is_local
+from codemods.analysis.mention_places import Found, Rename, first_of, name_of, place
+from codemods.analysis.module_mentions import modules
 from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.findings import Span
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
-
-KINDS = ("functions", "methods", "modules", "attributes", "keywords")
-
-
-@dataclass(frozen=True, slots=True)
-class Rename:
-    """`old` -> `new`. kind: one of KINDS. A dotted `old` names the module, class or callee that it belongs to."""
-
-    kind: str
-    old: str
-    new: str
-
-    @property
-    def name(self) -> str:
-        """The word that is looked for."""
-        return self.old.rpartition(".")[2]
-
-    @property
-    def owner(self) -> str:
-        return self.old.rpartition(".")[0]
+from codemods.source import FunctionNode, SourceModule
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +36,6 @@ def mentions(project: Project, module: SourceModule, rename: Rename) -> Mentions
     return Mentions(tuple(dict.fromkeys(places)), tuple(dict.fromkeys(doubts)))
 
 
-Found = tuple[Span, str, str]  # where, what it becomes, the doubt
-
-
 # Functions
 
 
@@ -69,14 +48,14 @@ def _functions(project: Project, module: SourceModule, rename: Rename) -> Iterat
         if other := _other_meaning(module, name, home=home):
             yield module.span(other), "", f"`{name}` has a second meaning in this file"
             return
-        yield from (_place(module, n, rename) for n in _bare(module, name, frozenset(brought)))
+        yield from (place(module, n, rename) for n in _bare(module, name, frozenset(brought)))
         yield from _in_all(module, rename)
     if home:
-        yield from ((_name_of(module, f), rename.new, "") for f in _top_level(module, name))
-    yield from ((_head(module.span(alias), name), rename.new, "") for alias in brought)
+        yield from ((name_of(module, f), rename.new, "") for f in _top_level(module, name))
+    yield from ((first_of(module.span(alias), name), rename.new, "") for alias in brought)
     for node in module.nodes(ast.Attribute):
         if node.attr == name and _is_meant(project, module, rename, _imported_name(module, node)):
-            yield _place(module, node, rename)
+            yield place(module, node, rename)
 
 
 def _defines(project: Project, module: SourceModule, rename: Rename) -> bool:
@@ -115,7 +94,7 @@ def _imported(module: SourceModule, name: str) -> Iterator[tuple[ast.alias, str]
 def _imported_name(module: SourceModule, node: ast.expr) -> str:
     """The name that a dotted expression was imported as, "" where no import binds its root."""
     root = dotted(node).partition(".")[0]
-    if not root or root not in module.imports or is_parameter(module, root, node) or _is_local(module, root, node):
+    if not root or root not in module.imports or is_parameter(module, root, node) or is_local(module, root, node):
         return ""
     return qualified(module, node)
 
@@ -134,7 +113,7 @@ def _top_level(module: SourceModule, name: str) -> list[FunctionNode]:
 def _other_meaning(module: SourceModule, name: str, *, home: bool) -> ast.AST | None:
     """A statement at the top of the file, or one that reaches for it, that binds the name to something else."""
     for node in module.nodes(ast.Name):
-        if node.id == name and not isinstance(node.ctx, ast.Load) and not _is_local(module, name, node):
+        if node.id == name and not isinstance(node.ctx, ast.Load) and not is_local(module, name, node):
             return node
     for scope in module.nodes(ast.Global):
         if name in scope.names:
@@ -148,41 +127,8 @@ def _other_meaning(module: SourceModule, name: str, *, home: bool) -> ast.AST | 
 def _bare(module: SourceModule, name: str, brought: frozenset[ast.alias]) -> Iterator[ast.Name]:
     """The bare name, wherever no function round it gives it a meaning of its own. brought: imports of what is meant."""
     for node in module.nodes(ast.Name):
-        if node.id == name and not _is_local(module, name, node, brought):
+        if node.id == name and not is_local(module, name, node, brought):
             yield node
-
-
-def _is_local(module: SourceModule, name: str, at: ast.AST, brought: frozenset[ast.alias] = frozenset()) -> bool:
-    """True where a function, lambda or comprehension round `at` binds the name itself, and not by an import in `brought`."""
-    if is_parameter(module, name, at):
-        return True
-    below: ast.AST = at
-    for up in module.ancestors(at):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)) and below in up.body:
-            if _binds_in(up, name, brought):
-                return True
-        elif isinstance(up, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            if any(_binds(n, name) for g in up.generators for n in ast.walk(g.target)):
-                return True
-        below = up
-    return False
-
-
-def _binds_in(function: FunctionNode, name: str, brought: frozenset[ast.alias]) -> bool:
-    """True if the function itself binds the name; the targets of a comprehension are the comprehension's own."""
-    inner: set[ast.AST] = set()
-    for node in walk_scope(function):
-        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            inner.update(n for g in node.generators for n in ast.walk(g.target))
-    return any(_binds(node, name, brought) for node in walk_scope(function) if node not in inner)
-
-
-def _binds(node: ast.AST, name: str, brought: frozenset[ast.alias] = frozenset()) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == name and not isinstance(node.ctx, ast.Load)
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return any((a.asname or a.name.partition(".")[0]) == name for a in node.names if a not in brought)
-    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name
 
 
 def _in_all(module: SourceModule, rename: Rename) -> Iterator[Found]:
@@ -202,7 +148,7 @@ def _methods(project: Project, module: SourceModule, rename: Rename) -> Iterator
     for f in module.functions:
         owner = module.parent(f)
         if f.name == rename.name and isinstance(owner, ast.ClassDef) and _belongs(module, rename, owner):
-            yield _name_of(module, f), rename.new, ""
+            yield name_of(module, f), rename.new, ""
     yield from _uses(project, module, rename)
 
 
@@ -219,7 +165,7 @@ def _uses(project: Project, module: SourceModule, rename: Rename) -> Iterator[Fo
     for node in module.nodes(ast.Attribute):
         if node.attr != rename.name:
             continue
-        where, new, doubt = _place(module, node, rename)
+        where, new, doubt = place(module, node, rename)
         if imported := _imported_name(module, node.value):
             if _leads_to_class(project, module, imported, rename.owner.rpartition(".")[2]):
                 yield where, new, doubt
@@ -285,132 +231,13 @@ def _keywords(project: Project, module: SourceModule, rename: Rename) -> Iterato
                 if any(k.arg == rename.new for k in call.keywords):
                     yield module.span(keyword), "", f"the call has a `{rename.new}` already"
                 else:
-                    yield _place(module, keyword, rename)
-
-
-# Modules
-
-
-def _modules(project: Project, module: SourceModule, rename: Rename) -> Iterator[Found]:
-    del project
-    for plain in module.nodes(ast.Import):
-        for alias in plain.names:
-            if _is_below(alias.name, rename.old):
-                yield _head(module.span(alias), rename.old), rename.new, ""
-    for source in module.nodes(ast.ImportFrom):
-        yield from _import_from(module, source, rename)
-    whole = {a.name for n in module.nodes(ast.Import) for a in n.names if not a.asname}
-    if any(_is_below(name, rename.old) for name in whole):
-        for node in (*module.nodes(ast.Attribute), *module.nodes(ast.Name)):
-            if dotted(node) == rename.old and not _is_local(module, rename.old.partition(".")[0], node):
-                yield module.span(node), rename.new, ""
-
-
-def _is_below(name: str, old: str) -> bool:
-    return name == old or name.startswith(f"{old}.")
-
-
-def _import_from(module: SourceModule, node: ast.ImportFrom, rename: Rename) -> Iterator[Found]:
-    written = "." * node.level + (node.module or "")
-    if not node.level and _is_below(written, rename.old):
-        if where := _after(module, node, "from", rename.old):
-            yield where, rename.new, ""
-        return
-    if node.level and node.module and _reaches(module, written, rename.old):
-        parent, _, name = rename.new.rpartition(".")
-        where = _after(module, node, "from", written)
-        if parent == rename.owner and where:
-            yield Span(where.end_line, where.end_column - len(rename.name), where.end_line, where.end_column), name, ""
-        else:
-            yield module.span(node), "", "a relative import cannot follow it into another package"
-        return
-    for alias in node.names:
-        if alias.name == rename.name and _names_module(module, node, written, rename):
-            parent, _, name = rename.new.rpartition(".")
-            if parent == rename.owner:
-                kept = name if alias.asname else f"{name} as {rename.name}"
-                yield _head(module.span(alias), rename.name), kept, ""
-            else:
-                yield module.span(node), "", f"`{rename.name}` moves into another package: this import is yours to split"
-
-
-def _names_module(module: SourceModule, node: ast.ImportFrom, written: str, rename: Rename) -> bool:
-    if not node.level:
-        return written == rename.owner
-    joined = written + rename.name if written.endswith(".") else f"{written}.{rename.name}"
-    return _reaches(module, joined, rename.old)
-
-
-def _reaches(module: SourceModule, relative: str, old: str) -> bool:
-    """True if the relative import is one of the module `old`, whether its file has been moved already or not."""
-    level = len(relative) - len(relative.lstrip("."))
-    folders = module.path.split("/")[:-1]
-    full = [*folders[: len(folders) - level + 1], *relative.lstrip(".").split(".")]
-    return level <= len(folders) + 1 and f".{'.'.join(full)}".endswith(f".{old}")
-
-
-# Places
-
-
-def _place(module: SourceModule, node: ast.Name | ast.Attribute | ast.keyword, rename: Rename) -> Found:
-    """Where the name of a node stands. Before Python 3.12 `ast` misplaces what stands in an f-string: there the text is read."""
-    span = module.span(node)
-    where = _tail(span, rename.name) if isinstance(node, ast.Attribute) else _head(span, rename.name)
-    texts = [up for up in module.ancestors(node) if isinstance(up, ast.JoinedStr)]
-    if not texts:
-        return where, rename.new, ""
-    mentioned = [n for n in walk(texts[-1]) if rename.name in (getattr(n, "id", 0), getattr(n, "attr", 0), getattr(n, "arg", 0))]
-    written = _in_fields(module, module.span(texts[-1]), rename.name)
-    if len(written) != len(mentioned):
-        return module.span(texts[-1]), "", "where it stands in this f-string cannot be told"
-    return written[mentioned.index(node)], rename.new, ""
-
-
-def _in_fields(module: SourceModule, text: Span, name: str) -> list[Span]:
-    """Where a word stands in the replacement fields of an f-string."""
-    out = []
-    depth = 0
-    for number in range(text.line, text.end_line + 1):
-        line = module.lines[number - 1]
-        start = text.column if number == text.line else 0
-        end = text.end_column if number == text.end_line else len(line)
-        for found in re.compile(rf"\{{\{{|\}}\}}|[{{}}]|(?<!\w){re.escape(name)}(?!\w)").finditer(line, start, end):
-            if found[0] == name:
-                out += [Span(number, found.start(), number, found.end())] if depth else []
-            elif len(found[0]) == 1 or depth:
-                depth += found[0].count("{") - found[0].count("}")
-    return out
-
-
-def _head(span: Span, name: str) -> Span:
-    return Span(span.line, span.column, span.line, span.column + len(name))
-
-
-def _tail(span: Span, name: str) -> Span:
-    return Span(span.end_line, span.end_column - len(name), span.end_line, span.end_column)
-
-
-def _name_of(module: SourceModule, function: FunctionNode) -> Span:
-    """Where the name of a `def` stands; `ast` does not say."""
-    start = module.span(function)
-    line = module.lines[start.line - 1]
-    found = re.compile(rf"(?:async\s+)?def\s+({re.escape(function.name)})\b").match(line, start.column)
-    at = found.start(1) if found else start.column
-    return Span(start.line, at, start.line, at + len(function.name))
-
-
-def _after(module: SourceModule, node: ast.AST, word: str, text: str) -> Span | None:
-    """The text behind the first word of a statement, on the statement's first line."""
-    start = module.span(node)
-    line = module.lines[start.line - 1]
-    at = line.find(text, start.column + len(word))
-    return Span(start.line, at, start.line, at + len(text)) if at >= 0 else None
+                    yield place(module, keyword, rename)
 
 
 _READERS: dict[str, Callable[[Project, SourceModule, Rename], Iterator[Found]]] = {
     "functions": _functions,
     "methods": _methods,
-    "modules": _modules,
+    "modules": modules,
     "attributes": _attributes,
     "keywords": _keywords,
 }
