@@ -159,9 +159,11 @@ def test_a_long_sum_is_read() -> None:
     assert left_over(f"if rank == 0:\n    dist.barrier()\n{long}") == [("rank 0", "barrier", "")]
 
 
-def test_nothing_is_said_of_what_is_nested_too_deeply() -> None:
+def test_nothing_wrong_is_said_of_what_is_nested_too_deeply() -> None:
     chain = "if x == 0:\n    pass\n" + "elif x == 1:\n    one(x)\n" * 600
-    assert left_over(f"if rank == 0:\n    dist.barrier()\n{chain}") == []
+    # how deep one can read depends on the stack that is left: then the barrier is seen, else nothing is said
+    assert left_over(f"if rank == 0:\n    dist.barrier()\n{chain}") in ([], [("rank 0", "barrier", "")])
+    assert left_over(f"dist.barrier()\n{chain}") == []
 
 
 # Cost
