@@ -62,10 +62,13 @@ def _paired(project: Project, module: SourceModule, function: FunctionNode | Non
     if not _may_part(project, module, function):
         return Pairing()
     zero, other = (trace_of(project, module, function, side) for side in (Side.ZERO, Side.OTHER))
-    if zero == other:
-        return Pairing()
     found = _Comparison()
-    found.compare(zero.items, other.items)
+    try:
+        if zero == other:
+            return Pairing()
+        found.compare(zero.items, other.items)
+    except RecursionError:  # ways that could just be read, and are too deep to be laid side by side
+        return Pairing((), False)
     seen: dict[int, Mismatch] = {}
     for mismatch in found.out:
         seen.setdefault(id(mismatch.meeting.node), mismatch)
