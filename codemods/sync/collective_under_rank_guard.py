@@ -80,6 +80,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
     - Says nothing of `trainer.save_checkpoint` where every allowed Lightning is older than 2.1.0.
     - Says nothing of metrics that are read under a guard behind the evaluation, where no collective follows.
+    - Says nothing of metrics that are read below `trainer.fit(...)`, also by a function that is only called there.
     - Tells a project function that reaches a collective: the rest of the function would run on every rank too.
     - Tells `trainer.fit`, `test`, `evaluate` and the like: whether all ranks should run them is a decision.
     - Tells a collective in the middle of the guarded block, one that needs a name or an attribute made inside, and one that

@@ -71,6 +71,8 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     - Says nothing in a repository's own tests, and nothing where both exits have a barrier of their own.
     - Says nothing of exits that every rank takes, of `raise`, `sys.exit()` and statuses like `return -1`.
     - Says nothing where the ranks that leave make a call that may be the other half, or where `finally` holds the collective.
+    - Says nothing of metrics that are read below `trainer.fit(...)`, or below the work of a process that a launcher starts, also
+      by a function that is only called there.
     - Tells an exit that gives a value which is not what the function ends with, or which rank 0 makes.
     - Tells a function that can be left once more before the collective, and a collective between other work.
     - Tells a collective that needs what rank 0 has made, and a block that holds another collective.

@@ -222,3 +222,58 @@ def test_the_tests_of_a_repository_are_left_alone() -> None:
     source = f"{DIST}def test_f():\n    if dist.get_rank() != 0:\n        return\n    dist.barrier()\n"
     check_nothing(RULE, source, path="tests/test_train.py")
     assert [f.applicability for f in findings_of(RULE, source)] == [Applicability.DISPLAY]
+
+
+REPORT = """
+import lightning.pytorch as pl
+import torch.multiprocessing as mp
+
+class Model(pl.LightningModule):
+    def training_step(self, batch, i):
+        loss = self(batch)
+        self.log("loss", loss, on_epoch=True, sync_dist=True)
+        return loss
+
+class Launcher:
+    def launch(self, function, trainer, *args):
+        mp.start_processes(self.{entry}, args=(function, trainer, args), nprocs=2)
+
+    def work(self, rank, function, trainer, args):
+        {before}
+        results = function(*args)
+        self.collect(trainer, results)
+
+    def collect(self, trainer, results):
+        if not trainer.is_global_zero:
+            return None
+        return results, self.more(trainer)
+
+    def more(self, trainer):
+        return dict(trainer.callback_metrics)
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "before", "told"),
+    [("work", "setup()", False), ("work", "self.collect(trainer, None)", True), ("other", "setup()", True)],
+)
+def test_what_a_launched_process_collects_behind_its_work(entry: str, before: str, told: bool) -> None:
+    """Behind the work of each process nothing waits to be reduced; before it, or where nobody starts it, that is not shown."""
+    found = findings_of(RULE, REPORT.replace("{entry}", entry).replace("{before}", before))
+    assert [("callback_metrics" in f.message) for f in found] == [True] * told
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "told"),
+    [("trainer.fit(model)", "", False), ("", "trainer.fit(model)", True), ("trainer.fit(model)", "show(trainer)\n", True)],
+)
+def test_a_helper_that_is_called_behind_the_training(above: str, below: str, told: bool) -> None:
+    source = (
+        "import lightning.pytorch as pl\n\n\ndef show(trainer):\n    if not trainer.is_global_zero:\n        return\n"
+        "    print(trainer.callback_metrics)\n\n\nclass Seen(pl.Callback):\n"
+        "    def on_train_epoch_end(self, trainer, m):\n        m.log('a', m.loss, sync_dist=True)\n        {hook}\n\n\n"
+        "def main(trainer, model):\n    {above}\n    show(trainer)\n    {below}\n"
+    )
+    hook = "show(trainer)" if "show" in below else "pass"
+    body = source.format(above=above or "pass", below="" if "show" in below else below, hook=hook)
+    assert bool(findings_of(RULE, body)) is told

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK
-from codemods.analysis.logged.pending_metrics import is_behind_a_run, nothing_waits_in_training, waits_at_evaluation_end
+from codemods.analysis.logged.behind_runs import is_behind_a_run
+from codemods.analysis.logged.pending_metrics import nothing_waits_in_training, waits_at_evaluation_end
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, negated
 from codemods.analysis.ranks.reached_collectives import Reached, reached_by
@@ -134,7 +135,7 @@ def _counts(project: Project, module: SourceModule, site: Guarded) -> bool:
         return False
     if site.collective.name not in PENDING:
         return True
-    if site.reached is None and is_behind_a_run(module, site.node):
+    if is_behind_a_run(project, module, site.node):
         return False
     if site.function is None:
         return True

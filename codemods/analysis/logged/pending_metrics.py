@@ -18,6 +18,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import EVALUATION_HOOKS
+from codemods.analysis.logged.behind_runs import is_behind_a_run
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.collectives import PENDING, collective_at
 from codemods.analysis.ranks.rank_guards import ranks_at
@@ -27,7 +28,6 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 TRAINING_ENDS = ("on_train_epoch_end", "training_epoch_end")
 _NO_SANITY = re.compile(rb"num_sanity_val_steps[\"']?\s*[=:]\s*0(?![.\d])")
-_RUNS = ("fit", "validate", "test", "predict")
 EVALUATION_ENDS = ("on_validation_epoch_end", "on_test_epoch_end", "validation_epoch_end", "test_epoch_end")
 
 
@@ -58,7 +58,7 @@ def _guarded_read(project: Project, evaluation: bool) -> Place | None:
                 function = module.function_of(node)
                 if evaluation and (function is None or function.name not in EVALUATION_ENDS):
                     continue
-                if ranks_at(module, node, project=project).some:
+                if ranks_at(module, node, project=project).some and not is_behind_a_run(project, module, node):
                     return Place(f"{view} is read on some ranks only", path, node.lineno)
     return None
 
@@ -112,18 +112,6 @@ def _nothing_waits(project: Project) -> bool:
             if (function is None or function.name not in EVALUATION_HOOKS) and _may_wait(project, module, call):
                 return False
     return seen
-
-
-def is_behind_a_run(module: SourceModule, node: ast.AST) -> bool:
-    """True for a read below `trainer.fit(...)` in the same function: whatever was left has been reduced on every rank by then
-    (a read on rank 0 alone, then a barrier, finishes on Lightning 2.6.6).
-    """
-    function, line = module.function_of(node), getattr(node, "lineno", 0)
-    for call in module.calls_named(*_RUNS):
-        if call.lineno < line and module.function_of(call) is function and isinstance(call.func, ast.Attribute):
-            if "trainer" in dotted(call.func.value).lower():
-                return True
-    return False
 
 
 def waits_at_evaluation_end(project: Project, module: SourceModule, function: FunctionNode) -> Place | None:

@@ -60,7 +60,7 @@ def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | No
     used = uses.outside_tests()  # a test of it runs on one process
     answers = {_coming(project, s.module, s.call, seen) for s in used.calls}
     for place in used.handed_on:
-        ranks = Ranks.ALL if _to_a_launcher(place) else _coming(project, place.module, place.node, seen)
+        ranks = Ranks.ALL if to_a_launcher(place) else _coming(project, place.module, place.node, seen)
         answers.add(ranks if ranks in (None, Ranks.ALL) else Ranks.UNKNOWN)  # who calls it then is not shown
     answers.discard(None)
     if Ranks.ALL in answers or (not answers and not uses.more):
@@ -70,7 +70,7 @@ def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | No
     return answers.pop() if len(answers) == 1 else Ranks.UNKNOWN
 
 
-def _to_a_launcher(place: HandedOn) -> bool:
+def to_a_launcher(place: HandedOn) -> bool:
     """True for what `mp.spawn` and the like run in each of the processes that they start."""
     up = place.module.parent(place.node)
     call = place.module.parent(up) if isinstance(up, ast.keyword) else up

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.frameworks import lightning_pin
-from codemods.analysis.logged.pending_metrics import is_behind_a_run, nothing_waits_in_training
+from codemods.analysis.logged.behind_runs import is_behind_a_run
+from codemods.analysis.logged.pending_metrics import nothing_waits_in_training
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, WAITS, Collective, collective_at
 from codemods.analysis.ranks.local_calls import stays_here
@@ -394,6 +395,6 @@ def is_one_here(project: Project, module: SourceModule, found: Collective, funct
         return False
     if found.name not in PENDING:
         return True
-    if is_behind_a_run(module, found.node):
+    if is_behind_a_run(project, module, found.node):
         return False
     return not (function is not None and function.name in AFTER_EVALUATION) and not nothing_waits_in_training(project)
