@@ -247,6 +247,14 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """The only doubt over a finding without a fix: one with the same `key` is told once. parts: what is said of this place."""
+
+    key: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What is wrong at one place.
 
@@ -263,6 +271,7 @@ class Finding:
     reason: str = ""
     fix: Fix | None = None
     id: str = ""
+    doubt: Doubt | None = None
 
     @property
     def applicability(self) -> Applicability:

@@ -17,6 +17,7 @@ from codemods.findings import Finding
 from codemods.fix_source import Accept, Chosen, find_in, fix_project
 from codemods.project import Project
 from codemods.text_file import TEXT_KINDS
+from codemods.told_once import told_once
 from ddpfix import cache, catalog, plugins
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
@@ -119,7 +120,7 @@ def _check(
         parsed += 1
         findings += [f for f in find_in(module, project, work[path]) if not _ignored_here(f, settings)]
     scanned = _python_files(tree) - len(unread)
-    return Report(tree.root, tuple(findings), scanned, parsed, tuple(failed), time.perf_counter() - started)
+    return Report(tree.root, tuple(told_once(findings)), scanned, parsed, tuple(failed), time.perf_counter() - started)
 
 
 def _why_unreadable(project: Project, path: str, codemods: Sequence[DdpCodemod]) -> str:
@@ -214,10 +215,10 @@ def fix(
         before = {path: project.read(path) or b"" for path in result.changed}
         broken = [Failure(p, _why_unreadable(project, p, first[p])) for p in candidates if project.module(p) is None]
     failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
-    left = tuple(f for f in result.left if not _ignored_here(f, settings))
+    left = tuple(told_once(f for f in result.left if not _ignored_here(f, settings)))
     scanned, parsed = _python_files(tree) - len(unread), len(candidates) - len(broken)
     report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started)
-    at_first = tuple(f for f in result.first if not _ignored_here(f, settings))
+    at_first = tuple(told_once(f for f in result.first if not _ignored_here(f, settings)))
     return Fixed(report, before, result.changed, result.fixed, left, result.withdrawn, at_first, result.origins)
 
 

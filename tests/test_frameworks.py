@@ -191,3 +191,12 @@ def test_documentation_pins_do_not_count() -> None:
 
 def test_no_pin() -> None:
     assert lightning_pin(of("train.py", "import lightning\n")) is None
+
+
+def test_a_folder_that_an_image_is_built_from_speaks_for_the_one_above() -> None:
+    files = {"requirements.txt": b"torch==2.0.0\n", "sft/docker/requirements.txt": b"torch==1.8.0\n"}
+    found = Project.of({**files, "sft/train.py": b"", "dpo/train.py": b""})
+    assert (torch_pin(found, near="sft/train.py") or Pin("", "", "", 0)).minimum == (1, 8, 0)
+    assert (torch_pin(found, near="dpo/train.py") or Pin("", "", "", 0)).minimum == (2, 0, 0)
+    own = Project.of({**files, "sft/requirements.txt": b"torch==2.2.0\n"})
+    assert (torch_pin(own, near="sft/train.py") or Pin("", "", "", 0)).minimum == (2, 2, 0)

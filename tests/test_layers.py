@@ -30,7 +30,7 @@ CODEMODS_ORDER = [
     {"codemods.codemod", "codemods.runs", "codemods.layout", "codemods.blocks", "codemods.deep_stack", "codemods.rewriter",
      "codemods.imports", "codemods.suppressions", "codemods.text_edits", "codemods.text_meaning"},
     {f"codemods.{topic}" for topic in TOPICS},
-    {"codemods.by_hand", "codemods.lineage", "codemods.fix_source"},
+    {"codemods.by_hand", "codemods.lineage", "codemods.told_once", "codemods.fix_source"},
     {"codemods.commands"},
 ]  # fmt: skip
 DDPFIX_ORDER = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from posixpath import basename, dirname
 
 from codemods.analysis.requirement_files import LOCK_FILES, normalized, read_pins, reader_of
@@ -10,10 +10,12 @@ from codemods.analysis.version_pins import Pin, Version
 from codemods.project import Project
 
 __all__ = [
-    "Pin", "Version", "accelerate_pin", "lightning_pin", "pin_of", "pins", "torch_pin", "transformers_pin",
+    "Pin", "Version", "accelerate_pin", "joined", "lightning_pin", "pin_of", "pins", "torch_pin", "transformers_pin",
 ]  # fmt: skip
 
 LIGHTNING_PACKAGES = ("pytorch-lightning", "lightning")
+# A folder from which an image is built: its pins speak for the folder above where that has none.
+_IMAGES = ("docker", "docker-context", "docker_context", "container", "environment")
 # A pin for building the documentation says nothing of how the code is run.
 _NOT_RUN = ("docs", "doc", ".github", "third_party", "node_modules", "site-packages")
 
@@ -53,11 +55,11 @@ def pin_of(project: Project, *packages: str, near: str = "") -> Pin | None:
 def _pin_of(project: Project, packages: tuple[str, ...], folder: str) -> Pin | None:
     found = [pin for package in packages for pin in pins(project, package)]
     while True:
-        here = [pin for pin in found if _home(pin.path) == folder]
+        here = [pin for pin in found if _home(pin.path) == folder] or [pin for pin in found if _built_in(pin.path) == folder]
         if here:
-            return _joined(here)
+            return joined(here)
         if not folder:
-            return _joined(found)
+            return joined(found)
         folder = dirname(folder)
 
 
@@ -67,7 +69,14 @@ def _home(path: str) -> str:
     return dirname(folder) if basename(folder) in ("requirements", "envs", "environments", "conda") else folder
 
 
-def _joined(found: list[Pin]) -> Pin | None:
+def _built_in(path: str) -> str | None:
+    """The folder for whose code the image is built in which a pin stands, None where it stands in no folder of that kind."""
+    folder = dirname(path)
+    return dirname(folder) if basename(folder) in _IMAGES else None
+
+
+def joined(found: Sequence[Pin]) -> Pin | None:
+    """One pin for several: the lock files among them, else what any of them allows."""
     locked = [pin for pin in found if basename(pin.path).lower() in LOCK_FILES]
     bound = locked or [pin for pin in found if pin.minimum or pin.below] or found
     if not bound:

@@ -9,13 +9,14 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import Pin, transformers_pin
 from codemods.analysis.job_files.flag_edits import NoEdit
+from codemods.analysis.job_files.job_pins import pin_of_job
 from codemods.analysis.names import dotted
 from codemods.analysis.trainer.argument_calls import Given, given
 from codemods.analysis.trainer.argument_files import Flagged, Keyed, flags_in, keys_in
 from codemods.analysis.trainer.argument_versions import Act, Judged, judge, what_happened
 from codemods.codemod import DdpCodemod
 from codemods.data.training_arguments import OLD, OLD_OF_TRAINER, row, text_of
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.findings import Applicability, Doubt, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
@@ -80,12 +81,13 @@ class RemovedTrainingArgument(DdpCodemod):
     ```
 
     ## Safety
-    Safe: every version that the nearest requirement file allows has the new name, or, for what goes, has no such parameter and
-    never did anything else; reads of the same object go along (`args.evaluation_strategy`). Unsafe where other code reads the
-    old attribute, or where it is assumed which mapping of a file the training arguments are made of.
+    Safe: every version that the nearest requirement file, or the environment that a job file names, allows has the new name, or,
+    for what goes, has no such parameter and never did anything else; reads of the same object go along
+    (`args.evaluation_strategy`). Unsafe where other code reads the old attribute, or where it is assumed which mapping of a file
+    the training arguments are made of.
 
     ## Refuses
-    - no file pins transformers, or the pin allows versions on both sides
+    - no file pins transformers, or the pin allows versions on both sides: told once for all places under the same pin
     - the new name is given as well
     - what is gone did something with this value (`logging_dir="runs"`): what takes its place is told
     - `warmup_ratio` of 1 or more, or not a literal: `warmup_steps` takes it for a number of steps
@@ -116,10 +118,10 @@ class RemovedTrainingArgument(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        pin = transformers_pin(project, near=module.path)
         if isinstance(module, TextFile):
-            yield from self._in_file(module, project, pin)
+            yield from self._in_file(module, project, pin_of_job(project, module, "transformers"))
             return
+        pin = transformers_pin(project, near=module.path)
         told: dict[object, list[tuple[Given, Judged]]] = {}
         for found in given(project, module, {*OLD, *OLD_OF_TRAINER}):
             parameter = (OLD_OF_TRAINER if found.own_trainer else OLD).get(found.name)
@@ -153,7 +155,9 @@ class RemovedTrainingArgument(DdpCodemod):
         first, _ = group[0]
         message = "; ".join(what_happened(j.parameter) for _, j in group)
         reason = _joined([j.why for _, j in group])
-        return self.finding(module, first.node, f"{first.shown}: {message}", evidence=_version(pin), reason=reason)
+        told = self.finding(module, first.node, f"{first.shown}: {message}", evidence=_version(pin), reason=reason)
+        doubts = [_doubt(j, pin) for _, j in group]
+        return replace(told, doubt=_one_doubt(doubts))
 
     # Files
 
@@ -179,8 +183,9 @@ class RemovedTrainingArgument(DdpCodemod):
             edit = found.replaced(judged.name, judged.flag)
         elif judged.act is Act.DROP:
             edit = found.dropped()
-        why = found.why or _given_as_well(found.beside, judged) or (edit.why if isinstance(edit, NoEdit) else "")
-        return self.finding(
+        given = found.why or _given_as_well(found.beside, judged)
+        why = given or (edit.why if isinstance(edit, NoEdit) else "")
+        made = self.finding(
             file,
             found.span,
             f"{what_happened(judged.parameter)}; {found.flag.name} of {found.command.target} {_becomes(judged)}",
@@ -189,6 +194,7 @@ class RemovedTrainingArgument(DdpCodemod):
             evidence=_version(pin),
             reason=why,
         )
+        return made if given else replace(made, doubt=_doubt(judged, pin))
 
     def _key(self, file: TextFile, found: Keyed, judged: Judged, pin: Pin | None) -> Finding:
         edits: list[Edit] = []
@@ -199,9 +205,10 @@ class RemovedTrainingArgument(DdpCodemod):
             edits = found.dropped()
         elif judged.act is Act.REPLACE:
             why = f"write {judged.name}: {judged.python} in its place"
-        why = found.why or _given_as_well(found.beside, judged) or why
+        given = found.why or _given_as_well(found.beside, judged)
+        why = given or why
         level = Applicability.UNSAFE if found.assumes else Applicability.SAFE
-        return self.finding(
+        made = self.finding(
             file,
             found.entry.span,
             f"{what_happened(judged.parameter)}; the key {_becomes(judged)}",
@@ -210,13 +217,29 @@ class RemovedTrainingArgument(DdpCodemod):
             evidence=_version(pin),
             reason=why or found.assumes,
         )
+        return made if given else replace(made, doubt=_doubt(judged, pin))
 
 
 def _as_one(told: Sequence[Finding]) -> Iterator[Finding]:
     """What is told of one command or one mapping, in one finding at the first place."""
     if told:
         message = "; ".join(dict.fromkeys(f.message for f in told))
-        yield replace(told[0], message=message, reason=_joined([f.reason for f in told]))
+        doubt = _one_doubt([f.doubt for f in told])
+        yield replace(told[0], message=message, reason=_joined([f.reason for f in told]), doubt=doubt)
+
+
+def _doubt(judged: Judged, pin: Pin | None) -> Doubt | None:
+    """Which version runs is the only question: a pin would answer it for every place that rests on the same one."""
+    if not judged.unpinned:
+        return None
+    return Doubt(f"{pin.text} {pin.path}:{pin.line}" if pin else "no pin", (what_happened(judged.parameter),))
+
+
+def _one_doubt(doubts: Sequence[Doubt | None]) -> Doubt | None:
+    shown = [d for d in doubts if d is not None]
+    if not shown or len(shown) < len(doubts):
+        return None
+    return Doubt(shown[0].key, tuple(dict.fromkeys(part for d in shown for part in d.parts)))
 
 
 def _joined(reasons: Sequence[str]) -> str:

@@ -317,6 +317,23 @@ def test_flags_that_are_told() -> None:
     check_told(Removed, both, reason="eval_strategy is given as well", files=JOB, path="run.sh")
 
 
+@pytest.mark.parametrize(
+    ("job", "pinned", "told"),
+    [
+        ("environment:\n  build:\n    path: ./image\n", "image/requirements.txt", False),
+        ("environment:\n  conda_file: ./gpu-env.yml\n", "gpu-env.yml", False),
+        ("setup: pip install -r sets/requirements-job.txt\n", "sets/requirements-job.txt", False),
+        ("environment:\n  build:\n    path: ./other\n", "image/requirements.txt", True),
+        ("data:\n  folder: ./image\n", "image/requirements.txt", True),
+    ],
+)
+def test_the_environment_that_a_job_file_names(job: str, pinned: str, told: bool) -> None:
+    pin = "  - transformers==4.31\n" if pinned.endswith(".yml") else "transformers==4.31\n"
+    files = {"run/train.py": SCRIPT, "run/requirements.txt": "transformers>=4.38\n", f"run/{pinned}": pin}
+    job = f"{job}command: python train.py --evaluation_strategy epoch\n"
+    assert bool(findings_of(Removed, job, files=files, path="run/job.yaml")) is told
+
+
 def test_what_is_gone_leaves_a_command_that_is_a_list() -> None:
     before = "command: [python, train.py, --past_index, '-1', --seed, '1']  # now\n"
     check_transformed(Removed, before, before.replace(" --past_index, '-1',", ""), files=JOB, path="a.yaml")

@@ -20,7 +20,10 @@ class Act(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What to do with one use of a parameter. name, python, flag: the new spelling; why: the reason where there is no edit."""
+    """What to do with one use of a parameter. name, python, flag: the new spelling; why: the reason where there is no edit.
+
+    unpinned: there is no edit only because versions with and without it are allowed.
+    """
 
     act: Act
     parameter: Parameter
@@ -28,6 +31,7 @@ class Judged:
     python: str = ""
     flag: str = ""
     why: str = ""
+    unpinned: bool = False
 
 
 def judge(parameter: Parameter, pin: Pin | None, literal: str | None) -> Judged | None:
@@ -53,7 +57,7 @@ def judge(parameter: Parameter, pin: Pin | None, literal: str | None) -> Judged 
             )
     if there:
         return None
-    return Judged(Act.TOLD, parameter, parameter.new, why=_why_told(parameter, pin, gone))
+    return Judged(Act.TOLD, parameter, parameter.new, why=_why_told(parameter, pin, gone), unpinned=not gone)
 
 
 def _no_share(literal: str | None) -> str:
