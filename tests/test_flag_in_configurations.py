@@ -118,6 +118,21 @@ def test_the_flag_that_a_model_needs_is_left_and_a_missing_one_is_offered() -> N
     check_nothing(Missing, off, files=files(LIT), path="config.yaml")
 
 
+def test_a_module_that_no_step_uses_is_named_with_the_better_way_and_offered_the_flag() -> None:
+    dead = LIT.replace(" + self.text(x)", "")
+    on = "trainer:\n  strategy: ddp_find_unused_parameters_true\n"
+    off = on.replace("ddp_find_unused_parameters_true", "ddp")
+    told = check_told(Needless, on, files=files(dead), path="config.yaml", reason="freeze it with requires_grad_(False)")
+    assert "needed only because text of Lit never reaches the loss" in told.message
+    (found,) = check_transformed(Missing, off, on, files=files(dead), path="config.yaml", unsafe=True)
+    assert "text of Lit never reaches the loss" in found.message and "freezing it" in found.reason
+    frozen = dead.replace("self.text = nn.Linear(8, 2)", "self.text = nn.Linear(8, 2)\n        self.text.requires_grad_(False)")
+    check_nothing(Missing, off, files=files(frozen), path="config.yaml")
+    old = {**files(dead), "requirements.txt": "lightning==1.9.5\n"}
+    written = on.replace("_true", "_false")
+    check_told(Missing, written, files=old, path="config.yaml", reason="Lightning 1 knows no name for it")
+
+
 @pytest.mark.parametrize(
     ("text", "lit", "requirements", "reason"),
     [

@@ -101,6 +101,15 @@ ALL_USED = {
         "x = self.b(self.a(x))\nif self.flag:\n    x = self.extra(x)\nreturn x",
         init="self.flag = flag\nif flag:\n    self.extra = nn.Linear(4, 4)",
     ),
+    "one of three makes by two settings": net(
+        "x = self.b(self.a(x))\nreturn self.table(x) if self.flag else self.project(x)",
+        init="self.flag = flag\nif flag:\n    self.table = nn.Embedding(9, 4)\nelif depth > 1:\n"
+        "    self.project = nn.Sequential(nn.Linear(4, 4), nn.ReLU())\nelse:\n    self.project = nn.Linear(4, 4)",
+    ),
+    "a module under two settings": net(
+        "x = self.b(self.a(x))\nif self.flag:\n    if self.deep:\n        x = self.extra(x)\nreturn x",
+        init="self.flag, self.deep = flag, depth > 1\nif flag:\n    if self.deep:\n        self.extra = nn.Linear(4, 4)",
+    ),
     "a projection or nothing": net(
         "return self.proj(self.b(self.a(x)))", init="self.proj = nn.Linear(4, 4) if flag else nn.Identity()"
     ),
@@ -240,6 +249,21 @@ NOT_ALL = {
     "a module under another setting": net(
         "x = self.b(self.a(x))\nif self.use:\n    x = self.extra(x)\nreturn x",
         init="self.use = flag and depth > 2\nif flag:\n    self.extra = nn.Linear(4, 4)",
+    ),
+    "another class's module of the same name": net(
+        "x = self.b(self.a(x))\nif self.flag:\n    x = self.block(self.extra(x))\nreturn x",
+        init="self.flag = flag\nself.block = Block()\nif flag:\n    self.extra = nn.Linear(4, 4)",
+    )
+    + "class Block(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.extra = nn.Linear(4, 4)\n"
+    "    def forward(self, x):\n        return self.extra(x)\n",
+    "an argument with the name of a setting": net(
+        "x = self.b(self.a(x))\nif flag:\n    x = self.extra(x)\nreturn x",
+        arguments="x, flag", init="if flag:\n    self.extra = nn.Linear(4, 4)",
+    ),
+    "a module where not both settings hold": net(
+        "x = self.b(self.a(x))\nif not self.deep:\n    x = self.extra(x)\nreturn x",
+        init="self.flag, self.deep = flag, depth > 1\nif self.flag and self.deep:\n    pass\nelse:\n"
+        "    self.extra = nn.Linear(4, 4)",
     ),
     "a backbone from a hub": "import timm\n" + net(
         "return self.b(self.a(self.net(x)))", init="self.net = timm.create_model('x')"

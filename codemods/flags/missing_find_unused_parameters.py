@@ -113,9 +113,10 @@ class MissingFindUnusedParameters(DdpCodemod):
     flag acts in DDP only. (Lightning wraps the model on one device as well where `strategy="ddp"` asks for it: there the same
     step fails on one process too, and is mended with it.) Unsafe where an index, the data, the step or the rank decides, or
     where the version of Lightning is not pinned: a model that needs the flag would fail without it in its second step, but the
-    branch may never be taken. Unsafe as well where only a probe (`--evidence`) saw a parameter left out. Safe where a log
-    (`--log`) shows that the run stopped for want of the flag, one wrapper alone can have said it, and the model is read: no
-    reentrant checkpointing, no output of a class of its own.
+    branch may never be taken. Unsafe as well for a module that no step uses at all, which is better frozen, and where only a
+    probe (`--evidence`) saw a parameter left out. Safe where a log (`--log`) shows that the run stopped for want of the flag,
+    one wrapper alone can have said it, and the model is read: no reentrant checkpointing, no output of a class of
+    its own.
 
     ## Refuses
     - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
@@ -136,7 +137,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a probe that left a parameter out although the source shows that all take part: told, with both sides
     - a log's error where the source shows that all take part, or that another message in the log contradicts: told, with both
     - a log's error that several wrappers can have said, or of a model that is not read: unsafe
-    - a module that never takes part: told, freezing it is better
+    - a module that never takes part: unsafe, and said that freezing it would do without the flag
     - a left-out module that is made outside the project, it may be frozen: unsafe
     - a strategy name that cannot be turned round in Lightning 1: told
     - a repository's own tests: nothing is said
@@ -251,7 +252,7 @@ class MissingFindUnusedParameters(DdpCodemod):
                 continue
             if usage.verdict is Verdict.NEVER and not trained.unknown and static_graph_of(setting) is None:
                 if probe is None or not any(row.sometimes for row in probe.rows):
-                    yield dead(setting, usage, probe)
+                    yield dead(project, wrapper, setting, usage, trained, probe)
                 return
         if setting.state is State.OFF and not trained.assumed:
             by_setting = ((u, d) for u in trained.usages for d in u.skipped if d.cause is Cause.CONFIG)

@@ -251,9 +251,23 @@ def test_a_name_that_lightning_1_does_not_know_is_told() -> None:
     check_told(Rule, trainer(body), files=files, reason="DDPStrategy(find_unused_parameters=True)")
 
 
-def test_a_module_that_never_takes_part_is_told() -> None:
-    told = check_told(Rule, WRAP.format(""), files={"net.py": NET.format(test="False")}, reason="requires_grad_(False)")
-    assert "text of Net never reaches the loss" in told.message
+def test_a_module_that_never_takes_part_is_offered_the_flag_and_the_better_way_is_said() -> None:
+    files = {"net.py": NET.format(test="False")}
+    after = WRAP.format(", find_unused_parameters=True")
+    (found,) = check_transformed(Rule, WRAP.format(""), after, files=files, unsafe=True)
+    assert "text of Net never reaches the loss" in found.message
+    assert "requires_grad_(False)" in found.reason
+
+
+def test_a_module_that_never_takes_part_is_told_where_the_flag_would_not_help() -> None:
+    lit = LIT.replace("random.random() < self.p", "False")
+    body = "    trainer = pl.Trainer(strategy='ddp_find_unused_parameters_false')\n"
+    files = {"lit.py": lit, "requirements.txt": "pytorch-lightning==1.9.5\n"}
+    told = check_told(Rule, trainer(body), files=files, reason="DDPStrategy(find_unused_parameters=True)")
+    assert "null of Lit never reaches the loss" in told.message and "freezing it" in told.reason
+    check_nothing(Rule, WRAP.format(", static_graph=True"), files={"net.py": NET.format(test="False")})
+    frozen = NET.format(test="False").replace("(4, 8)", "(4, 8)\n        self.text.requires_grad_(False)")
+    check_nothing(Rule, WRAP.format(""), files={"net.py": frozen})
 
 
 @pytest.mark.parametrize("test", ["tokens is not None", "self.use_text", "x.shape[0] > 1 or True"])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.model.config_flags import ConfigSetting
 from codemods.analysis.model.configured_model import configured
 from codemods.analysis.model.flag_comment import comment_lines
 from codemods.analysis.model.flag_setting import Framework, State
-from codemods.analysis.model.flow_values import Decision
-from codemods.analysis.model.model_usage import Usage, Verdict, deciding, modules_of, needs_flag
+from codemods.analysis.model.model_usage import Usage, Verdict, deciding, modules_of, names_of, needs_flag
 from codemods.analysis.model.trained_model import Trained
 from codemods.data.find_unused_parameters import (
     LIGHTNING_ERROR,
@@ -50,6 +49,10 @@ def needless(project: Project, setting: ConfigSetting) -> Judged | None:
         return None
     all_used = not trained.unknown and all(u.verdict is Verdict.ALL for u in trained.usages)
     evidence = (*trained.evidence, *(e for u in trained.usages for e in u.evidence))[:ROWS]
+    if (dead := _dead(trained)) is not None and all(u.verdict in (Verdict.ALL, Verdict.NEVER) for u in trained.usages):
+        what = f"{setting.text} is needed only because {names_of(dead.never)} of {dead.name} never reaches the loss"
+        freeze = "freeze it with requires_grad_(False) before the model is wrapped, or delete it; then the flag can go"
+        return Judged(what, freeze, evidence)
     if not all_used or setting.fixed:
         what = f"{setting.text} makes DDP search the graph in every step; the source does not show whether the model needs it"
         return Judged(what, setting.fixed or _open_questions(trained), evidence)
@@ -80,29 +83,62 @@ def missing(project: Project, setting: ConfigSetting) -> Judged | None:
     trained = configured(project, setting.framework)
     found = next(((u, d) for u in trained.usages if needs_flag(u) and (d := deciding(u)) is not None), None)
     if found is None:
-        return None
+        return _for_dead(setting, trained, pin, old=old)
     usage, decision = found
     names = modules_of(decision)
-    error = LIGHTNING_ERROR if setting.framework is Framework.LIGHTNING and not old else TORCH_ERROR
     message = (
         f"{setting.text} leaves the flag off, and {names} of {usage.name} takes no part in steps that `{decision.text}` decides "
-        f"({decision.path}:{decision.line}): with the flag off DDP stops there (“{error}”)"
+        f"({decision.path}:{decision.line}): with the flag off DDP stops there (“{_error(setting, old=old)}”)"
     )
     evidence = (
         Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
         *trained.evidence, *usage.evidence[:8],
     )  # fmt: skip
-    refused = _refused(setting, trained, usage, decision, old=old)
+    refused = _refused(setting, trained, usage, old=old)
     if refused:
         return Judged(message, refused, evidence)
     reason = f"assumes that this configuration is used with {usage.name}, and that {decision.cause.value} leaves the module out"
+    return Judged(message, reason + _two(setting, pin), evidence, _on(setting))
+
+
+def _dead(trained: Trained) -> Usage | None:
+    """A model that some parameter never helps, where all that may be trained is seen."""
+    return next((u for u in trained.usages if u.verdict is Verdict.NEVER), None) if not trained.unknown else None
+
+
+def _for_dead(setting: ConfigSetting, trained: Trained, pin: Pin | None, *, old: bool) -> Judged | None:
+    """The flag for what no step uses, where the framework leaves it off."""
+    usage = _dead(trained)
+    if usage is None or setting.static:
+        return None
+    message = (
+        f"{setting.text} leaves the flag off, and {names_of(usage.never)} of {usage.name} never reaches the loss: DDP stops in "
+        f"the second step (“{_error(setting, old=old)}”)"
+    )
+    better = "freezing it with requires_grad_(False) before the model is wrapped, or deleting it, does without the flag"
+    evidence = (*trained.evidence, *usage.evidence[:8])
+    if refused := _refused(setting, trained, usage, old=old):
+        return Judged(message, f"{refused}; {better}", evidence)
+    assumed = [f"this configuration is used with {usage.name}", *usage.assumptions[:2]]
+    return Judged(message, f"{better}; assumes that {'; '.join(assumed)}{_two(setting, pin)}", evidence, _on(setting))
+
+
+def _error(setting: ConfigSetting, *, old: bool) -> str:
+    return LIGHTNING_ERROR if setting.framework is Framework.LIGHTNING and not old else TORCH_ERROR
+
+
+def _two(setting: ConfigSetting, pin: Pin | None) -> str:
     if setting.state is State.DEFAULT and not (pin is not None and pin.surely_at_least(LIGHTNING_TRUE_NAME_FROM)):
-        reason += "; assumes Lightning 2.0 or newer, which the project does not pin"
+        return "; assumes Lightning 2.0 or newer, which the project does not pin"
+    return ""
+
+
+def _on(setting: ConfigSetting) -> tuple[Edit, ...]:
     to = OFF_NAMES.get(setting.value, "") if setting.strategy else "true"
-    return Judged(message, reason, evidence, (ReplaceExpression(setting.file.path, setting.span, to),))
+    return (ReplaceExpression(setting.file.path, setting.span, to),)
 
 
-def _refused(setting: ConfigSetting, trained: Trained, usage: Usage, decision: Decision, *, old: bool) -> str:
+def _refused(setting: ConfigSetting, trained: Trained, usage: Usage, *, old: bool) -> str:
     """Why nothing is changed, "" where it can be."""
     if setting.fixed:
         return setting.fixed
@@ -112,7 +148,7 @@ def _refused(setting: ConfigSetting, trained: Trained, usage: Usage, decision: D
         return f"reentrant checkpointing ({usage.checkpoints[0]}) fails with the flag on: use_reentrant=False first"
     if setting.strategy and old:
         return "name the class DDPStrategy with find_unused_parameters: true; Lightning 1 knows no name for it"
-    others = [u.name for u in trained.usages if not needs_flag(u)]
+    others = [u.name for u in trained.usages if not needs_flag(u) and u.verdict is not Verdict.NEVER]
     if others:
         return f"the value depends on the model: {', '.join(others)} may be trained with the same configuration"
     return ""

@@ -19,7 +19,10 @@ class TooDeep(Exception):
 
 @dataclass
 class Frame:
-    """One call of one function. exits: returned values with the undecided test they stand under, if any."""
+    """One call of one function.
+
+    exits: returned values with the undecided test they stand under, if any. owner: where the module hangs whose method it is.
+    """
 
     module: SourceModule
     function: FunctionNode | ast.Lambda
@@ -30,6 +33,7 @@ class Frame:
     tests: list[ast.expr] = field(default_factory=list)
     no_grad: int = 0
     root: bool = False
+    owner: str = ""
 
     @property
     def parameters(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from codemods.analysis.model.flow_frame import Branch, Env, Frame
 from codemods.analysis.model.flow_tests import cause_of, is_random_call, optional_names, varies
 from codemods.analysis.model.flow_truth import truth
-from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Value, below, merged
+from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Value, merged
 from codemods.analysis.model.member_kinds import canonical
 from codemods.analysis.model.model_members import members_of
 from codemods.source import walk
@@ -73,12 +73,16 @@ def note_random(flow: Flow, frame: Frame, env: Env, test: ast.expr) -> None:
 
 def conditional(flow: Flow, frame: Frame, test: ast.expr) -> Names:
     """Parameters that exist only where the test holds (or only where it does not): the branch cannot leave them out."""
-    if frame.facts is None:
-        return NONE
+    if frame.facts is None or any(isinstance(n, ast.Name) and n.id in frame.parameters for n in walk(test)):
+        return NONE  # an argument of forward may have the name of one that the constructor tests
     text = canonical(frame.module, test, frame.function)  # type: ignore[arg-type]
     bare = text[4:] if text.startswith("not ") else text
     members = members_of(flow.project, frame.facts)
-    names = {n for n, m in members.by_name.items() if m.condition in (bare, f"not {bare}")}
-    if not names:
-        return NONE
-    return frozenset(path for path in flow.all_paths if any(below(path, n) for n in names))
+    names = {n for n, m in members.by_name.items() if _decided_by(bare, m.condition)}
+    heads = tuple(f"{frame.owner}.{name}".lstrip(".") + end for name in names for end in (".", "[", "("))
+    return frozenset(path for path in flow.all_paths if heads and f"{path}.".startswith(heads))
+
+
+def _decided_by(test: str, made_under: str) -> bool:
+    """True where a module that is made under these tests exists for one answer of `test` alone."""
+    return bool({test, f"not {test}"} & {made_under, *made_under.split(" and ")})

@@ -179,6 +179,6 @@ def parts_of(ref: Ref) -> list[Ref]:
 
 def below(path: str, name: str) -> bool:
     """True if the path has `name` as one of its steps: `head.fc` is below `head`, `enc.head.fc` too."""
-    steps = path.replace("[", ".[").split(".")
+    steps = path.replace("[", ".[").replace("(", ".(").split(".")
     wanted = name.split(".")
     return any(steps[i : i + len(wanted)] == wanted for i in range(len(steps)))

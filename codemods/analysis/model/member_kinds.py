@@ -132,7 +132,8 @@ def condition(module: SourceModule, node: ast.AST, function: FunctionNode) -> st
             break
         if isinstance(up, ast.If):
             text = canonical(module, up.test, function)
-            found.append(text if any(below is s for s in up.body) else f"not {text}")
+            several = isinstance(up.test, ast.BoolOp)
+            found.append(text if any(below is s for s in up.body) else f"not ({text})" if several else f"not {text}")
         elif isinstance(up, (ast.Try, ast.While)):
             found.append("…")
         below = up

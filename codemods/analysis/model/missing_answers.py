@@ -11,7 +11,7 @@ from codemods.analysis.model.flag_edits import switched
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.implicit_strategy import only_on_several
-from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, needs_flag
+from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, names_of, needs_flag
 from codemods.analysis.model.observed_errors import Failure
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
@@ -164,14 +164,23 @@ def failed(
     )
 
 
-def dead(setting: Setting, usage: Usage, probe: Probed | None) -> Answer:
-    names = ", ".join(usage.never[:4]) + (" …" if len(usage.never) > 4 else "")
+def dead(project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, trained: Trained, probe: Probed | None) -> Answer:
+    """The flag for what no step uses: it lets the run go on; freezing, or deleting, does without it."""
+    refused = _refused(project, wrapper, setting, usage)
+    edit = None if refused else _on(setting)
+    if edit is None and not refused:
+        refused = "there is no plain place to write the flag here"
+    others = [u.name for u in trained.usages if u is not usage]
+    assumed = [*usage.assumptions, *([f"not only {', '.join(others)} is trained with it"] if others else [])]
+    assumed += [setting.overridable] * bool(setting.overridable)
+    better = "freezing it with requires_grad_(False) before the model is wrapped, or deleting it, does without the flag"
     return Answer(
         setting,
-        f"{names} of {usage.name} never reaches the loss: with the flag off DDP stops in the second step",
-        evidence=[*(probe.evidence if probe is not None else ()), *usage.evidence],
-        reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; the flag would only hide it"
-        + "".join(f"; assumes that {text}" for text in usage.assumptions[:2]),
+        f"{names_of(usage.never)} of {usage.name} never reaches the loss: with the flag off DDP stops in the second step",
+        level=Applicability.DISPLAY if edit is None else Applicability.UNSAFE,
+        edits=[edit] if edit is not None else [],
+        evidence=[*(probe.evidence if probe is not None else ()), *usage.evidence, *_version(project, wrapper)],
+        reason="; ".join([*([refused] if refused else []), better, *(f"assumes that {text}" for text in assumed[:3])]),
     )
 
 
@@ -189,15 +198,9 @@ def _level(
     project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, decision: Decision, trained: Trained, *, alone: bool
 ) -> tuple[Applicability, str]:
     """How far the fix may be trusted, and the first thing that lowers it."""
-    if static := static_graph_of(setting):
-        text = setting.module.text_of(static)
-        return Applicability.DISPLAY, f"{text} stands beside it, and this graph is not static: take that out first"
-    if usage.checkpoints:
-        text = f"reentrant checkpointing ({usage.checkpoints[0]}) fails with the flag on: use_reentrant=False first"
-        return Applicability.DISPLAY, text
+    if refused := _refused(project, wrapper, setting, usage):
+        return Applicability.DISPLAY, refused
     pin = lightning_pin(project, near=wrapper.module.path) if wrapper.framework is Framework.LIGHTNING else None
-    if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):
-        return Applicability.DISPLAY, "write DDPStrategy(find_unused_parameters=True): Lightning 1 knows no name for it"
     doubts: list[tuple[Applicability, str]] = [(LEVELS[decision.cause], _decided_by(decision))]
     if setting.overridable:
         doubts.append((Applicability.UNSAFE, f"assumes that {setting.overridable}"))
@@ -221,6 +224,18 @@ def _level(
         doubts.append((Applicability.UNSAFE, "assumes Lightning 2.0 or newer, which the project does not pin"))
     level = lowest(*(d[0] for d in doubts))
     return level, next((text for at, text in doubts if at is level), "") if level is not Applicability.SAFE else ""
+
+
+def _refused(project: Project, wrapper: Wrapper, setting: Setting, usage: Usage) -> str:
+    """What has to be mended before the flag can be on, "" where nothing has to."""
+    if static := static_graph_of(setting):
+        return f"{setting.module.text_of(static)} stands beside it, and this graph is not static: take that out first"
+    if usage.checkpoints:
+        return f"reentrant checkpointing ({usage.checkpoints[0]}) fails with the flag on: use_reentrant=False first"
+    pin = lightning_pin(project, near=wrapper.module.path) if wrapper.framework is Framework.LIGHTNING else None
+    if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):
+        return "write DDPStrategy(find_unused_parameters=True): Lightning 1 knows no name for it"
+    return ""
 
 
 def _surely_two(pin: Pin | None) -> bool:

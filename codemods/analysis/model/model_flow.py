@@ -81,7 +81,8 @@ class Flow:
     def run(self, frame: Frame, env: Env) -> Value:
         """The value that the function returns, over all its paths."""
         owner = env.get("self", NOTHING).refs
-        key = (id(frame.function), owner[0].path if owner else "")
+        frame.owner = owner[0].path if owner else ""
+        key = (id(frame.function), frame.owner)
         if key in self.active:
             return self._again(frame, env)
         if self.depth >= DEPTH:

@@ -263,6 +263,15 @@ def _tops(names: Iterable[str]) -> str:
     return ", ".join(sorted({_top(n) for n in names}))
 
 
+_VARIANT = re.compile(r"\(\d+\)(\[\w+\])*$")  # which of several makes of a module: they share a name to freeze it by
+
+
+def names_of(parameters: Iterable[str]) -> str:
+    """The first of some parameters, for a message."""
+    names = list(dict.fromkeys(_VARIANT.sub("", name) for name in parameters))
+    return ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+
+
 def modules_of(decision: Decision) -> str:
     """The sub-modules that a decision leaves out, for a message: the last step that they have in common, by sub-module."""
     groups: dict[str, list[list[str]]] = {}

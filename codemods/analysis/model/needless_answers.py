@@ -14,7 +14,7 @@ from codemods.analysis.model.flag_edits import comment_at, comment_column, switc
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper
 from codemods.analysis.model.flow_values import Decision
 from codemods.analysis.model.grad_switches import grad_switch
-from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, names_of
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.model.trained_model import Trained, seen_training
@@ -101,10 +101,9 @@ def off_by_probe(project: Project, setting: Setting, framework: Framework, train
 
 def needed_by_dead(setting: Setting, usages: list[Usage]) -> Answer:
     usage = next(u for u in usages if u.verdict is Verdict.NEVER)
-    names = ", ".join(usage.never[:4]) + (" …" if len(usage.never) > 4 else "")
     return Answer(
         setting,
-        f"{setting.text} is needed only because {names} of {usage.name} never reaches the loss",
+        f"{setting.text} is needed only because {names_of(usage.never)} of {usage.name} never reaches the loss",
         evidence=usage.evidence,
         reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; then the flag can go"
         + "".join(f"; assumes that {text}" for text in usage.assumptions[:2]),
