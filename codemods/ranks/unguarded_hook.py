@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
-from codemods.analysis.output.observers import Observer, observers, transformers_body
+from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers, transformers_body
 from codemods.analysis.output.rank_data import rank_local
 from codemods.codemod import DdpCodemod
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
@@ -66,7 +66,8 @@ class UnguardedHook(DdpCodemod):
     - Hooks that every rank needs (`setup`, `training_step`, `configure_optimizers` …).
     - A collective in the body, hidden ones included: `trainer.log_dir`, `metric.compute()`, `self.log`. The metrics of the
       trainer may be read in `on_validation_epoch_end` and the like, unless a callback logs in the same hook; elsewhere the
-      read must stay on every rank.
+      read must stay on every rank. Told where another such hook holds a collective and the validation steps log what the
+      sanity check leaves to be reduced.
     - Random numbers, a run of the model, a raised error, a returned value.
     - State that something else reads: attributes of the trainer, the module or `control`, attributes read elsewhere.
     - Unknown calls that stand apart from the output.
@@ -80,7 +81,7 @@ class UnguardedHook(DdpCodemod):
     ## References
     Two-process runs on Lightning 2.6.6: decorated hooks with each hidden collective, `callback_metrics` read under a guard in
     `on_train_epoch_end` (hangs) and `on_validation_epoch_end` (finishes; hangs behind a callback that logs there, before a
-    collective of the module); transformers 5, callbacks on two ranks.
+    collective of the module, and in the sanity check beside one); transformers 5, callbacks on two ranks.
     """
 
     code = "DDP201"
@@ -104,8 +105,7 @@ class UnguardedHook(DdpCodemod):
         message = _message(function, made.effects, hook=made.is_hook)
         evidence = [Evidence("static", e.phrase, e.path, e.line) for e in made.effects.output[:3]]
         if made.told:
-            reason = f"{made.told}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
-            return self.finding(module, function, message, evidence=evidence, reason=reason)
+            return self.finding(module, function, message, evidence=evidence, reason=made.told)
         planned = plan_rank_zero_only(module)
         if planned is None:
             reason = "no import here shows which rank_zero_only to use, lightning.pytorch's or pytorch_lightning's"
@@ -123,7 +123,7 @@ class UnguardedHook(DdpCodemod):
             message = _message(function, effects, hook=True)
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in effects.output[:3]]
             if any(e.kind is Kind.FILE for e in effects.output) and (own := rank_local(project, module, function, body)):
-                reason = f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
+                reason = f"{own}: {GATHER_FIRST}"
                 yield self.finding(module, function, message, evidence=evidence, reason=reason)
                 continue
             test = f"{function.args.args[2].arg}.is_world_process_zero"

@@ -409,6 +409,29 @@ def test_a_read_behind_the_sanity_check_before_a_barrier(step: str, setting: str
     assert not findings_of(RULE, lightning(hook + asked + read), files)
 
 
+@pytest.mark.parametrize(
+    ("base", "own", "found"),
+    [
+        ("Callback", "self.show(self.all_gather(self.seen))", True),
+        ("Callback", "self.seen.clear()", False),
+        ("LightningModule", "self.show(self.all_gather(self.seen))", False),  # its hook comes behind those of the callbacks
+    ],
+)
+def test_a_read_behind_the_sanity_check_beside_a_collective_of_the_module(base: str, own: str, found: bool) -> None:
+    """Measured: rank 0 reduces what the steps logged while rank 1 is in the gather of the module's own hook."""
+    read = "def on_validation_epoch_end(self, trainer, m):\n{0}    if trainer.is_global_zero:\n        write({1})\n"
+    model = (
+        "import lightning.pytorch as pl\n\nclass M(pl.LightningModule):\n    def validation_step(self, batch, i):\n"
+        f"        self.log('loss', self.loss(batch), sync_dist=True)\n    def on_validation_epoch_end(self):\n        {own}\n"
+    )
+    before = lightning(read.format("", "trainer.callback_metrics"), base=base)
+    after = lightning(read.format("    callback_metrics = trainer.callback_metrics\n", "callback_metrics"), base=base)
+    if found:
+        check_transformed(RULE, before, after, files={"model.py": model})
+    else:
+        check_nothing(RULE, before, files={"model.py": model})
+
+
 PENDING = "class M(pl.LightningModule):\n    def training_step(self, batch, i):\n        loss = self.loss(batch)\n        {0}\n"
 
 

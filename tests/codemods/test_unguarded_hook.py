@@ -151,6 +151,55 @@ def test_what_the_module_logs_in_its_own_hook_comes_after_the_callbacks() -> Non
         check_transformed(UnguardedHook, before, after, files={"extra.py": text})
 
 
+MODULE = """
+import lightning.pytorch as pl
+
+
+class Model(pl.LightningModule):
+    def validation_step(self, batch, i):
+        self.log("loss", self.loss(batch), {sync})
+
+    def on_validation_epoch_end(self):
+        {own}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sync", "own", "setting", "told"),
+    [
+        ("sync_dist=True", "self.show(self.all_gather(self.seen))", "2", True),
+        ("sync_dist=True", "self.trainer.strategy.barrier()", "2", True),
+        ("sync_dist=True", "self.seen.clear()", "2", False),
+        ("sync_dist=False", "self.show(self.all_gather(self.seen))", "2", False),
+        ("sync_dist=True", "self.show(self.all_gather(self.seen))", "0", False),
+        ("sync_dist=True", "if not self.trainer.sanity_checking: self.show(self.all_gather(self.seen))", "2", False),
+    ],
+)
+def test_the_first_read_of_the_sanity_check_beside_a_collective(sync: str, own: str, setting: str, told: bool) -> None:
+    """Measured: rank 0 reduces what the sanity check's steps logged while rank 1 gathers in the module's hook: a hang."""
+    files = {
+        "model.py": MODULE.replace("{sync}", sync).replace("{own}", own),
+        "train.py": f"import lightning.pytorch as pl\npl.Trainer(num_sanity_val_steps={setting})\n",
+    }
+    lines = ("print(sorted(trainer.callback_metrics))",)
+    before = callback("on_validation_epoch_end", *lines)
+    if told:
+        found = check_told(UnguardedHook, before, reason="in the sanity check", files=files)
+        assert "(model.py:" in found.reason and "read the metrics on every rank" in found.reason
+    else:
+        check_transformed(UnguardedHook, before, decorated("on_validation_epoch_end", *lines), files=files)
+
+
+def test_a_hook_that_leaves_the_sanity_check_out_reads_what_is_reduced() -> None:
+    files = {"model.py": MODULE.replace("{sync}", "sync_dist=True").replace("{own}", "self.trainer.strategy.barrier()")}
+    lines = ("if not trainer.sanity_checking:", "    print(sorted(trainer.callback_metrics))")
+    check_transformed(
+        UnguardedHook, callback("on_validation_epoch_end", *lines), decorated("on_validation_epoch_end", *lines), files=files
+    )
+    plain = ("print(sorted(trainer.callback_metrics))",)
+    check_transformed(UnguardedHook, callback("on_validation_end", *plain), decorated("on_validation_end", *plain), files=files)
+
+
 def test_training_metrics_are_read_on_every_rank() -> None:
     check_nothing(UnguardedHook, callback("on_train_epoch_end", "metrics = trainer.callback_metrics", "print(metrics)"))
 

@@ -6,10 +6,15 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK
 from codemods.analysis.logged.behind_runs import is_behind_a_run
-from codemods.analysis.logged.pending_metrics import nothing_waits_in_training, waits_at_evaluation_end
+from codemods.analysis.logged.pending_metrics import (
+    mixed_up_in_the_sanity_check,
+    nothing_waits_in_training,
+    waits_at_evaluation_end,
+)
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, negated
 from codemods.analysis.ranks.reached_collectives import Reached, reached_by
@@ -140,8 +145,13 @@ def _counts(project: Project, module: SourceModule, site: Guarded) -> bool:
     if site.function is None:
         return True
     if name in AFTER_EVALUATION:
-        plain = site.reached is None and site.guard.kind == "if" and later_collective(project, module, site) is not None
-        return plain and waits_at_evaluation_end(project, module, site.function) is not None
+        if site.reached is not None or site.guard.kind != "if":
+            return False
+        if later_collective(project, module, site) is not None:
+            return waits_at_evaluation_end(project, module, site.function) is not None
+        owner = module.class_of(site.node)  # the module's own hook comes behind those of the callbacks
+        own = owner is not None and class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE)
+        return not own and mixed_up_in_the_sanity_check(project, module, site.function) != ""
     return not nothing_waits_in_training(project)
 
 

@@ -28,6 +28,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 TRAINING_ENDS = ("on_train_epoch_end", "training_epoch_end")
 _NO_SANITY = re.compile(rb"num_sanity_val_steps[\"']?\s*[=:]\s*0(?![.\d])")
+_FIRST_IN_THE_SANITY_CHECK = ("on_validation_epoch_end",)
 EVALUATION_ENDS = ("on_validation_epoch_end", "on_test_epoch_end", "validation_epoch_end", "test_epoch_end")
 
 
@@ -184,15 +185,34 @@ def _may_hold_a_metric(module: SourceModule, value: ast.expr, depth: int = 0) ->
 
 def epoch_end_collective(project: Project) -> Place | None:
     """A collective in a hook that the project's modules and callbacks run at the end of a training epoch."""
-    return project.memo("epoch-end collective", lambda: _collective(project))
+    return project.memo("epoch-end collective", lambda: _collective(project, TRAINING_ENDS))
 
 
-def _collective(project: Project) -> Place | None:
-    for name in TRAINING_ENDS:
+def mixed_up_in_the_sanity_check(project: Project, module: SourceModule, function: FunctionNode) -> str:
+    """Why `trainer.callback_metrics` may not be read in this hook on rank 0 alone, "" where it may.
+
+    The read is then the first one behind the sanity check's steps: the reduction of what they logged meets a collective in
+    another `on_validation_epoch_end`. Measured on Lightning 2.6.6: with a `self.all_gather` or a barrier in the module's hook, or
+    a barrier in a callback's, the run hangs before the first step; in `on_validation_end` and without such a hook it does not.
+    """
+    if function.name not in _FIRST_IN_THE_SANITY_CHECK or "sanity_checking" in module.text_of(function):
+        return ""
+    logged = logged_in_the_sanity_check(project)
+    met = project.memo("validation-end collective", lambda: _collective(project, _FIRST_IN_THE_SANITY_CHECK)) if logged else None
+    if met is None or (met.path == module.path and function.lineno <= met.line <= (function.end_lineno or 0)):
+        return ""
+    return (
+        f"in the sanity check nothing has reduced yet what {logged} leaves, and rank 0 alone would do so here while the other "
+        f"ranks go on: {met}, a hang before the first step; read the metrics on every rank, and guard what is made of them"
+    )
+
+
+def _collective(project: Project, hooks: tuple[str, ...]) -> Place | None:
+    for name in hooks:
         for path in project.files_containing(f"def {name}(".encode()):
             module = None if is_test_file(path) else project.module(path)
             for function in module.functions if module else ():
-                if function.name != name or module is None:
+                if function.name != name or module is None or "sanity_checking" in module.text_of(function):
                     continue
                 owner = module.class_of(function)
                 facts = class_facts(project, module, owner) if owner else None

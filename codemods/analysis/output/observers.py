@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
-from codemods.analysis.logged.pending_metrics import logged_by_a_callback
+from codemods.analysis.logged.pending_metrics import logged_by_a_callback, mixed_up_in_the_sanity_check
 from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Effect, Effects, Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
@@ -28,6 +28,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 REDUCED_BEFORE = frozenset(
     {"on_validation_epoch_end", "on_validation_end", "on_test_epoch_end", "on_test_end", "on_fit_end"}
 )  # fmt: skip
+GATHER_FIRST = "rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
 ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE)
 
 
@@ -155,6 +156,8 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
         return None
     rest = effects.besides(Kind.STATE)
     if function.name in REDUCED_BEFORE and logged_by_a_callback(project, function.name) is None:
+        if effects.of(Kind.METRICS):
+            made.told = mixed_up_in_the_sanity_check(project, module, function)
         rest = tuple(e for e in rest if e.kind is not Kind.METRICS)
     if rest and (any(e.kind is not Kind.UNKNOWN for e in rest) or not _only_beside_output(project, module, function)):
         return None
@@ -167,7 +170,8 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
         made.level = Applicability.UNSAFE
         made.assumes = made.assumes or f"assumes that the base class {facts.unresolved[0]} adds nothing to this hook"
     if any(e.kind is Kind.FILE for e in output):
-        made.told = rank_local(project, module, function, function.body)
+        if not made.told and (own := rank_local(project, module, function, function.body)):
+            made.told = f"{own}: {GATHER_FIRST}"
         reader = reader_on_every_rank(project, module, function, suffixes(module, function))
         if reader:
             made.level = Applicability.UNSAFE
