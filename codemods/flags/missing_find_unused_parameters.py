@@ -125,7 +125,8 @@ class MissingFindUnusedParameters(DdpCodemod):
       it that is chosen when it is built: unsafe, with what is assumed
     - the flag among unnamed arguments of DDP: told where the pinned torch does not say which of them it is
     - `static_graph=True` beside it: told, the graph is not static
-    - reentrant activation checkpointing in the model: told, it fails with the flag on
+    - reentrant activation checkpointing in the model fails with the flag on: `use_reentrant=False` is written along with it
+      (unsafe); told where that cannot be, or a torch below 1.11 is pinned
     - an output of a class of its own: DDP does not look into it for tensors; unsafe
     - a Lightning version that is not pinned to one side of 2.0: unsafe, with the version it assumes
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it

@@ -8,19 +8,17 @@ from dataclasses import dataclass
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import torch_pin
+from codemods.analysis.model.checkpoint_kinds import checkpoint_calls, choice_of, is_open
 from codemods.analysis.model.effective_flag import effect_of
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import wrappers
-from codemods.analysis.names import qualified
 from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
-
-CALLS = ("checkpoint", "checkpoint_sequential")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +118,7 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        calls = [c for c in module.calls_named(*CALLS) if qualified(module, c.func).startswith("torch.utils.checkpoint.")]
-        reentrant = [c for c in calls if not _is_other_kind(c)]
+        reentrant = checkpoint_calls(module)
         places = _places(project) if reentrant else {}
         for call in reentrant:
             if found := places.get(f"{module.path}:{call.lineno}"):
@@ -133,7 +130,7 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
     def _judge(self, project: Project, module: SourceModule, call: ast.Call, found: _Searched) -> Finding:
         wrapper, setting = found.wrapper, found.setting
         level, reason = _level(project, module, call, found)
-        given = _choice(call)
+        given = choice_of(call)
         kind = "use_reentrant=True" if given is not None else "without use_reentrant, which means True,"
         on = setting.text if setting.state is State.ON else f"{setting.keyword} on by default"
         edit = SetKeyword(module.path, module.span(call), "use_reentrant", "False")
@@ -174,24 +171,10 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
                 )
 
 
-def _choice(call: ast.Call) -> ast.keyword | None:
-    """The argument that says the kind; one without a name where it is among `**options` or positional."""
-    for keyword in call.keywords:
-        if keyword.arg == "use_reentrant" or keyword.arg is None:
-            return keyword
-    by_position = getattr(call.func, "attr", getattr(call.func, "id", "")) == "checkpoint_sequential" and len(call.args) > 3
-    return ast.keyword(None, call.args[3]) if by_position else None
-
-
-def _is_other_kind(call: ast.Call) -> bool:
-    given = _choice(call)
-    return given is not None and isinstance(given.value, ast.Constant) and not given.value.value
-
-
 def _level(project: Project, module: SourceModule, call: ast.Call, found: _Searched) -> tuple[Applicability, str]:
-    given = _choice(call)
+    given = choice_of(call)
     pin = torch_pin(project, near=module.path)
-    if given is not None and not (given.arg and isinstance(given.value, ast.Constant)):
+    if given is not None and is_open(call):
         return Applicability.DISPLAY, f"`{module.text_of(given.value)}` decides the kind: it has to come to use_reentrant=False"
     if pin is not None and pin.surely_below(REENTRANT_CHOICE_FROM):
         return Applicability.DISPLAY, f"{pin.text} knows no other kind: torch 1.11 does"

@@ -240,9 +240,39 @@ def test_static_graph_of_a_strategy_or_by_a_setting_is_told() -> None:
     check_told(Rule, WRAP.format(", static_graph=flag"), files={"net.py": RANDOM}, reason="static_graph=flag")
 
 
-def test_reentrant_checkpointing_is_told() -> None:
-    net = "from torch.utils.checkpoint import checkpoint\n" + RANDOM.replace("self.body(x)", "checkpoint(self.body, x)")
-    check_told(Rule, WRAP.format(""), files={"net.py": net}, reason="use_reentrant=False first")
+CHECKPOINTED = "from torch.utils.checkpoint import checkpoint\n" + RANDOM.replace("self.body(x)", "checkpoint(self.body, x)")
+
+
+def test_reentrant_checkpointing_goes_along_with_the_flag() -> None:
+    other = "from torch.utils import checkpoint as c\n\n\ndef run(layers, x):\n    return c.checkpoint_sequential(layers, 2, x)\n"
+    files = {"net.py": CHECKPOINTED, "deep.py": other, "requirements.txt": "torch==1.13.0\n"}
+    changed = {
+        "net.py": CHECKPOINTED.replace("(self.body, x)", "(self.body, x, use_reentrant=False)"),
+        "deep.py": other.replace("2, x)", "2, x, use_reentrant=False)"),
+    }
+    after = WRAP.format(", find_unused_parameters=True")
+    (found,) = check_transformed(Rule, WRAP.format(""), after, files=files, changed=changed, unsafe=True)
+    assert "net.py:15 and 1 more) fails with the flag on" in found.reason and "torch 1.11" not in found.reason
+    (found,) = findings_of(Rule, WRAP.format(""), {"net.py": CHECKPOINTED})
+    assert found.applicability is Applicability.UNSAFE and "assumes torch 1.11 or newer" in found.reason
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"requirements.txt": "torch==1.10.2\n"},
+        {"net.py": CHECKPOINTED.replace("self.body, x", "self.body, x, use_reentrant=self.kind")},
+        {"net.py": CHECKPOINTED.replace("self.body, x", "self.body, x, **self.options")},
+        {f"deep{i}.py": "from torch.utils.checkpoint import checkpoint\ny = checkpoint(f, x)\n" for i in range(8)},
+    ],
+)  # fmt: skip
+def test_reentrant_checkpointing_that_cannot_be_changed_is_told(files: dict[str, str]) -> None:
+    check_told(Rule, WRAP.format(""), files={"net.py": CHECKPOINTED, **files}, reason="use_reentrant=False first")
+
+
+def test_checkpointing_of_the_new_kind_is_left_alone() -> None:
+    new = CHECKPOINTED.replace("self.body, x", "self.body, x, use_reentrant=False")
+    check_transformed(Rule, WRAP.format(""), WRAP.format(", find_unused_parameters=True"), files={"net.py": new})
 
 
 def test_a_name_that_lightning_1_does_not_know_is_told() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codemods.analysis.frameworks import Pin, lightning_pin
+from codemods.analysis.model.checkpoint_kinds import mended
 from codemods.analysis.model.config_flags import ConfigSetting
 from codemods.analysis.model.configured_model import configured
 from codemods.analysis.model.flag_comment import comment_lines
@@ -83,7 +84,7 @@ def missing(project: Project, setting: ConfigSetting) -> Judged | None:
     trained = configured(project, setting.framework)
     found = next(((u, d) for u in trained.usages if needs_flag(u) and (d := deciding(u)) is not None), None)
     if found is None:
-        return _for_dead(setting, trained, pin, old=old)
+        return _for_dead(project, setting, trained, pin, old=old)
     usage, decision = found
     names = modules_of(decision)
     message = (
@@ -94,11 +95,13 @@ def missing(project: Project, setting: ConfigSetting) -> Judged | None:
         Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
         *trained.evidence, *usage.evidence[:8],
     )  # fmt: skip
-    refused = _refused(setting, trained, usage, old=old)
+    refused = _refused(project, setting, trained, usage, old=old)
     if refused:
         return Judged(message, refused, evidence)
     reason = f"assumes that this configuration is used with {usage.name}, and that {decision.cause.value} leaves the module out"
-    return Judged(message, reason + _two(setting, pin), evidence, _on(setting))
+    kinds = mended(project, usage)
+    reason = "; ".join([*([kinds.said] if kinds.said else []), reason + _two(setting, pin)])
+    return Judged(message, reason, evidence, (*_on(setting), *kinds.edits))
 
 
 def _dead(trained: Trained) -> Usage | None:
@@ -106,7 +109,7 @@ def _dead(trained: Trained) -> Usage | None:
     return next((u for u in trained.usages if u.verdict is Verdict.NEVER), None) if not trained.unknown else None
 
 
-def _for_dead(setting: ConfigSetting, trained: Trained, pin: Pin | None, *, old: bool) -> Judged | None:
+def _for_dead(project: Project, setting: ConfigSetting, trained: Trained, pin: Pin | None, *, old: bool) -> Judged | None:
     """The flag for what no step uses, where the framework leaves it off."""
     usage = _dead(trained)
     if usage is None or setting.static:
@@ -117,7 +120,7 @@ def _for_dead(setting: ConfigSetting, trained: Trained, pin: Pin | None, *, old:
     )
     better = "freezing it with requires_grad_(False) before the model is wrapped, or deleting it, does without the flag"
     evidence = (*trained.evidence, *usage.evidence[:8])
-    if refused := _refused(setting, trained, usage, old=old):
+    if refused := _refused(project, setting, trained, usage, old=old):
         return Judged(message, f"{refused}; {better}", evidence)
     assumed = [f"this configuration is used with {usage.name}", *usage.assumptions[:2]]
     return Judged(message, f"{better}; assumes that {'; '.join(assumed)}{_two(setting, pin)}", evidence, _on(setting))
@@ -138,14 +141,14 @@ def _on(setting: ConfigSetting) -> tuple[Edit, ...]:
     return (ReplaceExpression(setting.file.path, setting.span, to),)
 
 
-def _refused(setting: ConfigSetting, trained: Trained, usage: Usage, *, old: bool) -> str:
+def _refused(project: Project, setting: ConfigSetting, trained: Trained, usage: Usage, *, old: bool) -> str:
     """Why nothing is changed, "" where it can be."""
     if setting.fixed:
         return setting.fixed
     if setting.static:
         return "static_graph stands beside it, and this graph is not static: take that out first"
-    if usage.checkpoints:
-        return f"reentrant checkpointing ({usage.checkpoints[0]}) fails with the flag on: use_reentrant=False first"
+    if text := mended(project, usage).refused:
+        return text
     if setting.strategy and old:
         return "name the class DDPStrategy with find_unused_parameters: true; Lightning 1 knows no name for it"
     others = [u.name for u in trained.usages if not needs_flag(u) and u.verdict is not Verdict.NEVER]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.model.answer import Answer
+from codemods.analysis.model.checkpoint_kinds import mended
 from codemods.analysis.model.flag_edits import switched
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.flow_values import Cause, Decision
@@ -97,7 +98,7 @@ def skipping(
         setting,
         message,
         level=level,
-        edits=[edit] if edit is not None else [],
+        edits=[edit, *mended(project, usage).edits] if edit is not None else [],
         evidence=evidence,
         reason=reason,
     )
@@ -223,15 +224,18 @@ def _level(
     if wrapper.framework is Framework.LIGHTNING and setting.state is State.DEFAULT and not _surely_two(pin):
         doubts.append((Applicability.UNSAFE, "assumes Lightning 2.0 or newer, which the project does not pin"))
     level = lowest(*(d[0] for d in doubts))
-    return level, next((text for at, text in doubts if at is level), "") if level is not Applicability.SAFE else ""
+    first = next((text for at, text in doubts if at is level), "") if level is not Applicability.SAFE else ""
+    if said := mended(project, usage).said:
+        return Applicability.UNSAFE, "; ".join(text for text in (said, first) if text)
+    return level, first
 
 
 def _refused(project: Project, wrapper: Wrapper, setting: Setting, usage: Usage) -> str:
     """What has to be mended before the flag can be on, "" where nothing has to."""
     if static := static_graph_of(setting):
         return f"{setting.module.text_of(static)} stands beside it, and this graph is not static: take that out first"
-    if usage.checkpoints:
-        return f"reentrant checkpointing ({usage.checkpoints[0]}) fails with the flag on: use_reentrant=False first"
+    if text := mended(project, usage).refused:
+        return text
     pin = lightning_pin(project, near=wrapper.module.path) if wrapper.framework is Framework.LIGHTNING else None
     if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):
         return "write DDPStrategy(find_unused_parameters=True): Lightning 1 knows no name for it"
