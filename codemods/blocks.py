@@ -175,11 +175,12 @@ class _Continued(cst.CSTTransformer):
         return updated_node.with_changes(whitespace=cst.SimpleWhitespace(self._unit + left))
 
 
-def under_guard(held: Sequence[cst.BaseStatement], test: str, unit: str) -> cst.If:
-    """`if test:` over statements; comments above the first stay above the guard."""
+def under_guard(held: Sequence[cst.BaseStatement], test: str, unit: str, *, comments_inside: bool = False) -> cst.If:
+    """`if test:` over statements; comments above the first stay above the guard, or go along where they touch it."""
     moved = [_shifted(one, unit) for one in held]
-    body = [with_lead(moved[0], []), *moved[1:]]
-    return cst.If(test=cst.parse_expression(test), body=cst.IndentedBlock(body, indent=unit), leading_lines=lead_of(held[0]))
+    above = detached(lead_of(held[0])) if comments_inside else lead_of(held[0])
+    body = [with_lead(moved[0], lead_of(moved[0])[len(above) :]), *moved[1:]]
+    return cst.If(test=cst.parse_expression(test), body=cst.IndentedBlock(body, indent=unit), leading_lines=above)
 
 
 def _shifted(statement: cst.BaseStatement, unit: str) -> cst.BaseStatement:

@@ -126,10 +126,14 @@ class DropDecorator(Edit):
 
 @dataclass(frozen=True, slots=True)
 class WrapInGuard(Edit):
-    """Put the statements from the one at `span` to the one at `last` (neighbours, whole lines) under `if test:`."""
+    """Put the statements from the one at `span` to the one at `last` (neighbours, whole lines) under `if test:`.
+
+    comments_inside: the comment on the first statement goes under the guard with it; else it stays above, and is of both.
+    """
 
     test: str
     last: Span
+    comments_inside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

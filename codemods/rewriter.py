@@ -350,7 +350,7 @@ class _Writer(cst.CSTTransformer):
                 held.add(self._after(items[k]) if k < j else [])
             body = held.body
             if guard is not None:
-                body = [blocks.under_guard(body, guard.test, self._unit)] if body else []
+                body = [blocks.under_guard(body, guard.test, self._unit, comments_inside=guard.comments_inside)] if body else []
                 self._done(guard)
             if not body:
                 out.carry(held.carried)

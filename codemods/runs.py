@@ -171,7 +171,8 @@ def _run_of(module: SourceModule, edit: Edit, whole: Sequence[Lines], by_span: d
         top, bottom, last = held.top, held.bottom, None
     if isinstance(edit, (WrapInGuard, Unwrap, RemoveStatement)) and last and hasattr(last.statements[-1], "body"):
         bottom = _with_comments_below(module, top, bottom)
-    if isinstance(edit, RemoveStatement) and first and len(first.statements) == 1:
+    takes_comments = isinstance(edit, RemoveStatement) or (isinstance(edit, WrapInGuard) and edit.comments_inside)
+    if takes_comments and first and len(first.statements) == 1:
         top = _with_comments_above(module, top)
     return Run(top, bottom, [edit])
 

@@ -310,6 +310,16 @@ def test_a_guard_over_neighbours_with_blank_lines_and_comments() -> None:
     )
 
 
+def test_a_guard_takes_the_comment_on_its_first_statement_along_where_it_is_told_to() -> None:
+    source = "def f():\n    # part\n\n    # why\n    # at all\n    a()\n    b()\n"
+    module = SourceModule(PATH, source.encode())
+    first, last = statement(module, "a("), statement(module, "b(")
+    check(
+        written(module, WrapInGuard(PATH, first, "rank == 0", last, comments_inside=True)),
+        "def f():\n    # part\n\n    if rank == 0:\n        # why\n        # at all\n        a()\n        b()\n",
+    )
+
+
 def test_a_guard_takes_comments_at_the_end_of_a_loop_along() -> None:
     check(
         guarded("for x in y:\n    a()\n    # end of loop\n\n# about b\nb()\n", "for"),

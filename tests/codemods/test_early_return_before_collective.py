@@ -42,9 +42,9 @@ def on_train_epoch_end(self, trainer, pl_module):
         lightning("""
 def on_train_epoch_end(self, trainer, pl_module):
     epoch = trainer.current_epoch
-    # all of it
     # one process plots
     if trainer.is_global_zero:
+        # all of it
         self.plot(epoch)
 
         self.save(epoch)

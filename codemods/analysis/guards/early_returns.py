@@ -76,7 +76,7 @@ def _changed(leaving: ast.If, kept: list[ast.stmt], rest: Iterable[ast.stmt], la
 def _edits(module: SourceModule, leaving: ast.If, kept: list[ast.stmt], rest: tuple[ast.stmt, ...]) -> list[Edit]:
     first, last = module.span(rest[0]), module.span(rest[-1])
     path = module.path
-    guard = WrapInGuard(path, first, turned(module, leaving.test), last)
+    guard = WrapInGuard(path, first, turned(module, leaving.test), last, comments_inside=True)
     if kept:
         return [RemoveStatement(path, module.span(leaving.body[-1])), guard]
     edits: list[Edit] = [RemoveStatement(path, module.span(leaving))]
