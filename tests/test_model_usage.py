@@ -121,6 +121,20 @@ ALL_USED = {
         "return self.b(self.a(x))",
         init="self.teacher = nn.Linear(4, 4)\nfor p in self.teacher.parameters():\n    p.requires_grad = False",
     ),
+    "a copy under a setting, frozen under the same": net(
+        "return self.b(self.a(x))",
+        init="if flag:\n    self.ema = nn.Linear(4, 4)\n    for p in self.ema.parameters():\n        p.requires_grad = False",
+    ),
+    "a value out of a configuration": net(
+        "y = self.b(self.a(x))\nif self.momentum is not None:\n    y = y * self.momentum\nreturn y",
+        init="config = dict(flag=flag)\nself.momentum = config.get('momentum', None)",
+    ),
+    "layers of timm, torchvision and einops": "from einops.layers.torch import Rearrange\nfrom timm.layers import DropPath, Mlp\n"
+    "from torchvision.ops import StochasticDepth\n" + net(
+        "x = self.turn(self.a(x) + self.drop(self.mlp(x)))\nreturn self.depth(self.b(x))",
+        init="self.mlp = Mlp(4, 8)\nself.drop = DropPath(0.1) if flag else nn.Identity()\nself.turn = Rearrange('a b -> a b')\n"
+        "self.depth = StochasticDepth(0.1, 'row')",
+    ),
     "checkpointing of the new kind": net("return self.b(checkpoint(self.a, x, use_reentrant=False))"),
     "an embedding's weight": net(
         "return F.linear(self.b(self.a(x)) + self.emb(i), self.emb.weight)",
@@ -264,6 +278,19 @@ NOT_ALL = {
         "x = self.b(self.a(x))\nif not self.deep:\n    x = self.extra(x)\nreturn x",
         init="self.flag, self.deep = flag, depth > 1\nif self.flag and self.deep:\n    pass\nelse:\n"
         "    self.extra = nn.Linear(4, 4)",
+    ),
+    "a part frozen under another setting": net(
+        "with torch.no_grad():\n    t = self.ema(x)\nreturn self.b(self.a(x)) - t",
+        init="self.ema = nn.Linear(4, 4)\nif flag:\n    self.ema.requires_grad_(False)",
+    ),
+    "a module out of a table": net(
+        "return self.b(self.a(self.net(x)))", init="tables = make_tables()\nself.net = tables.get('small')"
+    ),
+    "a layer of timm that is never called": "from timm.layers import Mlp\n" + net(
+        "return self.b(self.a(x))", init="self.mlp = Mlp(4, 8)"
+    ),
+    "another class of timm": "from timm.models.beit import Block\n" + net(
+        "return self.b(self.a(self.block(x)))", init="self.block = Block(4)"
     ),
     "a backbone from a hub": "import timm\n" + net(
         "return self.b(self.a(self.net(x)))", init="self.net = timm.create_model('x')"
@@ -492,6 +519,14 @@ def test_a_part_that_lightning_freezes_needs_no_gradient() -> None:
     assert usage(source).verdict is Verdict.ALL
     thawed = FROZEN + net("return self.b(self.a(x))", init="self.voice = Voice()")
     assert usage(thawed).verdict is Verdict.NEVER
+
+
+def test_a_part_from_several_classes_that_lightning_freezes_needs_no_gradient() -> None:
+    other = FROZEN.partition("\n\n\n")[2].replace("Voice", "Singer")
+    init = "self.voice = Voice() if flag else Singer()\nself.voice.freeze()"
+    assert usage(FROZEN + other + net("return self.b(self.a(x))", init=init)).verdict is Verdict.ALL
+    own = other.replace("    def forward", "    def freeze(self):\n        pass\n\n    def forward")
+    assert usage(FROZEN + own + net("return self.b(self.a(x))", init=init)).verdict is not Verdict.ALL
 
 
 def test_a_freeze_of_the_projects_own_is_not_known() -> None:

@@ -11,12 +11,23 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_fac
 from codemods.analysis.functions import find_function
 from codemods.analysis.model.config_targets import class_at
 from codemods.analysis.model.constructor_arguments import Given, given_for, may_freeze
-from codemods.analysis.model.member_kinds import Kind, Member, choice, in_loop, is_false, is_false_node, marked, pairs
+from codemods.analysis.model.member_kinds import (
+    Kind,
+    Member,
+    choice,
+    in_loop,
+    is_false,
+    is_false_node,
+    literal_name,
+    marked,
+    pairs,
+)
 from codemods.analysis.model.setting_values import values_of
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.registries import Choices, built_by, makes_one
 from codemods.data import torch_modules as table
+from codemods.data.external_layers import has_parameters
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -217,6 +228,8 @@ class Maker:
         if name.startswith("torchvision.models."):
             known = end in table.WHOLE_MODELS
             return replace(here, kind=Kind.LEAF if known else Kind.UNKNOWN, note=name if known else f"{name} is not looked into")
+        if (holds := has_parameters(name)) is not None:
+            return replace(here, kind=Kind.LEAF if holds else Kind.FREE, note=name)
         written = dotted(call.func)
         if written and (found := find_class(self.project, module, written)):
             return self._class_member(found, here)
@@ -231,6 +244,8 @@ class Maker:
             return self._function_member(function_found, here, depth)
         if choices := built_by(self.project, module, call):
             return self._one_of(choices, here)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("get", "pop") and literal_name(call):
+            return replace(here, note="argument")  # `config.get("momentum", None)`: a module only where it is used as one
         root = family(name) if name else ""
         if external_role(name) is Role.METRIC and not _HOLDS_A_NETWORK.search(name):
             return replace(here, note=METRIC)

@@ -133,7 +133,8 @@ class _Reader:
         func = call.func
         name = dotted(func)
         if name == "setattr" or (name in ("self.add_module", "self.register_module") and not literal_name(call)):
-            self.problems.append(f"{site.module.text_of(call)[:60]} registers under a name that is not written out")
+            text = " ".join(site.module.text_of(call).split())[:60]
+            self.problems.append(f"{text} registers under a name that is not written out")
         elif name in ("self.add_module", "self.register_module", "self.register_parameter") and len(call.args) > 1:
             key = literal_name(call)
             made = self.made_by(site, function, call.args[1])
@@ -156,25 +157,29 @@ class _Reader:
     def _freeze(self, site: ClassSite, function: FunctionNode, what: ast.AST) -> None:
         """`self.x.requires_grad_(False)`, or `p.requires_grad = False` in a loop over `self.x.parameters()`."""
         module = site.module
-        if condition(module, what, function):
-            self.problems.append(f"parameters are frozen under a test ({module.path}:{what.lineno})")  # type: ignore[attr-defined]
-            return
         name = dotted(what.value if isinstance(what, ast.Attribute) and what.attr == "requires_grad" else what)
-        if name.startswith("self."):
-            self.frozen.add(name[5:])
-            return
-        for up in module.ancestors(what):
+        loop: ast.For | None = None
+        for up in module.ancestors(what) if not name.startswith("self.") else ():
             if isinstance(up, ast.For) and isinstance(up.iter, ast.Call) and isinstance(up.iter.func, ast.Attribute):
-                owner = dotted(up.iter.func.value)
-                if up.iter.func.attr == "parameters" and owner.startswith("self."):
-                    self.frozen.add(owner[5:])
-                elif owner == "self" and up.iter.func.attr == "parameters":
-                    self.problems.append(f"parameters are frozen one by one ({module.path}:{up.lineno})")
-                return
+                loop, name = up, dotted(up.iter.func.value) if up.iter.func.attr == "parameters" else ""
+                break
+        under = condition(module, what, function)
+        if under and not self._made_under(name.removeprefix("self."), under):
+            self.problems.append(f"parameters are frozen under a test ({module.path}:{what.lineno})")  # type: ignore[attr-defined]
+        elif name.startswith("self."):
+            self.frozen.add(name[5:])
+        elif name == "self" and loop is not None:
+            self.problems.append(f"parameters are frozen one by one ({module.path}:{loop.lineno})")
+
+    def _made_under(self, name: str, tests: str) -> bool:
+        """True for a module that exists only where all of these tests hold: frozen under them, it is always frozen."""
+        made = self.found.get(name, [])
+        return bool(made) and all(set(tests.split(" and ")) <= set(m.condition.split(" and ")) for m in made)
 
     def _frozen_by_lightning(self, site: ClassSite, function: FunctionNode, what: ast.expr) -> None:
         """`self.x.freeze()`: of a LightningModule it stops every gradient; of another class it may do anything."""
-        made = self.found.get(dotted(what).removeprefix("self."), [])
+        found = self.found.get(dotted(what).removeprefix("self."), [])
+        made = [part for member in found for part in (member.parts if member.kind is Kind.CHOICE else (member,))]
         homes = [member.site for member in made if member.site is not None]
         facts = [class_facts(self.project, home.module, home.node) for home in homes]
         if facts and len(facts) == len(made) and all(f.is_a(Role.LIGHTNING_MODULE) and not f.method("freeze") for f in facts):
