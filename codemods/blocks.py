@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from codemods.layout import closing_after, code_of, hashed
+from codemods.layout import hashed
 
 Blank = Sequence[cst.EmptyLine]
 Suite = cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite
@@ -203,36 +203,6 @@ def unwrapped(statement: cst.BaseStatement) -> tuple[list[cst.BaseStatement], Bl
     first, *rest = statement.body.body
     first = with_lead(first, [*statement.leading_lines, *beside, *lead_of(first)])
     return [first, *rest], statement.body.footer
-
-
-def without_import(small: cst.BaseSmallStatement, names: Collection[str]) -> cst.BaseSmallStatement | None:
-    """An import statement without some bound names, None where nothing is left. Raises ValueError for a name it has not."""
-    if not isinstance(small, cst.Import | cst.ImportFrom) or isinstance(small.names, cst.ImportStar):
-        raise ValueError("only an import that names what it brings can lose a name")
-    missing = set(names) - {bound_by(n) for n in small.names}
-    if missing:
-        raise ValueError(f"the import does not bind {', '.join(sorted(missing))}")
-    kept = [n for n in small.names if bound_by(n) not in names]
-    if not kept:
-        return None
-    gone, last = small.names[-1], kept[-1]
-    if last is gone or not isinstance(last.comma, cst.Comma):
-        return small.with_changes(names=kept)
-    joint = last.comma.whitespace_after  # the last one's comma, or the lack of one, goes to its neighbour
-    if isinstance(gone.comma, cst.Comma):
-        comma = gone.comma.with_changes(whitespace_after=closing_after(joint, gone.comma.whitespace_after))
-        return small.with_changes(names=[*kept[:-1], last.with_changes(comma=comma)])
-    kept[-1] = last.with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    if not isinstance(small, cst.ImportFrom) or small.rpar is None:
-        return small.with_changes(names=kept)
-    rpar = small.rpar.with_changes(whitespace_before=closing_after(joint, small.rpar.whitespace_before))
-    return small.with_changes(names=kept, rpar=rpar)
-
-
-def bound_by(alias: cst.ImportAlias) -> str:
-    if alias.asname is not None:
-        return code_of(alias.asname.name)
-    return code_of(alias.name).partition(".")[0]
 
 
 def comments_to_first(

@@ -176,6 +176,13 @@ class DropImport(Edit):
 
 
 @dataclass(frozen=True, slots=True)
+class ExtendImport(Edit):
+    """Bring the name `name` in by the `from` import statement at `span`, too."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class NeedImport(Edit):
     """The import statement `code` behind the statement at `span`, or in front of it where `before` is set."""
 
@@ -231,7 +238,7 @@ class ReplaceLines(Edit):
     code: str
 
 
-STATEMENT_EDITS = (WrapInGuard, Unwrap, InsertBefore, InsertAfter, RemoveStatement, DropImport, NeedImport)
+STATEMENT_EDITS = (WrapInGuard, Unwrap, InsertBefore, InsertAfter, RemoveStatement, DropImport, ExtendImport, NeedImport)
 
 
 def claims(edit: Edit) -> Span:

@@ -1,18 +1,20 @@
 """The import planner: the name a file can use for something, and the import statement it takes to have it. On `ast` only.
 
-A new import goes behind the one that brought its flavour in, inside the same `try` or `if`, so it never runs before a
-statement with a side effect that stood above, and never past the guard of an optional dependency.
+A name of a module from which a `from` import brings others in goes into that one. A new import goes beside the one that brought
+its flavour in, inside the same `try` or `if`, so it never runs before a statement with a side effect that stood above, and never
+past the guard of an optional dependency; in a sorted block where isort would put it.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from codemods.analysis.names import family
-from codemods.findings import NeedImport
+from codemods.findings import Edit, ExtendImport, NeedImport
 from codemods.source import Import, SourceModule
 
 
@@ -21,7 +23,7 @@ class Planned:
     """The name to write, and the edits that make it known: none where it already is."""
 
     name: str
-    edits: tuple[NeedImport, ...] = ()
+    edits: tuple[Edit, ...] = ()
 
 
 def in_scope(module: SourceModule, is_wanted: Callable[[str], bool]) -> str | None:
@@ -72,11 +74,15 @@ def plan_beside(module: SourceModule, root: str, spell: Callable[[str], tuple[st
     top = [group for group in by_branch.values() if isinstance(module.parent(group[0].node), ast.Module)]
     groups = top[:1] or list(by_branch.values())
     name = ""
-    edits = []
+    edits: list[Edit] = []
     for group in groups:
         source, name = spell(lightning_flavour(group[0].dotted))
-        anchor = _sorted_place(module, group, source)
-        edits.append(NeedImport(module.path, module.span(anchor), f"from {source} import {name}{_pardon(module, anchor)}"))
+        if (same := _from_the_same(module, group, source)) is not None:
+            edits.append(ExtendImport(module.path, module.span(same), name))
+            continue
+        anchor, before = _sorted_place(module, group, source)
+        code = f"from {source} import {name}{_pardon(module, anchor)}"
+        edits.append(NeedImport(module.path, module.span(anchor), code, before=before))
     return Planned(name, tuple(edits))
 
 
@@ -87,25 +93,40 @@ def _pardon(module: SourceModule, beside: ast.stmt) -> str:
     return "  # noqa: E402" if re.search(r"#\s*noqa:[\s\w,]*\bE402\b", rest) else ""
 
 
-def _sorted_place(module: SourceModule, group: list[Import], source: str) -> ast.stmt:
-    """The statement behind which `from source import` keeps a sorted block sorted: plain imports first, then by module."""
-    fromwise = [i.node for i in group if isinstance(i.node, ast.ImportFrom) and i.module <= source]
-    if fromwise:
-        return fromwise[-1]
+def _from_the_same(module: SourceModule, group: list[Import], source: str) -> ast.ImportFrom | None:
+    """The `from source import …` that can take one name more; not one that holds comments, or goes on behind a backslash."""
+    for item in group:
+        text = module.text_of(item.node)
+        if isinstance(item.node, ast.ImportFrom) and item.module == source and not any(c in text for c in "#\\*"):
+            return item.node
+    return None
+
+
+def _sorted_place(module: SourceModule, group: list[Import], source: str) -> tuple[ast.stmt, bool]:
+    """The statement behind which (True: in front of which) `from source import` keeps a sorted block sorted: plain imports
+    first, then by module.
+    """
+    key = source.lower()
+    fromwise = [i for i in group if isinstance(i.node, ast.ImportFrom)]
+    if smaller := [i.node for i in fromwise if i.module.lower() <= key]:
+        return smaller[-1], False
     place: ast.stmt = group[0].node
+    if fromwise and place is fromwise[0].node:
+        return place, True
     block = module.block_of(place)
     below = block[next(i for i, s in enumerate(block) if s is place) + 1 :] if isinstance(place, ast.Import) else []
     for statement in below:
         plain = isinstance(statement, ast.Import) and isinstance(place, ast.Import)
-        sorted_in = isinstance(statement, ast.ImportFrom) and not statement.level and (statement.module or "") <= source
+        sorted_in = isinstance(statement, ast.ImportFrom) and not statement.level and (statement.module or "").lower() <= key
         if statement.lineno != (place.end_lineno or place.lineno) + 1 or not (plain or sorted_in):
             break
         place = statement
-    return place
+    return place, False
 
 
 def plan_plain(module: SourceModule, source: str) -> Planned | None:
-    """`import a.b` for a module that may be imported under an alias; a new one stands behind the last top import.
+    """`import a.b` for a module that may be imported under an alias; a new one stands in its place among those of its kind, else
+    behind the last top import.
 
     None where the file gives its root another meaning.
     """
@@ -117,12 +138,50 @@ def plan_plain(module: SourceModule, source: str) -> Planned | None:
     if any(a.name == source and not a.asname and runs_at_import(module, n) for n in module.nodes(ast.Import) for a in n.names):
         return Planned(source)
     code = f"import {source}"
+    if (place := _among_its_kind(module, source)) is not None:
+        return Planned(source, (NeedImport(module.path, module.span(place[0]), code, before=place[1]),))
     anchor = last_top_import(module) or next((s for s in module.tree.body if not _is_docstring(s)), None)
     if anchor is None:
         docstring = module.tree.body[-1:]
         return Planned(source, tuple(NeedImport(module.path, module.span(s), code) for s in docstring)) if docstring else None
     before = not isinstance(anchor, (ast.Import, ast.ImportFrom))
     return Planned(source, (NeedImport(module.path, module.span(anchor), code, before=before),))
+
+
+def _among_its_kind(module: SourceModule, source: str) -> tuple[ast.stmt, bool] | None:
+    """As `_sorted_place`, in the first block of imports that holds one of the same package, or of the standard library."""
+    root = source.partition(".")[0]
+    kin = sys.stdlib_module_names if root in sys.stdlib_module_names else {root}
+    for block in _import_blocks(module):
+        roots = {name.partition(".")[0] for s in block for name in _modules_of(s)}
+        if roots.isdisjoint(kin) or not all(module.is_whole(s) for s in block):
+            continue
+        plain = [s for s in block if isinstance(s, ast.Import)]
+        smaller = [s for s in plain if s.names[0].name.lower() <= source.lower()]
+        first = plain[0] if plain else block[0]
+        return (smaller[-1], False) if smaller else (first, True)
+    return None
+
+
+def _import_blocks(module: SourceModule) -> list[list[ast.stmt]]:
+    """The imports at the head of the file, line by line; a gap or a comment begins a new block."""
+    out: list[list[ast.stmt]] = []
+    last = last_top_import(module)
+    for statement in module.tree.body if last is not None else ():
+        if isinstance(statement, (ast.Import, ast.ImportFrom)) and _modules_of(statement) != ["__future__"]:
+            if out and statement.lineno == (out[-1][-1].end_lineno or 0) + 1:
+                out[-1].append(statement)
+            else:
+                out.append([statement])
+        if statement is last:
+            break
+    return out
+
+
+def _modules_of(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.ImportFrom):
+        return ["." * statement.level + (statement.module or "")]
+    return [a.name for a in statement.names] if isinstance(statement, ast.Import) else []
 
 
 def last_top_import(module: SourceModule) -> ast.stmt | None:

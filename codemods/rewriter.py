@@ -13,7 +13,7 @@ from itertools import pairwise
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from codemods import blocks, layout, text_edits
+from codemods import blocks, import_names, layout, text_edits
 from codemods.blocks import Item, Suite
 from codemods.deep_stack import with_deep_stack
 from codemods.findings import (
@@ -25,6 +25,7 @@ from codemods.findings import (
     DropKey,
     DropKeyword,
     Edit,
+    ExtendImport,
     InsertAfter,
     InsertBefore,
     NeedImport,
@@ -392,9 +393,14 @@ class _Writer(cst.CSTTransformer):
                 if isinstance(edit, Unwrap):
                     return (), *blocks.unwrapped(new)
                 gone.add(i)
+            for edit in self._edits(anchor, ExtendImport):
+                assert isinstance(edit, ExtendImport) and isinstance(new, cst.SimpleStatementLine)
+                more = import_names.with_import(new.body[i], edit.name, self._unit, edit.span.column)
+                new = new.with_changes(body=[*new.body[:i], more, *new.body[i + 1 :]])
+                self._done(edit)
             if drops := [e for e in self._edits(anchor, DropImport) if isinstance(e, DropImport)]:
                 assert isinstance(new, cst.SimpleStatementLine)
-                small = blocks.without_import(new.body[i], {e.name for e in drops})
+                small = import_names.without_import(new.body[i], {e.name for e in drops})
                 if small is None:
                     gone.add(i)
                 else:

@@ -83,6 +83,43 @@ def test_a_new_import_stands_beside_the_one_that_brought_the_flavour(source: str
     check(source, wanted)
 
 
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        ("import grad_norm", "import grad_norm, rank_zero_only"),
+        ("import Extra, seed", "import Extra, rank_zero_only, seed"),
+        ("import (grad_norm, seed)", "import (grad_norm, rank_zero_only, seed)"),
+        ("import (\n    grad_norm,\n    seed,\n)", "import (\n    grad_norm,\n    rank_zero_only,\n    seed,\n)"),
+        ("import (\n    AttributeDict,\n    grad_norm\n)", "import (\n    AttributeDict,\n    grad_norm,\n    rank_zero_only\n)"),
+        ("import (\n    grad_norm,\n)", "import (\n    grad_norm,\n    rank_zero_only,\n)"),
+        ("import z, b  # noqa: E402", "import z, b, rank_zero_only  # noqa: E402"),
+        (
+            "import AttributeDict, CombinedLoader, grad_norm, move_data_to_device",
+            "import (\n    AttributeDict,\n    CombinedLoader,\n    grad_norm,\n    move_data_to_device,\n    rank_zero_only,\n)",
+        ),
+    ],
+)
+def test_an_import_from_the_same_module_brings_one_name_more(names: str, wanted: str) -> None:
+    source = "import torch\n{0}\n\nx = 1\n"
+    head = "from lightning.pytorch.utilities "
+    check(source.format(head + names), source.format(head + wanted))
+    inside = "try:\n    {0}\nexcept ImportError:\n    pass\n"
+    inner, outer = (text.replace("\n", "\n    ") for text in (head + names, head + wanted))
+    check(inside.format(inner), inside.format(outer))
+
+
+@pytest.mark.parametrize("names", ["import (  # all\n    seed,\n)", "import grad_norm, \\\n    seed", "import *"])
+def test_an_import_with_a_layout_of_its_own_stays_as_it_is(names: str) -> None:
+    source = f"import pytorch_lightning as pl\nfrom pytorch_lightning.utilities {names}\n"
+    check(source, source + "from pytorch_lightning.utilities import rank_zero_only\n")
+
+
+def test_an_import_that_comes_first_in_the_order_stands_above() -> None:
+    source = "import torch\nfrom lightning.pytorch.utilities.seed import seed_everything\nfrom torch import nn\n"
+    wanted = source.replace("from lightning", "from lightning.pytorch.utilities import rank_zero_only\nfrom lightning", 1)
+    check(source, wanted)
+
+
 def test_each_branch_of_a_try_gets_its_own() -> None:
     check(
         """\
@@ -159,6 +196,11 @@ def plain(source: str, wanted: str = "torch.distributed") -> tuple[str, str]:
          "from __future__ import annotations\nimport torch.distributed\nx = 1\n"),
         ("import a\nx = 1\nimport b\n", "torch.distributed", "import a\nimport torch.distributed\nx = 1\nimport b\n"),
         ("import a; go()\n", "torch.distributed", "import a\nimport torch.distributed\ngo()\n"),
+        ("import a\nimport torch\nimport zoo\nfrom b import c\n", "torch.distributed",
+         "import a\nimport torch\nimport torch.distributed\nimport zoo\nfrom b import c\n"),
+        ("import os\n\nimport a\nfrom torch import nn\n", "torch.distributed",
+         "import os\n\nimport a\nimport torch.distributed\nfrom torch import nn\n"),
+        ("from torch import nn\n\nx = 1\n", "torch.distributed", "import torch.distributed\nfrom torch import nn\n\nx = 1\n"),
     ],
 )  # fmt: skip
 def test_a_plain_import(source: str, name: str, text: str) -> None:
@@ -174,6 +216,11 @@ def test_a_root_that_means_something_else_is_not_bound_again(own: str) -> None:
 def test_an_import_of_a_script_does_not_count() -> None:
     source = "import os\nif __name__ == '__main__':\n    import torch.distributed as dist\n"
     assert plain(source)[0] == "torch.distributed"
+
+
+def test_a_module_of_the_standard_library_stands_among_its_own() -> None:
+    source = "from __future__ import annotations\n\nimport json\nimport sys\nfrom pathlib import Path\n\nimport torch\n"
+    assert plain(source, "os") == ("os", source.replace("import sys", "import os\nimport sys"))
 
 
 def test_an_empty_file_has_no_place() -> None:

@@ -17,7 +17,7 @@ MODULES = {
     for package in PACKAGES
     for p in sorted((HERE / package).rglob("*.py"))
 }
-WRITES_SOURCE = {"codemods.rewriter", "codemods.layout", "codemods.blocks", "codemods.commands"}
+WRITES_SOURCE = {"codemods.rewriter", "codemods.layout", "codemods.blocks", "codemods.import_names", "codemods.commands"}
 CODEMODS_ORDER = [
     {"codemods.findings"},
     {"codemods.source", "codemods.evidence"},
@@ -27,8 +27,8 @@ CODEMODS_ORDER = [
     {"codemods.project", "codemods.corpus", "codemods.sites"},
     {"codemods.data"},
     {"codemods.analysis"},
-    {"codemods.codemod", "codemods.runs", "codemods.layout", "codemods.blocks", "codemods.deep_stack", "codemods.rewriter",
-     "codemods.imports", "codemods.suppressions", "codemods.text_edits", "codemods.text_meaning"},
+    {"codemods.codemod", "codemods.runs", "codemods.layout", "codemods.blocks", "codemods.import_names", "codemods.deep_stack",
+     "codemods.rewriter", "codemods.imports", "codemods.suppressions", "codemods.text_edits", "codemods.text_meaning"},
     {f"codemods.{topic}" for topic in TOPICS},
     {"codemods.by_hand", "codemods.lineage", "codemods.told_once", "codemods.fix_source"},
     {"codemods.commands"},

@@ -63,8 +63,7 @@ class LearningRateLog(DdpCodemod):
     ## Use instead
     ```python
     import lightning.pytorch as pl
-    from lightning.pytorch.callbacks import ModelCheckpoint
-    from lightning.pytorch.callbacks import LearningRateMonitor
+    from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint
 
 
     def train(model, data):

@@ -8,8 +8,7 @@ from codemods.tuning.learning_rate_log import LearningRateLog as Log
 from ddpfix.testing import check_nothing, check_told, check_transformed, fix
 
 HEAD = "import lightning.pytorch as pl\nfrom lightning.pytorch.callbacks import ModelCheckpoint\n\n"
-WITH = "import lightning.pytorch as pl\nfrom lightning.pytorch.callbacks import ModelCheckpoint\n"
-WITH += "from lightning.pytorch.callbacks import LearningRateMonitor\n\n"
+WITH = "import lightning.pytorch as pl\nfrom lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint\n\n"
 MONITOR = 'LearningRateMonitor(logging_interval="epoch")'
 MODEL = """\
 import lightning.pytorch as pl

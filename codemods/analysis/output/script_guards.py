@@ -16,7 +16,7 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
-from codemods.findings import Applicability, NeedImport
+from codemods.findings import Applicability, Edit
 from codemods.imports import plan_rank_zero_only, runs_at_import
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk_scope
@@ -33,7 +33,7 @@ class Spelling:
     """The text of the test, the imports it takes, and what it rests on where that is not shown."""
 
     test: str
-    edits: tuple[NeedImport, ...] = ()
+    edits: tuple[Edit, ...] = ()
     assumes: str = ""
 
     def level(self, highest: Applicability = Applicability.SAFE) -> Applicability:
