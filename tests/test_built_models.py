@@ -293,7 +293,7 @@ class Net(nn.Module):
 def test_a_setting_that_is_the_same_everywhere_is_an_assumption() -> None:
     found = usage(SETTING)
     assert found.verdict is Verdict.ALL
-    assert found.assumptions == ("weight is 0.3, as in all of the project's code, YAML and job files (net.py:28)",)
+    assert found.assumptions == ("weight is 0.3, as in all of the project's code, configurations and job files (net.py:28)",)
 
 
 @pytest.mark.parametrize(
@@ -322,6 +322,62 @@ def test_a_module_under_a_setting_that_is_never_on_is_not_there() -> None:
     assert usage(source).verdict is Verdict.ALL
     always = usage(SETTING.replace("weight=0.3", "weight=0.0"))
     assert (always.verdict, always.never) == (Verdict.NEVER, ("head",))
+
+
+CONFIGURED = """
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config.model
+        self.body = nn.Linear(4, 4)
+        self.head = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.body(x)
+        if {test}:
+            h = h + self.head(h)
+        return h
+"""
+BASE = {"conf/base.yaml": "model:\n  aux: {use: true}\n"}
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["self.config.aux.use", 'self.config["aux"]["use"]', 'self.config.aux.get("use", True)', "self.config.aux.use is True"],
+)
+def test_a_setting_of_a_configuration_object(test: str) -> None:
+    found = usage(CONFIGURED.format(test=test), BASE)
+    assert found.verdict is Verdict.ALL
+    assert found.assumptions == ("use is True, as in all of the project's code, configurations and job files (conf/base.yaml:2)",)
+    as_json = usage(CONFIGURED.format(test=test), {"conf/base.json": '{"model": {"aux": {"use": true}}}\n'})
+    assert as_json.verdict is Verdict.ALL
+
+
+@pytest.mark.parametrize(
+    ("test", "files"),
+    [
+        ("self.config.aux.use", {}),
+        ("self.config.aux.use", BASE | {"conf/small.yaml": "model:\n  aux: {use: false}\n"}),
+        ("self.config.aux.use", BASE | {"conf/small.json": '{"aux": {"use": false}}\n'}),
+        ("self.config.aux.use", BASE | {"presets.py": "def small(c):\n    c.model.aux.use = False\n"}),
+        ("self.config.aux.use", BASE | {"conf.py": "@dataclass\nclass Aux:\n    use: bool = False\n"}),
+        ("self.config.aux.use", BASE | {"conf.py": "@dataclass\nclass Aux:\n    use: bool = field(default=False)\n"}),
+        ("self.config.aux.use", BASE | {"make.py": "def make(use=False):\n    return Aux(use=use)\n"}),
+        ("self.config.aux.use", BASE | {"run.sh": "python train.py model.aux.use=false\n"}),
+        ('self.config.aux.get("use", False)', BASE),
+        ('self.config.aux.get("use")', BASE),
+        ("self.config.aux.use == kind", BASE),
+        ("self.config[kind]", BASE),
+    ],
+)
+def test_a_setting_of_a_configuration_object_that_may_be_another_is_open(test: str, files: dict[str, str]) -> None:
+    assert usage(CONFIGURED.format(test=test), files).verdict is Verdict.UNKNOWN
+
+
+def test_a_configuration_that_is_changed_or_made_here_is_open() -> None:
+    again = "        self.config = other(config)\n        self.body"
+    for change in (("config.model", "make(config)"), ("        self.body", again)):
+        assert usage(CONFIGURED.format(test="self.config.aux.use").replace(*change, 1), BASE).verdict is Verdict.UNKNOWN
 
 
 # On the way to the loss

@@ -111,7 +111,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     ## Safety
     The model is followed through helpers, tables of classes, registries, constructor arguments and the classes that YAML names;
-    a test on a setting is answered where the project's code, YAML and job files give it no other value.
+    a test on a setting is answered where the project's code, configurations and job files give it no other value.
 
     Safe where the whole way from each parameter to the loss stands in the project and no test, index, random number or
     unknown function lies on it. Unsafe where the proof takes something for granted, which the finding names: a loop that runs

@@ -12,7 +12,7 @@ from codemods.analysis.model.flow_frame import Env, Frame
 from codemods.analysis.model.flow_values import UNSET
 from codemods.analysis.model.member_kinds import Kind, canonical
 from codemods.analysis.model.model_members import members_of, set_from_outside
-from codemods.analysis.model.setting_values import values_of
+from codemods.analysis.model.setting_values import configured_values, values_of
 from codemods.analysis.names import dotted, last, qualified
 
 if TYPE_CHECKING:
@@ -41,10 +41,11 @@ def truth(flow: Flow, frame: Frame, env: Env, test: ast.expr) -> bool | None:
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.Call):
-        return _truth_of_call(flow, frame, env, test)
+        answer = _truth_of_call(flow, frame, env, test)
+        return _by_setting(flow, frame, env, test, test, bool) if answer is None else answer
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _comparison(flow, frame, env, test)
-    if isinstance(test, (ast.Name, ast.Attribute)):
+    if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)):
         value = flow.eval(frame, env, test)
         if value.refs:
             return True
@@ -57,19 +58,20 @@ def truth(flow: Flow, frame: Frame, env: Env, test: ast.expr) -> bool | None:
 def _by_setting(
     flow: Flow, frame: Frame, env: Env, test: ast.expr, node: ast.expr, ask: Callable[[Any], bool]
 ) -> bool | None:
-    """The answer for `self.use_aux` where every value that the project gives the setting comes to the same one.
+    """The answer for `self.use_aux` or `self.config.use_aux` where all values that the project gives come to the same one.
 
     A module that the constructor makes only under the other answer is not there, and needs no gradient.
     """
     owner = env.get("self")
-    if not flow.settings or not isinstance(node, ast.Attribute) or dotted(node.value) != "self":
-        return None
-    if frame.facts is None or owner is None:
+    if not flow.settings or frame.facts is None or owner is None:
         return None
     members = members_of(flow.project, frame.facts)
-    if node.attr in members.state or set_from_outside(flow.project, node.attr):
-        return None
-    values = values_of(flow.project, frame.facts, node.attr)
+    if isinstance(node, ast.Attribute) and dotted(node.value) == "self":
+        if node.attr in members.state or set_from_outside(flow.project, node.attr):
+            return None
+        values = values_of(flow.project, frame.facts, node.attr)
+    else:
+        values = configured_values(flow.project, frame.facts, node)
     if values is None or not values.found:
         return None
     try:
@@ -86,7 +88,8 @@ def _by_setting(
     for ref in owner.refs:
         heads = tuple(f"{ref.path}.{name}".lstrip(".") + end for name in gone for end in (".", "[", "("))
         flow.absent |= {path for path in flow.all_paths if f"{path}.".startswith(heads)}
-    flow.assumptions.setdefault(f"{values.name} is {shown}, as in all of the project's code, YAML and job files ({values.where})")
+    everywhere = f"as in all of the project's code, configurations and job files ({values.where})"
+    flow.assumptions.setdefault(f"{values.name} is {shown}, {everywhere}")
     return answer
 
 

@@ -13,8 +13,9 @@ from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
 from codemods.project import Project
 from codemods.source import SourceModule, walk
-from codemods.text_file import TEXT_KINDS, TextFile
+from codemods.text_file import JSON_KINDS, TEXT_KINDS, TextFile
 
+MOST_JSON = 200_000  # characters; what is longer is data
 MOST_FILES = 40  # a name in more of them is no setting of one model
 _JOBS = (".sh", ".bash", ".slurm", ".sbatch")
 _TAGS: dict[str, Callable[[str], object]] = {
@@ -48,6 +49,56 @@ def _values_of(project: Project, facts: ClassFacts, attribute: str) -> Values | 
     rows = ([(default.value, where)] if default is not None else []) + given
     found = tuple({(type(v), v): v for v, _ in rows}.values())
     return Values(name, found, rows[-1][1]) if rows else None
+
+
+def configured_values(project: Project, facts: ClassFacts, node: ast.expr) -> Values | None:
+    """The values of `self.config.aux.use`, `self.cfg["use"]` or `self.args.get("use", False)`; None if open.
+
+    The object behind self is one that the constructor was given, whole or a section of it.
+    """
+    name, default = _passed_on(node), None
+    if isinstance(node, ast.Call):
+        default = node.args[1] if len(node.args) > 1 else ast.Constant(None)
+    owner = _object_of_self(node)
+    if not name or not owner or not _is_given_whole(facts, owner) or not isinstance(default, (ast.Constant, type(None))):
+        return None
+    given = project.memo(("values given for", name), lambda: _given(project, name))
+    if given is None:
+        return None
+    found = tuple({(type(v), v): v for v in ([default.value] if default is not None else []) + [v for v, _ in given]}.values())
+    return Values(name, found, given[-1][1]) if given else None
+
+
+def _object_of_self(node: ast.expr) -> str:
+    """`config` of `self.config.aux.use`, "" where the expression is another."""
+    steps: list[str] = []
+    current = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
+    while isinstance(current, (ast.Attribute, ast.Subscript)):
+        steps.append(current.attr if isinstance(current, ast.Attribute) else "")
+        current = current.value
+    deep = len(steps) > (0 if isinstance(node, ast.Call) else 1)
+    return steps[-1] if deep and isinstance(current, ast.Name) and current.id == "self" else ""
+
+
+def _is_given_whole(facts: ClassFacts, attribute: str) -> bool:
+    """True where the constructor keeps an argument, or a section of one, under the attribute, and nobody stores anything else."""
+    stored: list[tuple[ast.expr | None, frozenset[str]]] = []
+    for site in facts.lineage:
+        for name, method in site.methods().items():
+            arguments = [*method.args.posonlyargs, *method.args.args, *method.args.kwonlyargs] if name == "__init__" else []
+            for node in walk(method):
+                targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+                if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and any(
+                    isinstance(t, ast.Attribute) and dotted(t) == f"self.{attribute}" for t in targets
+                ):
+                    stored.append((node.value, frozenset(a.arg for a in arguments)))
+    return len(stored) == 1 and _root(stored[0][0]) in stored[0][1]
+
+
+def _root(node: ast.expr | None) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _source(facts: ClassFacts, attribute: str) -> tuple[str, ast.Constant | None, str] | None:
@@ -106,6 +157,12 @@ def _given(project: Project, name: str) -> list[tuple[object, str]] | None:
         file = project.module(path)
         if not isinstance(file, TextFile):
             continue
+        if path.endswith(JSON_KINDS):
+            held = _json_rows(file, name)
+            if held is None:
+                return None
+            rows += held
+            continue
         for tag, text, line in _scalars(file, name):
             if text.startswith("${"):
                 continue
@@ -142,10 +199,20 @@ def _constant(text: str) -> object:
 
 
 def _written(module: SourceModule, name: str) -> Iterator[ast.expr]:
-    """Arguments of the name, entries of dicts, options of the command line, items that are stored."""
+    """Arguments of the name, entries of dicts, options of the command line, items that are stored, fields of classes."""
     for keyword in module.nodes(ast.keyword):
         if keyword.arg == name:
             yield keyword.value
+            function = module.function_of(keyword) if isinstance(keyword.value, ast.Name) else None
+            handed = defaults(function).get(name) if function is not None else None
+            if handed is not None and dotted(keyword.value) == name:
+                yield handed  # `def build(width=8): return Net(width=width)`
+    for typed in module.nodes(ast.AnnAssign):
+        if typed.value is not None and _is_field(module, typed, typed.target, name):
+            yield _field_default(typed.value)
+    for bare in module.nodes(ast.Assign):
+        if any(_is_field(module, bare, target, name) for target in bare.targets):
+            yield bare.value
     for node in module.nodes(ast.Dict):
         yield from (v for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant) and k.value == name)
     for assign in module.nodes(ast.Assign):
@@ -161,6 +228,37 @@ def _written(module: SourceModule, name: str) -> Iterator[ast.expr]:
             switch = given.get("action")
             fallback = ast.Constant(isinstance(switch, ast.Constant) and switch.value == "store_false", lineno=call.lineno)
             yield given.get("default", fallback if switch is not None else call)
+
+
+def _is_field(module: SourceModule, node: ast.stmt, target: ast.expr, name: str) -> bool:
+    named = isinstance(target, ast.Name) and target.id == name
+    return named and module.class_of(node) is not None and module.function_of(node) is None
+
+
+def _field_default(value: ast.expr) -> ast.expr:
+    """What a field of a class is where nobody gives it: `field(default=…)` included."""
+    if isinstance(value, ast.Call) and last(dotted(value.func)) in ("field", "Field"):
+        return next((k.value for k in value.keywords if k.arg == "default"), value.args[0] if value.args else value)
+    return value
+
+
+def _json_rows(file: TextFile, name: str) -> list[tuple[object, str]] | None:
+    """(value, place) of a key in a JSON file; None where it holds more than a word, or the file is not quite JSON."""
+    if len(file.text) > MOST_JSON:
+        return []
+    if file.json is None:
+        return None
+    rows: list[tuple[object, str]] = []
+    stack = [file.json]
+    while stack:
+        node = stack.pop()
+        stack += [*node.items, *(value for _, value in node.pairs)]
+        for key, value in node.pairs:
+            if key.value == name:
+                if value.kind in ("mapping", "list"):
+                    return None
+                rows.append((value.value, f"{file.path}:{file.text.count(chr(10), 0, key.start) + 1}"))
+    return rows
 
 
 def _scalars(file: TextFile, name: str) -> Iterator[tuple[str, str, int]]:
