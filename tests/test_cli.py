@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,6 +56,16 @@ def test_paths_are_shown_from_where_the_user_stands(tmp_path: Path) -> None:
     assert text(done.stdout).startswith("model.py:15:9: DDP101")
     above = ddpfix(tmp_path, "check", "repo")
     assert text(above.stdout).startswith("repo/src/model.py:15:9: DDP101")
+
+
+@pytest.mark.parametrize("columns", ["80", "50"])
+def test_the_help_says_what_each_command_does_in_whole_sentences(tmp_path: Path, columns: str) -> None:
+    for words in ([], ["bot"]):
+        shown = text(ddpfix(tmp_path, *words, "--help", env={"COLUMNS": columns}).stdout).partition("Commands:\n")[2]
+        rows = re.split(r"^  (?=\S)", shown, flags=re.M)[1:]
+        assert len(rows) == (3 if words else 13)
+        assert all(row.rstrip().endswith(".") and not row.rstrip().endswith("..") for row in rows), shown
+        assert max(map(len, shown.splitlines())) <= int(columns)
 
 
 def test_one_file_alone_is_read_with_its_project(tmp_path: Path) -> None:

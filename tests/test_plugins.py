@@ -116,6 +116,25 @@ def test_a_review_shows_and_applies_what_an_allowed_plug_in_finds(tmp_path: Path
     assert "| TEAM001 `no-gloo` | The team trains on NCCL alone. | 1 in 1 file |" in summary
 
 
+def test_a_proof_and_a_diagnosis_take_allowed_plug_ins(tmp_path: Path) -> None:
+    root = make(tmp_path, {**FILES, "train.log": BROKEN_RUN})
+    proof = ["--select", "TEAM001", "--timeout", "60", "--", sys.executable, "-c", "pass"]
+    selected = ["--select", "TEAM001,DDP0", "train.log", "."]
+    for command, words in (("prove", proof), ("diagnose", selected)):
+        refused = ddpfix(root, command, *words)
+        assert refused.returncode == 2 and "no codemod, name or topic is called 'TEAM001'" in text(refused)
+        assert not (root / "mark").exists()
+    proved = ddpfix(root, "prove", "--allow-plugins", *proof)
+    assert proved.returncode == 0 and "after TEAM001" in text(proved)
+    told = ddpfix(root, "diagnose", "--allow-plugins", *selected)
+    assert told.returncode == 0 and "DDP002 missing-find-unused-parameters" in text(told)
+
+
+def test_a_proof_names_the_plug_ins_that_it_leaves_out(tmp_path: Path) -> None:
+    done = ddpfix(make(tmp_path, FILES), "prove", "--timeout", "60", "--", sys.executable, "-c", "pass")
+    assert "ci/no_gloo.py: a plug-in that the repository names itself" in text(done)
+
+
 def test_an_allowed_plug_in_finds_and_fixes(tmp_path: Path) -> None:
     root = make(tmp_path, FILES)
     assert "train.py:3:1: TEAM001 [fix] gloo is slow on GPUs." in text(ddpfix(root, "check", "--allow-plugins", "."))

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperGroup
 
 from ddpfix import __version__
 
+if TYPE_CHECKING:
+    from typer._click import HelpFormatter
+
 CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
+_UNCUT = 10_000
 FIRST = ("check", "diff", "apply", "undo", "review")  # what people come for; the others follow by name
 
 
 class Commands(TyperGroup):
-    """The commands in the order in which one meets them."""
+    """The commands in the order in which one meets them, each with the whole sentence that says what it does."""
 
     def list_commands(self, ctx: object) -> list[str]:
         return [n for n in FIRST if n in self.commands] + sorted(set(self.commands) - set(FIRST))
+
+    def format_commands(self, ctx: object, formatter: HelpFormatter) -> None:
+        """typer's own cuts the sentences off at the width of the terminal; here they go on in the next line."""
+        rows = [(name, self.commands[name].get_short_help_str(_UNCUT)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 app = typer.Typer(

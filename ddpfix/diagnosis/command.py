@@ -58,22 +58,23 @@ def in_repository(diagnosis: cause.Diagnosis, tree: Tree, settings: Settings) ->
     """The places of the traceback in a repository, and what the codemods that repair the cause find in it."""
     found = places.places(diagnosis, tree.files)
     seen = replace(tree, observed=observations.observed(diagnosis, tree.files))
-    chosen = narrowed(diagnosis, settings)
+    chosen = narrowed(diagnosis, tree, settings)
     findings = engine.check(seen, chosen).findings if chosen.select else ()
     return report.InRepository(found, tuple(findings), shown_from(tree.root, Path.cwd()))
 
 
-def narrowed(diagnosis: cause.Diagnosis, settings: Settings) -> Settings:
+def narrowed(diagnosis: cause.Diagnosis, tree: Tree, settings: Settings) -> Settings:
     """The settings with only those codemods that repair the cause, of those that the user selects; maybe none."""
-    from ddpfix import catalog
+    from ddpfix import plugins
 
-    wanted = {c.code for c in catalog.selected(settings.selection)} & set(diagnosis.codes)
+    wanted = {c.code for c in plugins.chosen(settings, tree.root).codemods} & set(diagnosis.codes)
     return replace(settings, select=tuple(sorted(wanted)))
 
 
 def as_apply(log: Path, settings: Settings) -> str:
     """The command that applies the same by itself, for the summary."""
     words = ["ddpfix", "apply", "--log", _named(log), "--select", ",".join(settings.select)]
+    words += ["--allow-plugins"] if settings.allow_plugins else []
     return shlex.join([*words, *(["--unsafe-fixes"] if settings.unsafe_fixes else [])])
 
 

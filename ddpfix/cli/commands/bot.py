@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ddpfix.cli.app import CLEAN, TROUBLE, app
+from ddpfix.cli.app import CLEAN, TROUBLE, Commands, app
 from ddpfix.cli.options import Trouble, words
 from ddpfix.cli.showing import note
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from ddpfix.bot.outcome import Outcome
     from ddpfix.bot.repositories import Bot, BotOptions
 
-bot_app = typer.Typer(no_args_is_help=True, help="Open pull requests with the fixes and keep them right; review those of others.")
+bot_app = typer.Typer(
+    cls=Commands, no_args_is_help=True, help="Open pull requests with the fixes and keep them right; review those of others."
+)
 app.add_typer(bot_app, name="bot")
 
 ForgeName = Annotated[str, typer.Option("--forge", help="github or gitlab.")]

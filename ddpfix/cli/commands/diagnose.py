@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ddpfix.cli.app import CLEAN, FINDINGS, app
-from ddpfix.cli.options import Ignore, Select, Trouble, Unsafe, asked
+from ddpfix.cli.options import Ignore, Plugins, Select, Trouble, Unsafe, asked
 from ddpfix.cli.showing import note
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def diagnose(
     select: Select = None,
     ignore: Ignore = None,
     unsafe_fixes: Unsafe = False,
+    allow_plugins: Plugins = False,
     apply_: Annotated[bool, typer.Option("--apply", help="Commit the repairs of the cause, as `ddpfix apply` does.")] = False,
     output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
 ) -> None:
@@ -35,7 +36,8 @@ def diagnose(
     if output_format not in ("text", "json"):
         raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
     found = command.read(log)
-    projects = asked([repository or Path()], select, ignore, None, unsafe_fixes, None) if repository or apply_ else []
+    where = [repository or Path()] if repository or apply_ else []
+    projects = asked(where, select, ignore, None, unsafe_fixes, None, plugins=allow_plugins) if where else []
     inside = [command.in_repository(found, tree, settings) for tree, settings in projects]
     sys.stdout.write(command.Answer(found, inside[0] if inside else None).render(output_format))
     status = CLEAN if found.known or not found.failed else FINDINGS
@@ -49,7 +51,7 @@ def _repaired(found: Diagnosis, log: Path, tree: Tree, settings: Settings) -> st
     from ddpfix import plugins, run
     from ddpfix.diagnosis import command, observations
 
-    chosen = command.narrowed(found, settings)
+    chosen = command.narrowed(found, tree, settings)
     if not chosen.select:
         return "Nothing to apply: no codemod repairs this cause."
     seen = replace(tree, observed=observations.observed(found, tree.files))

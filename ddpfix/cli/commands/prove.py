@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ddpfix.cli.app import CLEAN, FINDINGS, TROUBLE, app
-from ddpfix.cli.options import Exclude, Extend, Ignore, Select, Trouble, Unsafe, Words, asked
+from ddpfix.cli.options import Exclude, Extend, Ignore, Plugins, Select, Trouble, Unsafe, Words, asked
 from ddpfix.cli.showing import note
 
 
@@ -29,6 +29,7 @@ def prove(
     extend_select: Extend = None,
     unsafe_fixes: Unsafe = False,
     exclude: Exclude = None,
+    allow_plugins: Plugins = False,
     output_format: Annotated[str, typer.Option("--output-format", help="text, or json for `apply --proof`.")] = "text",
 ) -> None:
     """Run a training command on two CPU processes before and after the fixes. Exit 0: right after; 1: wrong; 2: trouble."""
@@ -38,10 +39,12 @@ def prove(
 
     if output_format not in ("text", "json"):
         raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
-    ((tree, settings),) = asked(None, select, ignore, extend_select, unsafe_fixes, exclude)
+    ((tree, settings),) = asked(None, select, ignore, extend_select, unsafe_fixes, exclude, plugins=allow_plugins)
     bounds = proofs.Bounds(nproc, steps, timeout, memory)
-    codemods = plugins.chosen(settings, tree.root).codemods
-    made = proofs.prove(tree, settings, codemods, command or [], cwd=Path.cwd(), bounds=bounds, links=link or ())
+    chosen = plugins.chosen(settings, tree.root)
+    for failure in chosen.failed:
+        note(f"{failure.path}: {failure.error}")
+    made = proofs.prove(tree, settings, chosen.codemods, command or [], cwd=Path.cwd(), bounds=bounds, links=link or ())
     table = report.text(made, width=shutil.get_terminal_size((120, 40)).columns)
     if output_format == "json":
         sys.stdout.write(report.to_json(made))
