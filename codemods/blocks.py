@@ -1,4 +1,4 @@
-"""Statements in their place: guards, insertions, removals. LibCST node in, LibCST node out; the second helper of rewriter.py."""
+"""Statements in their place: guards, insertions, removals. LibCST node in, LibCST node out; a helper of run_writer.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of an import statement: one less, one more. LibCST node in, LibCST node out; the third helper of rewriter.py."""
+"""The names of an import statement: one less, one more. LibCST node in, LibCST node out; a helper of run_writer.py."""
 
 from __future__ import annotations
 

@@ -6,33 +6,41 @@ change, so the commit holds nothing of the user's own uncommitted work.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.codemod import DdpCodemod
 from codemods.fix_source import Accept, safe, with_unsafe
-from codemods.text_file import TEXT_KINDS
 from ddpfix import __version__, engine, summary
 from ddpfix.decided import Decided, decided, without_decided
 from ddpfix.decisions import Decisions
 from ddpfix.discovery import Tree, find_root
 from ddpfix.formatting import formatted
+from ddpfix.repository_state import (
+    Read,
+    committed_reader,
+    head_of,
+    notes,
+    refuse_bare,
+    refuse_other_proof,
+    refuse_stale,
+    refuse_uncommitted,
+    snapshot_if_born,
+    state_folder,
+)
 from ddpfix.results import Fixed
 from ddpfix.settings import Settings
 from ddpfix.silence import with_comments
 
 if TYPE_CHECKING:
     from ddpfix import git
-    from ddpfix.git import Committed, Snapshot
+    from ddpfix.git import Committed
     from ddpfix.summary import ShownProof, TuningTable
 
 SUMMARY = "DDPFIX_SUMMARY.md"
-Read = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,7 @@ def make(
     if options.decisions is None:
         return Made(fixed, fixed, fixed)
     made = decided(fixed, options.decisions, base)
-    refuse_stale(made, options)
+    refuse_stale(made, allowed=options.allow_stale)
     rejected = {f.id: reason for f, reason in made.rejected}
     whole = with_comments(tree, codemods, fixed, rejected, read=read) if options.suppress else fixed
     return Made(fixed, whole, without_decided(replace(fixed, withdrawn=whole.withdrawn), made), made)
@@ -189,81 +197,6 @@ def _commits(
     return [*out, git.Step(summary.SILENCED_COMMIT, commented)] if commented else out
 
 
-def refuse_bare(root: Path) -> None:
-    """Raises GitRefusal for the folder of a bare repository: it has no files to work on."""
-    from ddpfix.git import GitRefusal
-
-    if not (root / ".git").exists() and (root / "HEAD").is_file() and (root / "objects").is_dir():
-        raise GitRefusal(f"{root.name} is a bare repository", "it has no files to work on", "use a clone of it")
-
-
-def refuse_other_proof(proof: ShownProof | None, base: str, fixed: Fixed) -> None:
-    """Raises GitRefusal for a proof that was made of another commit or of other fixes than these."""
-    from ddpfix.git import GitRefusal
-
-    if proof is None:
-        return
-    again = "run `ddpfix prove` again, with the same --select and --unsafe-fixes as here"
-    if proof.base != base:
-        ran_on = proof.base[:12] or "no commit"
-        raise GitRefusal("the proof is of another commit", f"it ran on {ran_on}, HEAD is {base[:12]}", again)
-    if proof.digest != summary.digest(fixed.after):
-        raise GitRefusal("the proof is of other fixes", "what it ran is not what would be committed", again)
-
-
-def refuse_stale(made: Decided, options: Options) -> None:
-    """Raises GitRefusal where decisions were made on another commit and something that was accepted there is found no more."""
-    from ddpfix.git import GitRefusal
-
-    if not made.decided_on or not made.gone_accepted or options.allow_stale:
-        return
-    all_of_it = made.gone_accepted + len(made.accepted) + len(made.without_fix)
-    raise GitRefusal(
-        "the decisions are stale",
-        f"they were made on {made.decided_on[:12]}, HEAD is {made.base[:12]}, and {made.gone_accepted} of {all_of_it} accepted "
-        f"findings are not there any more ({', '.join(made.gone[:3])})",
-        "look again with `ddpfix review`, which keeps what still stands, or take that alone with --allow-stale",
-    )
-
-
-def refuse_uncommitted(state: Snapshot, touched: Sequence[str], *, tracked_only: bool = False) -> None:
-    """Raises GitRefusal, naming them, where files to be changed differ from HEAD."""
-    from ddpfix import git
-
-    changed = [p for p in touched if p in state.dirty]
-    new = [] if tracked_only else [p for p in touched if p not in state.committed and p not in state.dirty]
-    ways = "Commit or stash them; or use --no-switch (fix what is committed, on the branch) or --include-dirty (fix in place)."
-    if changed:
-        raise git.GitRefusal("uncommitted changes in files that would be fixed", ", ".join(changed[:8]), ways)
-    if new:
-        raise git.GitRefusal("files that would be fixed are not in the last commit", ", ".join(new[:8]), ways)
-
-
-def committed_reader(state: Snapshot, root: Path, paths: Sequence[str]) -> Read:
-    """Bytes of a file as HEAD has them for the files that change or are uncommitted; of all others from the work tree."""
-    from ddpfix import git
-
-    disk = engine.disk_reader(root)
-    wanted = [p for p in {*paths, *state.dirty} if p in state.committed]
-    blobs = git.read_blobs(root, [state.committed[p].sha for p in wanted])
-    kept: dict[str, bytes | None] = {p: blobs[state.committed[p].sha] for p in wanted}
-    kept.update({p: None for p in (*paths, *state.dirty) if p not in state.committed})
-    return lambda path: kept[path] if path in kept else disk(path)
-
-
-def notes(state: Snapshot, touched: Sequence[str]) -> tuple[str, ...]:
-    """What the reader of the summary should know of the repository's state."""
-    out = []
-    kinds = (".py", ".toml", ".txt", ".cfg", *TEXT_KINDS)
-    if dirty := sorted(p for p in state.dirty if p.endswith(kinds) and p not in touched):
-        out.append(f"uncommitted changes were read as facts, and are in no commit: {', '.join(dirty[:5])}")
-    if links := [p for p in state.symlinks if p.endswith(".py")]:
-        out.append(f"left alone, symbolic links: {', '.join(links[:5])}")
-    if state.submodules:
-        out.append(f"left alone, submodules: {', '.join(state.submodules[:5])}")
-    return tuple(out)
-
-
 def steps(
     tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], accept: Accept, fixed: Fixed, read: Read
 ) -> list[Step]:
@@ -310,40 +243,13 @@ def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], op
     if not files:
         return Applied(made.shown, None, summary.closing_screen(made.shown, context))
     if tree.is_git and not options.include_dirty:
-        state = _snapshot_if_born(tree.root)
+        state = snapshot_if_born(tree.root)
         if state is not None:
             refuse_uncommitted(state, sorted(files), tracked_only=True)
     if options.format_command:
         files = formatted(tree.root, options.format_command, files)
     git.write_in_place(tree.root, files, run_id=secrets.token_hex(8), state_dir=state_folder(tree.root))
     return Applied(made.shown, None, summary.closing_screen(replace(made.shown, after=files), context))
-
-
-def head_of(root: Path) -> str:
-    """The id of the commit a repository stands on; "" outside git and before the first commit."""
-    from ddpfix import git
-
-    return git.head(root) if (root / ".git").exists() else ""
-
-
-def _snapshot_if_born(root: Path) -> Snapshot | None:
-    """The state of a repository, None where it has no commit yet and so nothing uncommitted to mix with."""
-    from ddpfix import git
-
-    try:
-        return git.snapshot(root)
-    except git.GitRefusal:
-        return None
-
-
-def state_folder(root: Path) -> Path:
-    """Where originals are kept for `undo`: inside .git, or in the user's state folder where there is none."""
-    from ddpfix import git
-
-    if (root / ".git").exists():
-        return git.journal_folder(root)
-    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return base / "ddpfix" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
 
 
 def undo(path: Path) -> str:

@@ -17,7 +17,10 @@ MODULES = {
     for package in PACKAGES
     for p in sorted((HERE / package).rglob("*.py"))
 }
-WRITES_SOURCE = {"codemods.rewriter", "codemods.layout", "codemods.blocks", "codemods.import_names", "codemods.commands"}
+WRITES_SOURCE = {
+    "codemods.rewriter", "codemods.run_writer", "codemods.layout", "codemods.blocks", "codemods.import_names",
+    "codemods.commands",
+}  # fmt: skip
 CODEMODS_ORDER = [
     {"codemods.findings"},
     {"codemods.source", "codemods.evidence"},
@@ -28,7 +31,8 @@ CODEMODS_ORDER = [
     {"codemods.data"},
     {"codemods.analysis"},
     {"codemods.codemod", "codemods.runs", "codemods.layout", "codemods.blocks", "codemods.import_names", "codemods.deep_stack",
-     "codemods.rewriter", "codemods.imports", "codemods.suppressions", "codemods.text_edits", "codemods.text_meaning"},
+     "codemods.run_writer", "codemods.rewriter", "codemods.imports", "codemods.suppressions", "codemods.text_edits",
+     "codemods.text_meaning"},
     {f"codemods.{topic}" for topic in TOPICS},
     {"codemods.by_hand", "codemods.lineage", "codemods.told_once", "codemods.fix_source"},
     {"codemods.commands"},
@@ -40,7 +44,7 @@ DDPFIX_ORDER = [
     {"ddpfix.baseline", "ddpfix.narrowing"},
     {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
      "ddpfix.formatting", "ddpfix.scaffold"},
-    {"ddpfix.run", "ddpfix.checking"},
+    {"ddpfix.repository_state", "ddpfix.run", "ddpfix.checking"},
     {"ddpfix.review", "ddpfix.prove", "ddpfix.diagnosis", "ddpfix.tune", "ddpfix.bot", "ddpfix.fleet"},
     {"ddpfix.testing"},
     {"ddpfix.cli"},

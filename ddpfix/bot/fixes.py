@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from codemods.analysis.requirement_files import reader_of
 from codemods.findings import Finding
 from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS
-from ddpfix import discovery, engine, git, plugins, run, summary
+from ddpfix import discovery, engine, git, plugins, repository_state, run, summary
 from ddpfix.bot import preferences, setting_edit
 from ddpfix.bot.planning import Wanted
 from ddpfix.bot.preferences import Preferences
@@ -89,7 +89,7 @@ def make(
         branch=branch,
         home=base_branch,
         launches=summary.launches(project.tree.files, project.read),
-        notes=run.notes(project.state, sorted(fixed.after)),
+        notes=repository_state.notes(project.state, sorted(fixed.after)),
         summary_commit=False,
         pull_request=True,
     )

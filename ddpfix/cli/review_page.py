@@ -81,7 +81,7 @@ def _announce(url: str) -> None:
 
 
 def _work(shown: Shown) -> Work:
-    from ddpfix import decisions, engine, plugins, run
+    from ddpfix import decisions, engine, plugins, repository_state, run
     from ddpfix.review import items
     from ddpfix.review.served import Work
 
@@ -103,7 +103,7 @@ def _work(shown: Shown) -> Work:
 
     return Work(
         scan=scan,
-        base=lambda: run.head_of(root),
+        base=lambda: repository_state.head_of(root),
         save=decisions.Keeper(shown.file, shown.decided).save,
         apply=apply,
         summary=summary,

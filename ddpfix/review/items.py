@@ -19,8 +19,8 @@ from codemods.source import SourceModule
 from ddpfix import engine
 from ddpfix.diff import NO_NEWLINE, quoted
 from ddpfix.discovery import Tree
+from ddpfix.repository_state import head_of
 from ddpfix.results import Failure
-from ddpfix.run import head_of
 from ddpfix.settings import Settings
 
 CONTEXT = 3

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
-from ddpfix import catalog, engine, run
+from ddpfix import catalog, engine, repository_state, run
 from ddpfix.decisions import Decision, Decisions, from_json
 from ddpfix.discovery import discover
 from ddpfix.review.served import Session, Work, serve
@@ -63,7 +63,7 @@ def work(repo: Path, saved: list[Decisions]) -> Work:
         return run.apply(tree, Settings(), catalog.selected(Settings().selection), options, command="ddpfix review --serve")
 
     return Work(
-        scan=lambda: reviewed(repo), base=lambda: run.head_of(repo), save=saved.append, apply=apply,
+        scan=lambda: reviewed(repo), base=lambda: repository_state.head_of(repo), save=saved.append, apply=apply,
         summary=lambda _: (repo / "DDPFIX_SUMMARY.md").read_text(), read=engine.disk_reader(repo), branch="ddpfix/review",
     )  # fmt: skip
 

@@ -84,12 +84,12 @@ def by_review(decisions: Path | None, allow_stale: bool, write_suppressions: boo
 
 
 def _diff(projects: Sequence[tuple[Tree, Settings]], review: Options, *, stat: bool, explain: bool, color: str) -> NoReturn:
-    from ddpfix import patches, plugins, run
+    from ddpfix import patches, plugins, repository_state, run
 
     out: list[bytes] = []
     for tree, settings in projects:
         options = replace(review, unsafe=settings.unsafe_fixes)
-        base = run.head_of(tree.root) if options.decisions else ""
+        base = repository_state.head_of(tree.root) if options.decisions else ""
         tree, codemods = plugins.with_codemods(tree, settings)
         made = run.make(tree, settings, codemods, options, base=base)
         fixed = made.whole
