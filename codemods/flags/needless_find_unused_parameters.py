@@ -131,7 +131,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     - a function on the way whose effect on gradients is not known: told
     - reentrant activation checkpointing: told
     - a model that takes part only by a setting: told
-    - several outputs of which it is not seen which enter the loss: told
+    - several outputs of which neither forward nor the training loop round the wrapper shows which enter the loss: told; where the
+      loop shows it, unsafe
     - a Trainer that makes the loss in its own way: told
     - a value that an expression decides: told where the model does without the flag, else nothing is said
     - the default of an option of the command line or of a dataclass: unsafe, another value may be given; told where a job file

@@ -11,9 +11,10 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.model.flow_elements import member_value
 from codemods.analysis.model.flow_frame import Bound, Env, Frame
 from codemods.analysis.model.flow_modules import call_refs, torch_base
+from codemods.analysis.model.flow_outside import outside_call
 from codemods.analysis.model.flow_tests import is_random_call
 from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Ref, Value, doubtful, flat, leaves, union
-from codemods.analysis.model.member_kinds import Kind
+from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.data import torch_modules as table
 from codemods.source import SourceModule
@@ -43,6 +44,8 @@ def call(flow: Flow, frame: Frame, env: Env, node: ast.Call) -> Value:
     if is_random_call(module, node):
         return Value(random=True)
     func = node.func
+    if flow.loop is not None and (outside := outside_call(flow, frame, env, node, args, keywords)) is not None:
+        return outside
     if isinstance(func, ast.Call) and dotted(func.func) == "super":
         return NOTHING
     if isinstance(func, ast.Call) and _is_free_layer(module, func):
@@ -109,6 +112,11 @@ def _method_call(
         if func.attr in ("get", "pop"):
             return flow.element(owner, key if key is not UNSET else object())
         return NOTHING if func.attr == "keys" else replace(flat(owner), many=True)
+    if func.attr == "copy" and (owner.parts or owner.many):
+        return owner
+    if owner.carries and (owner.many or owner.parts) and not owner.wrapped:
+        text = f"what {frame.module.text_of(func)[:50]}(…) of several values is, is not known ({frame.module.path}:{node.lineno})"
+        return doubtful(everything, text)
     if any(a.carries for a in everything[1:]) and not _is_tensor_method(flow, frame, owner, func):
         text = f"what {frame.module.text_of(func)[:50]}(…) returns is not known ({frame.module.path}:{node.lineno})"
         return doubtful(everything, text)
@@ -205,6 +213,8 @@ def _function_call(
     name = qualified(module, node.func)
     end, values = last(name), [*args, *keywords.values()]
     everything = list(map(flat, values))
+    if _is_free_layer(module, node) and not any(v.carries for v in everything):
+        return Value(refs=(Ref(f"({end})", Member("", Kind.FREE, end, module.path, node.lineno)),))  # called further down
     if name.startswith("torch."):
         return _torch_call(flow, frame, node, name, args, keywords)
     if name == "getattr" and len(args) > 1 and args[0].refs:

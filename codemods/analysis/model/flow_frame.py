@@ -57,3 +57,24 @@ class Bound:
     ref: Ref
     facts: ClassFacts
     module: SourceModule
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One `loss.backward()`, and what had been found on the way by then."""
+
+    loss: Value
+    path: str
+    line: int
+    assumptions: tuple[str, ...]
+    problems: tuple[str, ...]
+    decisions: int
+
+
+@dataclass
+class Loop:
+    """A run that starts outside of the model: its object, its class, and the backward passes that are met."""
+
+    root: Ref
+    node: ast.ClassDef
+    passes: list[Pass] = field(default_factory=list)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.model.flow_calls import call
 from codemods.analysis.model.flow_elements import attribute, comprehension, subscript
-from codemods.analysis.model.flow_frame import Branch, Env, Frame, TooDeep
+from codemods.analysis.model.flow_frame import Branch, Env, Frame, Loop, TooDeep
 from codemods.analysis.model.flow_loops import for_statement, while_statement
 from codemods.analysis.model.flow_meeting import meet, meet_all, note_random, undecided
 from codemods.analysis.model.flow_truth import truth
@@ -65,6 +65,7 @@ class Flow:
         self.above: list[ast.ClassDef] = []  # the classes round the module whose parameters are being listed
         self.within: list[ast.ClassDef] = []  # the classes of the modules that are being called
         self.taken: dict[str, None] = {}  # assumptions on what the modules are
+        self.loop: Loop | None = None  # where the run starts outside of the model
         self.absent: set[str] = set()  # made only under a setting that the project never has
 
     # Functions
@@ -247,7 +248,8 @@ class Flow:
         note_random(self, frame, env, test)
         text = " ".join(frame.module.text_of(test).split())
         key = (frame.module.path, test.lineno)
-        self.branches.setdefault(key, Branch(text, frame.module.path, test.lineno, NONE))
+        if self.loop is None or frame.facts is not None:
+            self.branches.setdefault(key, Branch(text, frame.module.path, test.lineno, NONE))
         frame.tests.append(test)
         then = self.block(frame, node.body, dict(env))
         other = self.block(frame, node.orelse, dict(env))

@@ -49,7 +49,8 @@ class Usage:
     skipped: the decisions that leave parameters out in some steps, random ones first. never: parameters that reach no loss.
     reasons: what is not known. assumptions: what the verdict takes for granted. checkpoints: `path:line` of the activation
     checkpointing that may be the reentrant kind. wrapped: the class of object that forward returns, where it is none of
-    Python's own. taken: those of the assumptions that say what the modules are.
+    Python's own. many: forward returns several outputs, and which of them enter the loss is not in it. taken: those of the
+    assumptions that say what the modules are.
     """
 
     verdict: Verdict
@@ -64,6 +65,7 @@ class Usage:
     wrapped: str = ""
     opaque: Names = NONE
     taken: tuple[str, ...] = ()
+    many: bool = False
 
     @property
     def name(self) -> str:
@@ -89,11 +91,11 @@ def usage_of(project: Project, site: ClassSite, entry: Entry) -> Usage:
 
 def _usage_of(project: Project, site: ClassSite, entry: Entry) -> Usage:
     """What holds for every configuration, if it does; else what holds for the values that the project gives its settings."""
-    found = _Judge(project, site, entry, settings=False).judge()
-    return found if found.verdict is Verdict.ALL else _Judge(project, site, entry, settings=True).judge()
+    found = Judge(project, site, entry, settings=False).judge()
+    return found if found.verdict is Verdict.ALL else Judge(project, site, entry, settings=True).judge()
 
 
-class _Judge:
+class Judge:
     def __init__(self, project: Project, site: ClassSite, entry: Entry, *, settings: bool) -> None:
         self.project, self.site, self.entry = project, site, entry
         self.facts = class_facts(project, site.module, site.node)
@@ -165,6 +167,7 @@ class _Judge:
         return Usage(
             verdict, self.site, self.entry, tuple(skipped), never, tuple(reasons), tuple(self.flow.assumptions),
             tuple(self._evidence(loss, verdict, never)), tuple(reentrant), returned.wrapped, opaque, tuple(self.flow.taken),
+            bool(doubt),
         )  # fmt: skip
 
     def _read_elsewhere(self, never: Iterable[str]) -> list[str]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.model.flag_setting import Framework, Wrapper
-from codemods.analysis.model.model_usage import Entry, Usage, usage_of
+from codemods.analysis.model.model_usage import Entry, Usage, Verdict, usage_of
 from codemods.analysis.model.signatures import returned
+from codemods.analysis.model.training_loop import usage_in_loop
 from codemods.analysis.model.wrapped_model import Model, callers, joined, model_of
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.findings import Evidence
@@ -41,7 +42,7 @@ def _trained_by(project: Project, wrapper: Wrapper) -> Trained:
     if wrapper.framework is Framework.TORCH:
         inner = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "module"), None)
         found = model_of(project, module, inner) if inner is not None else Model(unknown="no model is handed over")
-        return _judged(project, found, Entry.FORWARD)
+        return _through_the_loop(project, module, call, _judged(project, found, Entry.FORWARD))
     if wrapper.framework is Framework.LIGHTNING:
         return _lightning(project, module, call)
     if wrapper.framework is Framework.HF:
@@ -54,6 +55,15 @@ def _judged(project: Project, model: Model, entry: Entry) -> Trained:
     if model.assumed:
         usages = tuple(replace(u, assumptions=(*u.assumptions, model.assumed)) for u in usages)
     return Trained(usages, model.unknown, model.evidence, model.assumed)
+
+
+def _through_the_loop(project: Project, module: SourceModule, call: ast.Call, trained: Trained) -> Trained:
+    """Where forward alone does not say what enters the loss, the training loop may."""
+    usages = tuple(
+        (usage_in_loop(project, module, call, usage.site) or usage) if usage.verdict is Verdict.UNKNOWN and usage.many else usage
+        for usage in trained.usages
+    )
+    return replace(trained, usages=usages)
 
 
 # Lightning
