@@ -42,7 +42,9 @@ BY_DATA = NET.replace("        return self.head", "        if x.sum() > 0:\n    
 NEVER = NET.replace("self.head(torch.relu(self.body(x)))", "self.body(x)")
 DRAWN = BY_DATA.replace("x.sum() > 0", "torch.rand(1) < 0.1")
 FOREIGN = NET.replace("from torch import nn", "from kernels import fused\nfrom torch import nn").replace("torch.relu(", "fused(")
-TWO = FOREIGN.replace("return self.head(fused(self.body(x)))", "return self.head(fused(self.body(x))), self.body(x)")
+TWO = FOREIGN.replace("return self.head(fused(self.body(x)))", "return self.head(fused(self.body(x))), self.body(x)").replace(
+    "nn.functional.cross_entropy(model(x), y)", "fused(model(x), y)"
+)
 CHECKPOINTED = NEVER.replace("self.body(x)\n", "torch.utils.checkpoint.checkpoint(self.body, x, use_reentrant=True)\n")
 OWN_OUTPUT = BY_DATA.replace("class Net", "class Out:\n    def __init__(self, y):\n        self.y = y\n\n\nclass Net").replace(
     "return self.head(torch.relu(self.body(x)))", "return Out(self.head(torch.relu(self.body(x))))"
