@@ -148,6 +148,11 @@ FACTS: Mapping[str, Facts] = {
             "is not a valid DistributedType",
         ),
     ),
+    "DDP604": Facts(
+        "Name the labels that the Trainer does not find",
+        "One evaluation reports `eval_loss` and what compute_metrics gives: its batches hold the named input.",
+        ("The `metric_for_best_model` training argument is set to",),
+    ),
     "DDP901": Facts(
         "Log less often, and take larger batches for fewer at a time",
         "Training with the same data comes to the same loss after as many steps, the first step fits into the device's memory, "
