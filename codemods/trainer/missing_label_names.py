@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
@@ -22,14 +23,14 @@ class MissingLabelNames(DdpCodemod):
 
     ## What it does
     Finds a Hugging Face `Trainer` that evaluates a model of the project whose `forward` has no parameter with `label` in its name
-    (`targets`, `y`, or all of them behind `**kwargs`), while the training arguments give no `label_names`. Names the input that
-    the loss is made with, where that is one.
+    (`targets`, `y`, or all of them behind `**kwargs`), or has one that no batch of the project's own data set holds
+    (`label_weights`), while the training arguments give no `label_names`. Names the input that the loss is made with.
 
     ## Why it matters
-    The `Trainer` looks for the labels in the signature of `forward`. Without any it takes each batch of an evaluation for one
-    without targets, in silence: there is no `eval_loss`, and `compute_metrics` is never called. Training goes on as if nothing
-    were wrong, until something asks for the loss: `load_best_model_at_end` stops every rank with
-    `KeyError: The metric_for_best_model training argument is set to 'eval_loss', which is not found`.
+    The `Trainer` looks for the labels in the signature of `forward`. Unless a batch holds all of them, and one at least, it takes
+    the batch of an evaluation for one without targets, in silence: there is no `eval_loss`, and `compute_metrics` is never
+    called. Training goes on as if nothing were wrong, until something asks for the loss: `load_best_model_at_end` stops every
+    rank with `KeyError: The metric_for_best_model training argument is set to 'eval_loss', which is not found`.
 
     ## Example
     ```python
@@ -84,12 +85,14 @@ class MissingLabelNames(DdpCodemod):
     ## Refuses
     - Tells a model that has more than one such input, or none that is shown, and a Trainer with a `compute_loss` of its own.
     - Says nothing where the Trainer does not evaluate, or has a `prediction_step`, `evaluate` or `evaluation_loop` of its own.
-    - Says nothing where the model's class or the training arguments are not seen to be made beside the Trainer.
+    - Says nothing where the model's class or the training arguments are not seen to be made beside the Trainer, and of several
+      labels where the keys of the data set are not all literal, or a collator makes the batches.
     - Says nothing where anybody sets `label_names`, or `forward` has `return_loss=True`.
     - Says nothing where a version before 4.20 is pinned, and in a repository's own tests.
 
     ## References
-    transformers 5.23, `find_labels` and `prediction_step`; runs with `targets`, `**kwargs` and `labels`.
+    transformers 5.23, `find_labels` and `prediction_step`; runs with `targets`, `**kwargs`, `labels`, and `labels` beside
+    `label_weights`.
     """
 
     code = "DDP604"
@@ -108,14 +111,16 @@ class MissingLabelNames(DdpCodemod):
                 continue
             model, shown = found.model, f"{found.model.site.name}.forward"
             lost = ", and ".join((", ".join(found.lost[:-1]), found.lost[-1])) if len(found.lost) > 1 else found.lost[0]
-            message = (
-                f"no parameter of {shown} is called a label, so this {last(dotted(trainer.call.func))} takes every batch of its "
-                f"evaluation for one without targets: {lost}"
-            )
+            why = f"no parameter of {shown} is called a label"
+            if found.missing:
+                why = f"{shown} has {', '.join(found.missing)} among its labels, which no batch of the evaluation holds"
+            taken = f"so this {last(dotted(trainer.call.func))} takes every batch of its evaluation for one without targets"
+            message = f"{why}, {taken}: {lost}"
             wraps = f"; line {model.wrapped} may put another model in its place" if model.wrapped else ""
-            if found.target:
-                given = f'["{found.target}"]'
-                reason = f"assumes that the batches of the evaluation hold {found.target!r}, which the loss is made with{wraps}"
+            if found.targets:
+                given = f"[{', '.join(json.dumps(name) for name in found.targets)}]"
+                named = " and ".join(repr(name) for name in found.targets)
+                reason = f"assumes that the batches of the evaluation hold {named}, which the loss is made with{wraps}"
                 edits = [SetKeyword(module.path, module.span(found.arguments), NAME, given)]
             else:
                 reason = f"which input holds the targets is not shown: name it, TrainingArguments({NAME}=[…]){wraps}"
@@ -126,6 +131,6 @@ class MissingLabelNames(DdpCodemod):
                 message,
                 level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
                 edits=edits,
-                evidence=[Evidence("static", f"{shown} names no label", model.site.module.path, model.forward.lineno)],
+                evidence=[Evidence("static", why, model.site.module.path, model.forward.lineno)],
                 reason=reason,
             )

@@ -102,6 +102,38 @@ def test_the_model_may_stand_in_another_file() -> None:
     assert "'y'" in found.reason and found.evidence[0].path == "own.py"
 
 
+DATA = """class Points(torch.utils.data.Dataset):
+    def __getitem__(self, i):
+        return {held}
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "data", "told"),
+    [
+        ('{"x": self.x[i], "labels": self.y[i]}', "eval_dataset=Points()", True),
+        ('{"x": self.x[i], "label": self.y[i]}', "eval_dataset=Points()", True),  # the default collator calls it labels
+        ('{"x": self.x[i], "labels": self.y[i], "label_weights": self.w[i]}', "eval_dataset=Points()", False),
+        ('{"x": self.x[i]}', "eval_dataset=Points()", False),
+        ('{"x": self.x[i], "labels": self.y[i]}', "eval_dataset=Points(), data_collator=batch", False),
+        ('{"x": self.x[i], "labels": self.y[i], **self.more[i]}', "eval_dataset=Points()", False),
+        ("self.items[i]", "eval_dataset=Points()", False),
+        ('{"x": self.x[i], "labels": self.y[i]}', "eval_dataset=dev_set", False),
+    ],
+)
+def test_a_label_that_no_batch_holds_hides_the_others(held: str, data: str, told: bool) -> None:
+    loss = "logits = self.head(x); loss = F.cross_entropy(logits, labels)"
+    source = program("self, x, labels=None, label_weights=None", loss, data=data, more=DATA.format(held=held))
+    if not told:
+        check_nothing(Labels, source)
+        return
+    after = source.replace('eval_strategy="epoch")', 'eval_strategy="epoch", label_names=["labels"])')
+    (found,) = check_transformed(Labels, source, after, unsafe=True)
+    assert found.message.startswith("Own.forward has label_weights among its labels, which no batch of the evaluation holds, so")
+
+
 # Refusals
 
 

@@ -1,7 +1,8 @@
-"""Trainers that find no targets in their batches: no parameter of the model's forward is called a label.
+"""Trainers that find no targets in their batches: no parameter of the model's forward is called a label, or too many are.
 
 Measured on transformers 5.23: `find_labels` takes the parameters of `forward` with "label" in their name; where there is none,
-and no `label_names`, each batch of an evaluation counts as one without targets. The training does not ask, and goes on as ever.
+or the batch lacks one of them, and `label_names` does not say otherwise, each batch of an evaluation counts as one without
+targets. The training does not ask, and goes on as ever.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
+from codemods.analysis.trainer.batch_keys import evaluation_keys
 from codemods.analysis.trainer.references import binding_scope, bindings, names_of
 from codemods.analysis.trainer.trainer_calls import TrainerCall, constant, keyword, literals
 from codemods.project import Project
@@ -38,13 +40,15 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Unlabelled:
-    """A Trainer without labels. arguments: the call that `label_names` belongs into. target: the input that the loss is made
-    with, "" where that is not shown. lost: what the evaluation lacks, each a clause.
+    """A Trainer without labels. arguments: the call that `label_names` belongs into. targets: the inputs that the loss is made
+    with, none where that is not shown. missing: what is called a label, and is in no batch. lost: what the evaluation lacks,
+    each a clause.
     """
 
     arguments: ast.Call
     model: Model
-    target: str
+    targets: tuple[str, ...]
+    missing: tuple[str, ...]
     lost: tuple[str, ...]
 
 
@@ -56,10 +60,16 @@ def unlabelled(trainer: TrainerCall) -> Unlabelled | None:
     if any(trainer.method(name) for name in _OWN_LOOP) or not _evaluates(trainer, arguments):
         return None
     model = _model_of(trainer)
-    if model is None or "QuestionAnswering" in model.site.name or _is_labelled(model.forward):
+    if model is None or "QuestionAnswering" in model.site.name or _makes_its_own(model.forward):
         return None
-    target = "" if trainer.method("compute_loss") else _target(model.forward)
-    return Unlabelled(arguments, model, target, _lost(trainer, arguments))
+    labels = [a.arg for a in _parameters(model.forward) if "label" in a.arg]
+    held = evaluation_keys(trainer) if labels else frozenset()
+    targets, missing = [n for n in labels if n in held], [n for n in labels if n not in held]
+    if labels and not (targets and missing):
+        return None
+    if not labels and not trainer.method("compute_loss"):
+        targets = _targets(model.forward)
+    return Unlabelled(arguments, model, tuple(targets), tuple(missing), _lost(trainer, arguments))
 
 
 def _is_set(project: Project) -> bool:
@@ -155,10 +165,8 @@ def _parameters(function: FunctionNode) -> list[ast.arg]:
     return [*given.posonlyargs, *given.args, *given.kwonlyargs, *packs]
 
 
-def _is_labelled(forward: FunctionNode) -> bool:
-    """True where the Trainer finds labels by itself, or knows that the model makes a loss without any."""
-    if any("label" in a.arg for a in _parameters(forward)):
-        return True
+def _makes_its_own(forward: FunctionNode) -> bool:
+    """True where the Trainer knows that the model makes a loss without labels."""
     given = forward.args
     positional = [*given.posonlyargs, *given.args]
     defaults = [*zip(reversed(positional), reversed(given.defaults), strict=False)]
@@ -166,7 +174,7 @@ def _is_labelled(forward: FunctionNode) -> bool:
     return any(a.arg == "return_loss" and constant(d) is True for a, d in defaults)
 
 
-def _target(forward: FunctionNode) -> str:
+def _targets(forward: FunctionNode) -> list[str]:
     """The one input that the loss is made with: by the call that makes it, by its name, or as a key of `**kwargs`."""
     names = {a.arg for a in _parameters(forward)[1:]}
     pack = forward.args.kwarg.arg if forward.args.kwarg else ""
@@ -177,7 +185,7 @@ def _target(forward: FunctionNode) -> str:
             read = {n.id for a in (*call.args, *(k.value for k in call.keywords)) for n in walk(a) if isinstance(n, ast.Name)}
             found |= read & names
     found |= {key for key in _keys_of(forward, pack) if any(word in key for word in _TARGETS)}
-    return found.pop() if len(found) == 1 else ""
+    return list(found) if len(found) == 1 else []
 
 
 def _keys_of(forward: FunctionNode, pack: str) -> set[str]:
