@@ -121,6 +121,18 @@ ALL_USED = {
         "return self.b(self.a(x))",
         init="self.teacher = nn.Linear(4, 4)\nfor p in self.teacher.parameters():\n    p.requires_grad = False",
     ),
+    "a norm by a local name": "from torch.nn.utils import spectral_norm, weight_norm\n" + net(
+        "return self.c(self.b(self.a(x)))",
+        init="norm = spectral_norm if flag else weight_norm\nself.c = norm(nn.Conv1d(4, 4, 1))",
+    ),
+    "a block by a local name": net(
+        "return self.block(self.b(self.a(x)))", init="kind = First if flag else Second\nself.block = kind()"
+    )
+    + "".join(
+        f"class {name}(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.p = nn.Linear(4, 4)\n"
+        "    def forward(self, x):\n        return self.p(x)\n"
+        for name in ("First", "Second")
+    ),
     "a copy under a setting, frozen under the same": net(
         "return self.b(self.a(x))",
         init="if flag:\n    self.ema = nn.Linear(4, 4)\n    for p in self.ema.parameters():\n        p.requires_grad = False",
@@ -278,6 +290,14 @@ NOT_ALL = {
         "x = self.b(self.a(x))\nif not self.deep:\n    x = self.extra(x)\nreturn x",
         init="self.flag, self.deep = flag, depth > 1\nif self.flag and self.deep:\n    pass\nelse:\n"
         "    self.extra = nn.Linear(4, 4)",
+    ),
+    "a block by a local name that may be another's": "from other import Second\n" + net(
+        "return self.block(self.b(self.a(x)))", init="kind = First if flag else Second\nself.block = kind()"
+    )
+    + "class First(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.p = nn.Linear(4, 4)\n"
+    "    def forward(self, x):\n        return self.p(x)\n",
+    "a norm by a local name, of a layer that is not called": "from torch.nn.utils import spectral_norm, weight_norm\n" + net(
+        "return self.b(self.a(x))", init="norm = spectral_norm if flag else weight_norm\nself.c = norm(nn.Conv1d(4, 4, 1))"
     ),
     "a part frozen under another setting": net(
         "with torch.no_grad():\n    t = self.ema(x)\nreturn self.b(self.a(x)) - t",

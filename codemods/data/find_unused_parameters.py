@@ -18,6 +18,7 @@ SECOND_POSITION_FROM = (2, 13, 0)
 # Lightning: the flag's default is True from the first version up to (not including) the second.
 LIGHTNING_ON_FROM = (1, 2, 4)
 LIGHTNING_OFF_FROM = (2, 0, 0)
+FLAG_FORCED_BY_HAND_BELOW = (1, 6, 0)  # Lightning switched it on for manual optimization, whatever was written
 # `ddp_find_unused_parameters_true` and its kin are known from 2.0.0, `..._false` from 1.3.0, DDPStrategy from 1.6.0.
 LIGHTNING_TRUE_NAME_FROM = (2, 0, 0)
 LIGHTNING_FALSE_NAME_FROM = (1, 3, 0)

@@ -10,7 +10,7 @@ from codemods.analysis.model.flag_comment import off_comment
 from codemods.analysis.model.flag_edits import comment_at, comment_column, switched
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, anchor_of, is_on, static_graph_of
 from codemods.analysis.model.flow_values import Cause, Decision
-from codemods.analysis.model.model_usage import Usage, Verdict, modules_of
+from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, modules_of
 from codemods.analysis.model.trained_model import trained_by
 from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import dotted
@@ -105,8 +105,8 @@ class ConflictingStaticGraph(DdpCodemod):
         return self.finding(
             setting.module,
             keyword,
-            f"static_graph=True takes every step for the first one, and {names} of {usage.name} takes no part in steps that "
-            f"`{decision.text}` decides ({decision.path}:{decision.line}): DDP stops there (“Your training graph has changed”)",
+            f"static_graph=True takes every step for the first one, and {names} of {usage.name} takes no part "
+            f"{left_out_where(decision)}: DDP stops there (“Your training graph has changed”)",
             evidence=[
                 Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
                 *usage.evidence[:8],
@@ -147,7 +147,7 @@ def _varying(usage: Usage) -> Decision | None:
     """What leaves a module out in some steps; an argument or a test that training may never meet does not count."""
     if usage.verdict is not Verdict.SOMETIMES:
         return None
-    wanted = (Cause.RANDOM, Cause.INDEX, Cause.DATA, Cause.SHAPE, Cause.SCHEDULE)
+    wanted = (Cause.RANDOM, Cause.INDEX, Cause.DATA, Cause.SHAPE, Cause.SCHEDULE, Cause.TURN)
     return next((d for d in usage.skipped if d.cause in wanted), None)
 
 

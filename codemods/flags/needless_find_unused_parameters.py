@@ -25,6 +25,7 @@ from codemods.analysis.model.needless_answers import (
     off_by_line,
     off_by_probe,
     open_question,
+    shared,
     tied,
 )
 from codemods.analysis.model.observed_errors import contradicting, needless_line, without_a_sign
@@ -218,6 +219,14 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         if setting.state is State.DEFAULT:
             if takers[0].framework is Framework.LIGHTNING:
                 yield kept(project, setting, usage, decision)
+        elif (others := [u for u in usages if not _strongly(u)]) and any(trained_by(project, t).assumed for t in takers):
+            needy = next((u for u in usages if _strongly(u)), None)
+            strong = deciding(needy) if needy is not None else None
+            yield (
+                shared(setting, needy, strong, others)
+                if needy is not None and strong is not None
+                else open_question(project, setting, usages, "", takers[0])
+            )
         elif all(d.cause is Cause.SHAPE for u in usages if needs_flag(u) for d in [deciding(u)] if d is not None):
             yield open_question(project, setting, usages, "", takers[0])
 
@@ -298,3 +307,9 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 def _other_side(finding: Finding) -> str:
     by_probe = "steps of a probe" in finding.message
     return "a probe left nothing out" if by_probe else "the source shows that every parameter takes part"
+
+
+def _strongly(usage: Usage) -> bool:
+    """True where more than the shape of what is given leaves a module out."""
+    decision = deciding(usage)
+    return needs_flag(usage) and decision is not None and decision.cause is not Cause.SHAPE

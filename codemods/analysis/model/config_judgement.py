@@ -10,7 +10,7 @@ from codemods.analysis.model.config_flags import ConfigSetting
 from codemods.analysis.model.configured_model import configured
 from codemods.analysis.model.flag_comment import comment_lines
 from codemods.analysis.model.flag_setting import Framework, State
-from codemods.analysis.model.model_usage import Usage, Verdict, deciding, modules_of, names_of, needs_flag
+from codemods.analysis.model.model_usage import Usage, Verdict, deciding, left_out_where, modules_of, names_of, needs_flag
 from codemods.analysis.model.trained_model import Trained
 from codemods.data.find_unused_parameters import (
     LIGHTNING_ERROR,
@@ -88,8 +88,8 @@ def missing(project: Project, setting: ConfigSetting) -> Judged | None:
     usage, decision = found
     names = modules_of(decision)
     message = (
-        f"{setting.text} leaves the flag off, and {names} of {usage.name} takes no part in steps that `{decision.text}` decides "
-        f"({decision.path}:{decision.line}): with the flag off DDP stops there (“{_error(setting, old=old)}”)"
+        f"{setting.text} leaves the flag off, and {names} of {usage.name} takes no part "
+        f"{left_out_where(decision)}: with the flag off DDP stops there (“{_error(setting, old=old)}”)"
     )
     evidence = (
         Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),

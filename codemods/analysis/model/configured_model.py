@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.model.by_hand import lightning_usage
 from codemods.analysis.model.config_targets import class_at
 from codemods.analysis.model.flag_setting import Framework, State, Wrapper
-from codemods.analysis.model.model_usage import Entry, usage_of
 from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import dotted, last, qualified
@@ -113,4 +113,5 @@ def _named_in_files(project: Project) -> Iterator[Trained]:
 
 
 def _of_class(project: Project, site: ClassSite, evidence: Evidence) -> Trained:
-    return Trained((usage_of(project, site, Entry.TRAINING_STEP),), "", (evidence,))
+    found = lightning_usage(project, site)
+    return Trained(unknown=found, evidence=(evidence,)) if isinstance(found, str) else Trained((found,), "", (evidence,))

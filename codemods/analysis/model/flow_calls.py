@@ -11,7 +11,7 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.model.flow_elements import member_value
 from codemods.analysis.model.flow_frame import Bound, Env, Frame
 from codemods.analysis.model.flow_modules import call_refs, torch_base
-from codemods.analysis.model.flow_outside import outside_call
+from codemods.analysis.model.flow_outside import backward_pass, outside_call
 from codemods.analysis.model.flow_tests import is_random_call
 from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Ref, Value, doubtful, flat, leaves, union
 from codemods.analysis.model.member_kinds import Kind, Member
@@ -150,6 +150,9 @@ def _call_own_method(
     args: list[Value], keywords: dict[str, Value],
 ) -> Value:  # fmt: skip
     """`module.method(…)` where method is one of the class's own."""
+    if flow.by_hand is not None and func.attr == "manual_backward" and args and owner.refs[0].path == "":
+        flow.by_hand.append(backward_pass(flow, frame, node, args[0]))
+        return NOTHING
     results = []
     for ref in owner.refs:
         site = ref.member.site

@@ -66,6 +66,7 @@ class Pass:
     loss: Value
     path: str
     line: int
+    text: str
     assumptions: tuple[str, ...]
     problems: tuple[str, ...]
     decisions: int

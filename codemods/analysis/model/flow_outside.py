@@ -49,5 +49,11 @@ def _note(flow: Flow, frame: Frame, env: Env, node: ast.Call, func: ast.Attribut
     loss = flow.eval(frame, env, held)
     if not loss.carries and args:
         loss = args[0]
+    flow.loop.passes.append(backward_pass(flow, frame, node, loss))
+
+
+def backward_pass(flow: Flow, frame: Frame, node: ast.Call, loss: Value) -> Pass:
+    """The pass that a call runs, with what is known at that point."""
+    text = " ".join(frame.module.text_of(node).split())[:60]
     found = (tuple(flow.assumptions), tuple(flow.problems), len(flow.decisions))
-    flow.loop.passes.append(Pass(loss, frame.module.path, node.lineno, *found))
+    return Pass(loss, frame.module.path, node.lineno, text, *found)

@@ -24,6 +24,7 @@ class Cause(Enum):
     CONFIG = "the configuration"
     SCHEDULE = "the epoch or the step"
     RANK = "the rank"
+    TURN = "the loss whose turn it is"
     OTHER = "a test"
 
     @property

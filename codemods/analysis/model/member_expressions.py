@@ -244,6 +244,8 @@ class Maker:
             return self._function_member(function_found, here, depth)
         if choices := built_by(self.project, module, call):
             return self._one_of(choices, here)
+        if isinstance(call.func, ast.Name) and (one := self._by_local_name(site, function, call, call.func, here, depth)):
+            return one
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("get", "pop") and literal_name(call):
             return replace(here, note="argument")  # `config.get("momentum", None)`: a module only where it is used as one
         root = family(name) if name else ""
@@ -256,6 +258,24 @@ class Maker:
         if name in _BUILTINS:
             return here
         return replace(here, kind=Kind.UNKNOWN, note=f"{module.text_of(call.func)[:60]}(…) is not part of the project")
+
+    def _by_local_name(
+        self, site: ClassSite, function: FunctionNode, call: ast.Call, name: ast.Name, here: Member, depth: int
+    ) -> Member | None:
+        """`block = First if wide else Second`, `norm = spectral_norm if spectral else weight_norm`, called further down."""
+        assigns = [n for n in walk(function) if isinstance(n, ast.Assign)]
+        values = [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id == name.id for t in a.targets)]
+        sides = [s for v in values for s in ((v.body, v.orelse) if isinstance(v, ast.IfExp) else (v,))]
+        made: list[Member] = []
+        for side in sides:
+            known = qualified(site.module, side)
+            if known.startswith("torch.nn.utils.") and last(known) in table.REPARAMETRISATIONS and call.args:
+                made.append(self.member(site, function, call.args[0], depth + 1))
+            elif dotted(side) and (found := find_class(self.project, site.module, dotted(side))):
+                made.append(self._class_member(found, here))
+            else:
+                return None
+        return choice(replace(here, kind=Kind.CHOICE), made) if made else None
 
     def _one_of(self, choices: Choices, here: Member) -> Member:
         """One of the classes of a registry; where others may be registered, that is taken for granted."""

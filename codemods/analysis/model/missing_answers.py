@@ -12,7 +12,7 @@ from codemods.analysis.model.flag_edits import switched
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.flow_values import Cause, Decision
 from codemods.analysis.model.implicit_strategy import only_on_several
-from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, names_of, needs_flag
+from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, modules_of, names_of, needs_flag
 from codemods.analysis.model.observed_errors import Failure
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
@@ -29,6 +29,7 @@ LEVELS = {
     Cause.SHAPE: Applicability.UNSAFE,
     Cause.SCHEDULE: Applicability.UNSAFE,
     Cause.RANK: Applicability.UNSAFE,
+    Cause.TURN: Applicability.UNSAFE,
 }
 
 
@@ -49,8 +50,8 @@ def with_more_devices(wrapper: Wrapper, one: ast.keyword, usage: Usage, decision
     setting = Setting(State.DEFAULT, module, one.value, "devices", wrapper.call, text=module.text_of(one))
     return Answer(
         setting,
-        f"{setting.text} keeps this Trainer to one device; on several, {names} of {usage.name} takes no part in steps that "
-        f"`{decision.text}` decides ({decision.path}:{decision.line}), and DDP stops there (“{LIGHTNING_ERROR}”)",
+        f"{setting.text} keeps this Trainer to one device; on several, {names} of {usage.name} takes no part "
+        f"{left_out_where(decision)}, and DDP stops there (“{LIGHTNING_ERROR}”)",
         evidence=[
             Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
             *usage.evidence[:8],
@@ -69,8 +70,8 @@ def tied_but_needed(project: Project, wrapper: Wrapper, settings: list[Setting])
     for setting in settings:
         yield Answer(
             setting,
-            f"{modules_of(decision)} of {usage.name} takes no part in steps that `{decision.text}` decides "
-            f"({decision.path}:{decision.line}), and {setting.text} decides whether DDP looks for it",
+            f"{modules_of(decision)} of {usage.name} takes no part {left_out_where(decision)}, "
+            f"and {setting.text} decides whether DDP looks for it",
             evidence=[Evidence("static", f"`{decision.text}` decides", decision.path, decision.line), *usage.evidence[:8]],
             reason="the flag is left to the expression it is tied to: for this model it has to come to True",
         )
@@ -88,8 +89,8 @@ def skipping(
     error = LIGHTNING_ERROR if lightning else TORCH_ERROR
     names = modules_of(decision)
     message = (
-        f"{names} of {usage.name} takes no part in steps that `{decision.text}` decides "
-        f"({decision.path}:{decision.line}): with the flag off DDP stops there (“{error}”)"
+        f"{names} of {usage.name} takes no part {left_out_where(decision)}: "
+        f"with the flag off DDP stops there (“{error}”)"
     )
     evidence = [Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line)]
     evidence += probe.evidence if probe is not None else ()
@@ -247,6 +248,8 @@ def _surely_two(pin: Pin | None) -> bool:
 
 
 def _decided_by(decision: Decision) -> str:
+    if decision.cause is Cause.TURN:
+        return "assumes that all the backward passes of training_step are run"
     return f"assumes that {decision.cause.value} leaves the module out in some training step"
 
 

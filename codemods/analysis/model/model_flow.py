@@ -12,7 +12,7 @@ from dataclasses import replace
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.model.flow_calls import call
 from codemods.analysis.model.flow_elements import attribute, comprehension, subscript
-from codemods.analysis.model.flow_frame import Branch, Env, Frame, Loop, TooDeep
+from codemods.analysis.model.flow_frame import Branch, Env, Frame, Loop, Pass, TooDeep
 from codemods.analysis.model.flow_loops import for_statement, while_statement
 from codemods.analysis.model.flow_meeting import meet, meet_all, note_random, undecided
 from codemods.analysis.model.flow_truth import truth
@@ -66,6 +66,7 @@ class Flow:
         self.within: list[ast.ClassDef] = []  # the classes of the modules that are being called
         self.taken: dict[str, None] = {}  # assumptions on what the modules are
         self.loop: Loop | None = None  # where the run starts outside of the model
+        self.by_hand: list[Pass] | None = None  # the passes of `self.manual_backward`, where they are what is asked for
         self.absent: set[str] = set()  # made only under a setting that the project never has
 
     # Functions

@@ -269,6 +269,14 @@ def _tops(names: Iterable[str]) -> str:
 _VARIANT = re.compile(r"\(\d+\)(\[\w+\])*$")  # which of several makes of a module: they share a name to freeze it by
 
 
+def left_out_where(decision: Decision) -> str:
+    """When a module takes no part, for a message: behind `takes no part`."""
+    place = f"({decision.path}:{decision.line})"
+    if decision.cause is Cause.TURN:
+        return f"in the backward pass of `{decision.text}` {place}"
+    return f"in steps that `{decision.text}` decides {place}"
+
+
 def names_of(parameters: Iterable[str]) -> str:
     """The first of some parameters, for a message."""
     names = list(dict.fromkeys(_VARIANT.sub("", name) for name in parameters))

@@ -14,7 +14,7 @@ from codemods.analysis.model.flag_edits import comment_at, comment_column, switc
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper
 from codemods.analysis.model.flow_values import Decision
 from codemods.analysis.model.grad_switches import grad_switch
-from codemods.analysis.model.model_usage import Usage, Verdict, modules_of, names_of
+from codemods.analysis.model.model_usage import Usage, Verdict, left_out_where, modules_of, names_of
 from codemods.analysis.model.observed_usage import Probed, named
 from codemods.analysis.model.signatures import returned
 from codemods.analysis.model.trained_model import Trained, seen_training
@@ -110,6 +110,18 @@ def needed_by_dead(setting: Setting, usages: list[Usage]) -> Answer:
     )
 
 
+def shared(setting: Setting, usage: Usage, decision: Decision, others: list[Usage]) -> Answer:
+    """A configuration in Python that models with and without the need are trained with."""
+    names = ", ".join(other.name for other in others)
+    return Answer(
+        setting,
+        f"{setting.text} makes DDP search the graph in every step for each model of this configuration, and {usage.name} "
+        f"needs it: {modules_of(decision)} takes no part {left_out_where(decision)}",
+        evidence=[Evidence("static", f"`{decision.text}` decides", decision.path, decision.line), *usage.evidence[:8]],
+        reason=f"the value depends on the model: for {names}, trained with it as well, the source does not show a need",
+    )
+
+
 def kept(project: Project, setting: Setting, usage: Usage, decision: Decision) -> Answer:
     """A default that a model needs and that goes away with the next major version of Lightning."""
     names = modules_of(decision)
@@ -117,7 +129,7 @@ def kept(project: Project, setting: Setting, usage: Usage, decision: Decision) -
     return Answer(
         setting,
         f"{_shown(project, setting, Framework.LIGHTNING)} makes DDP search the graph in every step, and {usage.name} needs it: "
-        f"{names} takes no part in steps that `{decision.text}` decides ({decision.path}:{decision.line})",
+        f"{names} takes no part {left_out_where(decision)}",
         evidence=[decided, *usage.evidence[:8]],
         reason="Lightning 2 leaves it off: write it out before that, or let the module always take part and gate what it returns",
     )

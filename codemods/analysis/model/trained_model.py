@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
+from codemods.analysis.class_index import Role, class_facts, external_role, find_class
+from codemods.analysis.model.by_hand import lightning_usage
 from codemods.analysis.model.flag_setting import Framework, Wrapper
 from codemods.analysis.model.model_usage import Entry, Usage, Verdict, usage_of
 from codemods.analysis.model.signatures import returned
@@ -51,7 +52,10 @@ def _trained_by(project: Project, wrapper: Wrapper) -> Trained:
 
 
 def _judged(project: Project, model: Model, entry: Entry) -> Trained:
-    usages = tuple(usage_of(project, site, entry) for site in model.classes)
+    return _with_assumption(model, tuple(usage_of(project, site, entry) for site in model.classes))
+
+
+def _with_assumption(model: Model, usages: tuple[Usage, ...]) -> Trained:
     if model.assumed:
         usages = tuple(replace(u, assumptions=(*u.assumptions, model.assumed)) for u in usages)
     return Trained(usages, model.unknown, model.evidence, model.assumed)
@@ -85,11 +89,12 @@ def _lightning(project: Project, module: SourceModule, call: ast.Call) -> Traine
     model = joined(models)
     for site in model.classes:
         facts = class_facts(project, site.module, site.node)
-        if reason := _manual(site):
-            return Trained(unknown=reason, evidence=model.evidence)
         if not facts.is_a(Role.LIGHTNING_MODULE):
             return Trained(unknown=f"{site.name} is not known to be a LightningModule", evidence=model.evidence)
-    return _judged(project, model, Entry.TRAINING_STEP)
+    found = [lightning_usage(project, site) for site in model.classes]
+    if reason := next((one for one in found if isinstance(one, str)), ""):
+        return Trained(unknown=reason, evidence=model.evidence)
+    return _with_assumption(model, tuple(one for one in found if isinstance(one, Usage)))
 
 
 def _taken_by_a_configuration(project: Project) -> Trained:
@@ -102,17 +107,6 @@ def _taken_by_a_configuration(project: Project) -> Trained:
     assumed = f"this configuration is used with {', '.join(u.name for u in found.usages)}"
     usages = tuple(replace(u, assumptions=(*u.assumptions, assumed)) for u in found.usages)
     return Trained(usages, found.unknown, found.evidence, assumed)
-
-
-def _manual(site: ClassSite) -> str:
-    """Why the loss of a LightningModule is not what training_step returns, "" where it is."""
-    for node in ast.walk(site.node):
-        if isinstance(node, ast.Assign) and any(dotted(t) == "self.automatic_optimization" for t in node.targets):
-            return f"{site.name} optimises by hand: its losses may alternate"
-        if isinstance(node, ast.FunctionDef) and node.name == "training_step":
-            if any(a.arg == "optimizer_idx" for a in node.args.args):
-                return f"{site.name} has several optimizers: its losses alternate"
-    return ""
 
 
 def _holders(project: Project, module: SourceModule, call: ast.Call) -> Iterator[tuple[SourceModule, str]]:
