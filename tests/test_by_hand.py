@@ -66,7 +66,7 @@ def test_a_static_graph_does_not_help() -> None:
         "from gan", "from lightning.pytorch.strategies import DDPStrategy\nfrom gan"
     )
     (found,) = findings_of(ConflictingStaticGraph, source, {"gan.py": GAN, "requirements.txt": PIN})
-    assert "in the backward pass of" in found.message and not found.edits
+    assert "in the backward pass of" in found.message and "silently not averaged" in found.reason and not found.edits
 
 
 OPEN = {

@@ -111,7 +111,12 @@ class ConflictingStaticGraph(DdpCodemod):
                 Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
                 *usage.evidence[:8],
             ],
-            reason="take static_graph out and pass find_unused_parameters=True, or always run the module and gate its result",
+            reason="take static_graph out and pass find_unused_parameters=True"
+            + (
+                "; before 2.6 Lightning did not stop: gradients that are made by hand were silently not averaged"
+                if decision.cause is Cause.TURN
+                else ", or always run the module and gate its result"
+            ),
         )
 
     def _accumulation(self, setting: Setting, keyword: ast.keyword, place: tuple[str, int]) -> Finding:

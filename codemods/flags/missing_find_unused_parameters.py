@@ -44,7 +44,8 @@ class MissingFindUnusedParameters(DdpCodemod):
     Follows the model from `forward` or `training_step` to the loss. Where a module with parameters is skipped in some steps
     and the flag is off, by what is written or by the default of the pinned version, it is switched on, in the spelling of
     that version. In a conditional expression only the DDP arm changes. A Lightning Trainer that may use several devices and
-    names no strategy takes DDP by itself: it is given the strategy's name.
+    names no strategy takes DDP by itself: it is given the strategy's name. Where a LightningModule optimises by hand, each
+    `manual_backward` is a backward pass that has to reach every parameter (a critic's loss on a detached picture does not).
 
     ## Why it matters
     A parameter without a gradient leaves DDP waiting for it: the first such step trains on gradients that were not averaged,

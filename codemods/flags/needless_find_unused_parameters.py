@@ -124,7 +124,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     ## Refuses
     - says nothing where a module is left out in some steps: there the flag is needed; told where it is on by the default of
-      Lightning 1 alone, which version 2 takes back, and where nothing but the shape of what is given decides
+      Lightning 1 alone, which version 2 takes back, where nothing but the shape of what is given decides, and where another
+      model is trained with the same configuration
     - `static_graph=True` beside it: left to DDP003
     - a model class that is not part of the project (hub models, third-party bases): told
     - a parameter that never reaches the loss: told, with what to freeze or delete

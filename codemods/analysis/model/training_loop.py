@@ -27,19 +27,26 @@ def _usage_in_loop(project: Project, module: SourceModule, call: ast.Call, site:
     homes = [(module, module.function_of(call))]
     for _ in range(LEVELS):
         for home, function in homes:
-            for settings in (False, True):
-                judge = _LoopJudge(project, site, home, function, call, settings=settings)
-                found = judge.judge()
-                if judge.seen and found.verdict in (Verdict.ALL, Verdict.SOMETIMES, Verdict.NEVER):
-                    return found
-            if judge.seen:
-                return None  # this is where it is trained, and it does not show
+            first = _LoopJudge(project, site, home, function, call, settings=False) if _trains(project, home) else None
+            found = first.judge() if first is not None else None
+            if first is None or found is None or not first.seen:
+                continue
+            if found.verdict is not Verdict.ALL:
+                found = _LoopJudge(project, site, home, function, call, settings=True).judge()
+            return found if found.verdict is not Verdict.UNKNOWN else None  # this is where it is trained
         homes = [
             (other, other.function_of(use))
             for home, function in homes if function is not None
             for other, use in callers(project, home, function)
         ]  # fmt: skip
     return None
+
+
+def _trains(project: Project, module: SourceModule) -> bool:
+    """True where a backward pass stands in the file, or in one of the project that it imports from."""
+    found = (project.resolve(name.dotted, module.path) for names in module.imports.values() for name in names)
+    paths = {module.path, *(resolved.path for resolved in found if resolved is not None)}
+    return any(b".backward(" in (project.read(path) or b"") for path in paths)
 
 
 class _LoopJudge(Judge):
