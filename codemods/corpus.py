@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
@@ -83,36 +83,38 @@ def alias_at(data: bytes, at: int, end: int) -> bytes:
 
 
 class Corpus:
-    """Files joined, each behind a byte that no source holds. Never changes."""
+    """Files joined, each behind a byte that no source holds. Files are added first; then it is searched, and never changes."""
 
-    def __init__(self, paths: Iterable[str], read: Callable[[str], bytes | None]) -> None:
+    def __init__(self) -> None:
         self.paths: list[str] = []
-        self._runs: list[bytes] = []
+        self._closed: list[bytes] = []
         self._firsts: list[int] = []  # of each run, the number of the file it begins with
         self._starts: list[list[int]] = []
         self._places: dict[str, tuple[int, int, int]] = {}
-        held: list[bytes] = []
-        starts: list[int] = []
-        size = 0
-        for path in paths:
-            data = read(path)
-            if data is None:
-                continue
-            if size and size + len(data) > _RUN:
-                self._close(held, starts)
-                held, starts, size = [], [], 0
-            self._places[path] = (len(self._runs), size, len(data))
-            self.paths.append(path)
-            starts.append(size)
-            held += (data, b"\0")
-            size += len(data) + 1
-        if held:
-            self._close(held, starts)
+        self._open: list[bytes] = []
+        self._size = 0
 
-    def _close(self, held: list[bytes], starts: list[int]) -> None:
-        self._runs.append(b"".join(held))
-        self._firsts.append(len(self.paths) - len(starts))
-        self._starts.append(starts)
+    def add(self, path: str, data: bytes) -> None:
+        if not self._firsts or (self._size and self._size + len(data) > _RUN):
+            self._close()
+            self._firsts.append(len(self.paths))
+            self._starts.append([])
+            self._size = 0
+        self._places[path] = (len(self._firsts) - 1, self._size, len(data))
+        self.paths.append(path)
+        self._starts[-1].append(self._size)
+        self._open += (data, b"\0")
+        self._size += len(data) + 1
+
+    def _close(self) -> None:
+        if self._open:
+            self._closed.append(b"".join(self._open))
+            self._open = []
+
+    @property
+    def _runs(self) -> list[bytes]:
+        self._close()
+        return self._closed
 
     def read(self, path: str) -> bytes | None:
         """The bytes of a file, None for one that is not here."""

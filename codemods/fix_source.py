@@ -142,6 +142,7 @@ def find_all(project: Project, work: Mapping[str, Sequence[DdpCodemod]], numbers
     """Findings of several files; `work` says which codemods look at which path. Unreadable files are passed over."""
     found: list[Finding] = []
     for path in sorted(work):
+        project.make_room()
         if module := project.module(path):
             found += find_in(module, project, work[path], numbers)
     return found

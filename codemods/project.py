@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from posixpath import dirname, join, normpath
 from typing import TypeVar
 
@@ -19,6 +19,9 @@ T = TypeVar("T")
 _CLASS_HEADER = re.compile(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
 _DOTTED = re.compile(rb"[A-Za-z_][\w.]*")
 Reader = Callable[[str], bytes | None]
+# Source of which the trees are held at the same time: a tree with its index is 37 times its text (CPython 3.11, measured).
+MOST_HELD = 8_000_000  # bytes
+FEW = 20  # files that are read one by one; a search through all of them costs as much as reading so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,8 @@ class Project:
 
     files: paths relative to the root, posix, of every kind (configuration too). read: gives a file's bytes, or None.
     observed: what was seen of its runs, for the codemods that weigh it beside the source.
-    What an analysis wants to remember goes through `memo`; a Project never changes, so it never goes stale.
+    What an analysis wants to remember goes through `memo`, or through `keep` where the answer holds no node; a Project never
+    changes, so neither goes stale. Nobody holds a node beyond the file that is looked at: `make_room` drops the trees.
     """
 
     def __init__(
@@ -54,6 +58,8 @@ class Project:
         self._read = self._original = read
         self._modules: dict[str, SourceModule | Unreadable | None] = dict(modules or {})
         self._memo: dict[Hashable, object] = {}
+        self._kept: dict[Hashable, object] = {}
+        self._held = 0
 
     @classmethod
     def of(cls, sources: Mapping[str, bytes], observed: Iterable[Observed] = ()) -> Project:
@@ -77,6 +83,22 @@ class Project:
             self._memo[key] = build()
         return self._memo[key]  # type: ignore[return-value]
 
+    def keep(self, key: Hashable, build: Callable[[], T]) -> T:
+        """As `memo`, for an answer that outlives the trees: neither it nor its key holds a node or a module."""
+        if key not in self._kept:
+            self._kept[key] = build()
+        return self._kept[key]  # type: ignore[return-value]
+
+    def make_room(self) -> None:
+        """Between two files: where many trees are held, all of them go, and every memo that may hold their nodes.
+
+        A tree that is wanted again is parsed again. A big repository would else be held whole, at 37 times its size.
+        """
+        if self._held > MOST_HELD:
+            self._modules = {p: m for p, m in self._modules.items() if isinstance(m, Unreadable)}
+            self._memo = {}
+            self._held = 0
+
     def read(self, path: str) -> bytes | None:
         if path not in self._changed and (held := self._corpora.get((".py",))) is not None:
             known = held.read(path)
@@ -84,9 +106,17 @@ class Project:
                 return known
         return self._read(path)
 
-    def hold(self) -> None:
-        """Read every Python file now, once, for those who are about to ask for most of them."""
-        self._corpus((".py",))
+    def each_python_file(self) -> Iterator[tuple[str, bytes]]:
+        """Every Python file that can be read, in order, with its bytes; they are held from then on, for who searches in them."""
+        if (".py",) in self._corpora or self._changed:
+            yield from ((path, data) for path in self.python_files if (data := self.read(path)) is not None)
+            return
+        corpus = Corpus()
+        for path in self.python_files:
+            if (data := self._original(path)) is not None:
+                corpus.add(path, data)
+                yield path, data
+        self._corpora[".py",] = corpus
 
     def add(self, module: SourceModule) -> None:
         """Hand over a module that is already parsed."""
@@ -99,6 +129,7 @@ class Project:
             try:
                 kind = TextFile if path.endswith(TEXT_KINDS) else SourceModule
                 self._modules[path] = kind(path, data) if data is not None else None
+                self._held += len(data or b"")
             except Unreadable as error:
                 self._modules[path] = error
         found = self._modules[path]
@@ -110,7 +141,7 @@ class Project:
 
     @property
     def python_files(self) -> tuple[str, ...]:
-        return self.memo("python files", lambda: tuple(sorted(p for p in self.files if p.endswith(".py"))))
+        return self.keep("python files", lambda: tuple(sorted(p for p in self.files if p.endswith(".py"))))
 
     def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = (".py",)) -> tuple[str, ...]:
         """The files whose bytes hold `word`, sorted."""
@@ -120,7 +151,7 @@ class Project:
             new = (p for p, data in self._changed.items() if p.endswith(kinds) and word in data)
             return tuple(sorted({*old, *new}))
 
-        return self.memo(("files containing", word, kinds), build)
+        return self.keep(("files containing", word, kinds), build)
 
     def files_using(self, name: str, *, most: int, among: Collection[str] | None = None) -> tuple[str, ...] | None:
         """The Python files that hold `name` as a whole word, other than where a `def` or a `class` gives it; sorted.
@@ -129,17 +160,23 @@ class Project:
         if that is known.
         """
         word = name.encode()
-        if among is not None:
-            found = {p for p in among if p.endswith(".py") and uses(self.read(p) or b"", word)}
-            return tuple(sorted(found)) if len(found) <= most else None
+        if among is not None and len(among) <= FEW:
+            near = {p for p in among if p.endswith(".py") and uses(self.read(p) or b"", word)}
+            return tuple(sorted(near)) if len(near) <= most else None
+
+        def users() -> Iterator[str]:
+            yield from (p for p, data in self._changed.items() if p.endswith(".py") and uses(data, word))
+            yield from (p for p in self._corpus((".py",)).using(word) if p not in self._changed)
 
         def build() -> tuple[str, ...] | None:
-            old = (p for p in self._corpus((".py",)).using(word) if p not in self._changed)
-            new = (p for p, data in self._changed.items() if p.endswith(".py") and uses(data, word))
-            found = tuple(islice(chain(new, old), most + 1))
+            found = tuple(islice(users(), most + 1))
             return tuple(sorted(found)) if len(found) <= most else None
 
-        return self.memo(("files using", name, most), build)
+        if among is not None:
+            near = set(islice((p for p in users() if p in among), most + 1))
+            return tuple(sorted(near)) if len(near) <= most else None
+
+        return self.keep(("files using", name, most), build)
 
     def files_calling(self, name: str) -> tuple[str, ...]:
         """The Python files that call something of that name, `x.name(...)` included, told from the bytes; sorted."""
@@ -150,7 +187,7 @@ class Project:
             new = (p for p, data in self._changed.items() if p.endswith(".py") and calls(data, word))
             return tuple(sorted({*old, *new}))
 
-        return self.memo(("files calling", name), build)
+        return self.keep(("files calling", name), build)
 
     def files_importing(self, stem: str) -> tuple[str, ...]:
         """The Python files of which an import statement names `stem`, told from the bytes; sorted."""
@@ -162,11 +199,11 @@ class Project:
             new = (p for p, data in changed if any(is_imported(data, *m.span()) for m in re.finditer(re.escape(word), data)))
             return tuple(sorted({*old, *new}))
 
-        return self.memo(("files importing", stem), build)
+        return self.keep(("files importing", stem), build)
 
     def class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """Last name of a base -> (path, name) of the classes whose header names it, found in the bytes, nothing parsed."""
-        return self.memo("class headers", self._class_headers)
+        return self.keep("class headers", self._class_headers)
 
     def _class_headers(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         found: dict[str, list[tuple[str, str]]] = {}
@@ -187,7 +224,7 @@ class Project:
                     found += [o for m in re.finditer(re.escape(word), data) if (o := alias_at(data, *m.span()))]
             return tuple(dict.fromkeys(other.decode("ascii", "replace") for other in found))
 
-        return self.memo(("import aliases", name), build)
+        return self.keep(("import aliases", name), build)
 
     def _matches(self, head: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
         yield from ((p, m) for p, m in self._corpus((".py",)).matches(head, pattern) if p not in self._changed)
@@ -198,7 +235,10 @@ class Project:
     def _corpus(self, kinds: tuple[str, ...]) -> Corpus:
         if kinds not in self._corpora:
             paths = sorted(p for p in self.files if p.endswith(kinds))
-            self._corpora[kinds] = Corpus(paths, self._original)
+            corpus = self._corpora[kinds] = Corpus()
+            for path in paths:
+                if (data := self._original(path)) is not None:
+                    corpus.add(path, data)
         return self._corpora[kinds]
 
     def resolve(self, dotted: str, importer: str) -> Resolved | None:
@@ -207,7 +247,7 @@ class Project:
         The longest prefix that is a module or package wins. Absolute names are tried beside the importer (scripts import
         their neighbours), then in each folder above it, then under `src/`.
         """
-        return self.memo(("resolve", dotted, dirname(importer)), lambda: self._resolve(dotted, importer))
+        return self.keep(("resolve", dotted, dirname(importer)), lambda: self._resolve(dotted, importer))
 
     def _resolve(self, dotted: str, importer: str) -> Resolved | None:
         level = len(dotted) - len(dotted.lstrip("."))

@@ -17,7 +17,7 @@ def main() -> None:
         raise SystemExit(status)
     from ddpfix.cli import main as run
 
-    run()
+    streams.leave(run)
 
 
 if __name__ == "__main__":

@@ -40,12 +40,16 @@ def reports(
     *,
     use_cache: bool,
     progress: engine.Progress | None = None,
+    ending: bool = False,
 ) -> list[Report]:
-    """A report for each project; with `changed_since` the findings on what changed since that commit. Raises GitRefusal."""
+    """A report for each project; with `changed_since` the findings on what changed since that commit. Raises GitRefusal.
+
+    ending: the process ends with these.
+    """
     out = []
     for tree, settings in projects:
         read = reader(tree.root, stdin)
-        report = engine.check(tree, settings, use_cache=use_cache, progress=progress, read=read)
+        report = engine.check(tree, settings, use_cache=use_cache, progress=progress, read=read, ending=ending)
         if changed_since:
             from ddpfix.git.changes import changed_since as changes  # GitPython is a tenth of a second
 

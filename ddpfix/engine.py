@@ -25,6 +25,7 @@ from ddpfix.results import Failure, Fixed, Report
 from ddpfix.settings import Settings
 
 Progress = Callable[[int, int], None]
+_LEFT: list[Project] = []  # taking a million nodes apart, one by one, is a tenth of a run: the end of the process does it
 LARGEST = 8 * 1024 * 1024  # a Python file of more bytes is data
 
 
@@ -75,11 +76,13 @@ def check(
     use_cache: bool = True,
     progress: Progress | None = None,
     read: Callable[[str], bytes | None] | None = None,
+    ending: bool = False,
 ) -> Report:
     """Findings of a project. Reads only; a project in which nothing changed since the last run is answered from the cache.
 
     codemods: those that the settings select, unless given. They are imported only where the cache has no answer.
-    read: gives the bytes where they are not those of the work tree; nothing is cached then.
+    read: gives the bytes where they are not those of the work tree; nothing is cached then. ending: the process ends with this
+    check, so its trees are left as they are.
     """
     started = time.perf_counter()
     use_cache = use_cache and read is None
@@ -91,7 +94,7 @@ def check(
     else:
         chosen = tuple(codemods)
     with collector_off():
-        report = _check(tree, settings, chosen, started, progress, read or disk_reader(tree.root))
+        report = _check(tree, settings, chosen, started, progress, read or disk_reader(tree.root), ending)
     if state and (codemods is not None or not any(catalog.is_plugged_in(c) for c in chosen)):
         cache.store(key, state, report)
     return report
@@ -104,8 +107,11 @@ def _check(
     started: float,
     progress: Progress | None,
     read: Callable[[str], bytes | None],
+    ending: bool,
 ) -> Report:
     project = Project(tree.files, read, observed=tree.observed)
+    if ending:
+        _LEFT.append(project)
     work, unread = gated(project, tree.chosen, codemods)
     findings: list[Finding] = []
     failed = [*tree.skipped, *not_read(tree.root, unread)]
@@ -113,6 +119,7 @@ def _check(
     for i, path in enumerate(sorted(work)):
         if progress:
             progress(i, len(work))
+        project.make_room()
         module = project.module(path)
         if module is None:
             failed.append(Failure(path, _why_unreadable(project, path, work[path])))
@@ -139,21 +146,28 @@ def gated(
 ) -> tuple[dict[str, Sequence[DdpCodemod]], list[str]]:
     """(path -> codemods that can have something to say there, paths without bytes)."""
     gate = Gate(codemods)
-    paths = tuple(paths)
-    if 2 * len(paths) > len(project.python_files):
-        project.hold()
+    wanted = dict.fromkeys(paths)
     work: dict[str, Sequence[DdpCodemod]] = {}
     unread: list[str] = []
-    for path in paths:
+
+    def look(path: str, data: bytes) -> None:
         text = path.endswith(TEXT_KINDS)
-        data = project.read(path)
-        if data is None:
-            unread += [] if text else [path]
-            continue
         # which codemods have nothing to say matters to a suppression comment, too
         hits = codemods if b"ddpfix:" in data and not text else gate.open_for(data, path)
         if hits:
             work[path] = hits
+
+    if 2 * len(wanted) > len(project.python_files):
+        for path, data in project.each_python_file():
+            if path in wanted:
+                del wanted[path]
+                look(path, data)
+    for path in wanted:
+        found = project.read(path)
+        if found is not None:
+            look(path, found)
+        elif not path.endswith(TEXT_KINDS):
+            unread.append(path)
     return work, unread
 
 

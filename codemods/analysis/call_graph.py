@@ -47,7 +47,7 @@ def may_speak_of_ranks(project: Project | None, module: SourceModule, call: ast.
     root, _, rest = name.partition(".")
     if project is None or not name or root in ("self", "cls"):
         return True
-    return project.memo(("speaks of ranks", module.path, name), lambda: _may_speak(project, module, root, rest))
+    return project.keep(("speaks of ranks", module.path, name), lambda: _may_speak(project, module, root, rest))
 
 
 def _may_speak(project: Project, module: SourceModule, root: str, rest: str) -> bool:
@@ -65,14 +65,17 @@ def _may_speak(project: Project, module: SourceModule, root: str, rest: str) -> 
 def find_function(project: Project | None, module: SourceModule, name: str) -> FunctionSite | None:
     """The function that the dotted `name` means at the module's top level: local, imported, re-exported, a constructor."""
     if project is None:
-        return _find(None, module, name, 0)
-    return project.memo(("function named", module.path, name), lambda: _find(project, module, name, 0))
+        return _find(None, module, name, set())
+    return project.memo(("function named", module.path, name), lambda: _find(project, module, name, set()))
 
 
-def _find(project: Project | None, module: SourceModule, name: str, depth: int) -> FunctionSite | None:
-    root, _, rest = name.partition(".")
-    if depth > 8:
+def _find(project: Project | None, module: SourceModule, name: str, seen: set[tuple[str, str]]) -> FunctionSite | None:
+    """No name is looked up in a file twice: one that is imported in ten places would be followed ten ways at each step."""
+    if (module.path, name) in seen:
         return None
+    first = not seen
+    seen.add((module.path, name))
+    root, _, rest = name.partition(".")
     if not rest and (local := top_function(module, root)):
         return FunctionSite(module, local)
     if project is None:
@@ -85,9 +88,9 @@ def _find(project: Project | None, module: SourceModule, name: str, depth: int) 
         if not may_give_function(project.read(resolved.path) or b"", resolved.rest[0].encode()):
             continue
         inner = project.module(resolved.path)
-        if inner is not None and (site := _find(project, inner, ".".join(resolved.rest), depth + 1)):
+        if inner is not None and (site := _find(project, inner, ".".join(resolved.rest), seen)):
             return site
-    if not rest and depth == 0 and root[:1].isupper() and (made := find_class(project, module, root)):
+    if first and not rest and root[:1].isupper() and (made := find_class(project, module, root)):
         method = class_facts(project, made.module, made.node).method("__init__")
         return FunctionSite(method[0].module, method[1]) if method else None
     return None

@@ -246,7 +246,7 @@ def _subclasses(project: Project, site: ClassSite, mentioning: str, most: int) -
 
 def _likely_heirs(project: Project, site: ClassSite) -> dict[str, set[str]]:
     """Path -> names of the classes that may derive from `site` by what their headers say, aliases of imports included."""
-    return project.memo(("likely heirs", site.name), lambda: _heirs_of(project, site))
+    return project.keep(("likely heirs", site.name), lambda: _heirs_of(project, site))
 
 
 def has_many_heirs(project: Project, site: ClassSite) -> bool:

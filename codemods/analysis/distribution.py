@@ -31,7 +31,7 @@ def is_test_file(path: str) -> bool:
 
 def ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
     """What in the file itself shows that several processes run it."""
-    return project.memo(("ranks in file", module.path), lambda: _ranks_in_file(module))
+    return project.keep(("ranks in file", module.path), lambda: _ranks_in_file(module))
 
 
 def _ranks_in_file(module: SourceModule) -> Evidence | None:
@@ -73,7 +73,7 @@ def _shows_ranks(name: str) -> bool:
 
 def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     """What in a file that imports from this one, directly, shows that several processes run it."""
-    return project.memo(("ranks in importers", module.path), lambda: _ranks_in_importers(project, module))
+    return project.keep(("ranks in importers", module.path), lambda: _ranks_in_importers(project, module))
 
 
 def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:

@@ -49,7 +49,7 @@ def pin_of(project: Project, *packages: str, near: str = "") -> Pin | None:
     both packages) disagree the pin allows what any of them allows, so that "surely" stays true in each environment.
     """
     key = ("pin", packages, dirname(near))
-    return project.memo(key, lambda: _pin_of(project, packages, dirname(near)))
+    return project.keep(key, lambda: _pin_of(project, packages, dirname(near)))
 
 
 def _pin_of(project: Project, packages: tuple[str, ...], folder: str) -> Pin | None:
@@ -90,7 +90,7 @@ def joined(found: Sequence[Pin]) -> Pin | None:
 
 
 def _all_pins(project: Project) -> dict[str, tuple[Pin, ...]]:
-    return project.memo("version pins", lambda: _read_all(project))
+    return project.keep("version pins", lambda: _read_all(project))
 
 
 def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:

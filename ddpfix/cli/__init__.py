@@ -5,19 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import NoReturn
 
-import typer
-
 from ddpfix import streams
-from ddpfix.cli import app, commands
-from ddpfix.cli.app import CLEAN, INTERRUPTED, TROUBLE
-from ddpfix.cli.showing import note
-
-for _module in iter_modules(commands.__path__):
-    import_module(f"{commands.__name__}.{_module.name}")
+from ddpfix.cli.ends import CLEAN, INTERRUPTED, TROUBLE
 
 
 def main() -> NoReturn:
@@ -26,8 +17,9 @@ def main() -> NoReturn:
     streams.never_fail()
     gc.disable()  # a run is short, and its trees are wanted to the end: each collection goes through millions of nodes
     try:
-        code = app.app(standalone_mode=False)  # what `typer.Exit` held; typer makes 130 of Ctrl-C
-    except (KeyboardInterrupt, typer.Abort):
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -37,8 +29,21 @@ def main() -> NoReturn:
             raise
         end(tell(error))
     if code == INTERRUPTED:
-        note("\ninterrupted; nothing is half written")
-    end(code if isinstance(code, int) else CLEAN)
+        sys.stderr.write("\ninterrupted; nothing is half written\n")
+    end(CLEAN if code is None else code)
+
+
+def run(arguments: list[str]) -> int | None:
+    """The status that a command line ends with. What reads every command line is loaded only where that is wanted."""
+    from ddpfix.cli import plain
+
+    if (asked := plain.asked_of_check(arguments)) is not None:
+        from ddpfix.cli import checked
+
+        return checked.check(**asked)  # type: ignore[arg-type]
+    from ddpfix.cli import program
+
+    return program.run()
 
 
 def tell(error: Exception) -> int:
@@ -50,15 +55,16 @@ def tell(error: Exception) -> int:
     names = {cls.__name__ for cls in type(error).__mro__}
     parts = [getattr(error, name, "") for name in ("what", "why", "todo")]
     if names & {"Trouble", "UnknownSelector", "NoSuchPath", "SettingsError"}:
-        note(f"ddpfix: {error}")
+        said = str(error)
     elif all(isinstance(p, str) for p in parts) and parts[0]:
         what, why, todo = parts
         begins = todo if todo.startswith("git ") else todo[:1].upper() + todo[1:]
-        note(f"ddpfix: {what}: {why}. {begins}")
+        said = f"{what}: {why}. {begins}"
     else:
         name = type(error).__name__
         text = " ".join(str(error).split())
-        note(f"ddpfix: {name}: {text}. This is a defect of ddpfix: `ddpfix --debug …` shows where; please report it.")
+        said = f"{name}: {text}. This is a defect of ddpfix: `ddpfix --debug …` shows where; please report it."
+    sys.stderr.write(f"ddpfix: {said}\n")
     return TROUBLE
 
 

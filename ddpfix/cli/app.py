@@ -9,11 +9,11 @@ import typer
 from typer.core import TyperGroup
 
 from ddpfix import __version__
+from ddpfix.cli.ends import CLEAN
 
 if TYPE_CHECKING:
     from typer._click import HelpFormatter
 
-CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 _UNCUT = 10_000
 FIRST = ("check", "diff", "apply", "undo", "review")  # what people come for; the others follow by name
 

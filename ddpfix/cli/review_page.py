@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ddpfix.cli.options import Trouble
+from ddpfix.cli.ends import Trouble
 from ddpfix.cli.showing import note
 
 if TYPE_CHECKING:

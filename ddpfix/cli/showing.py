@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ddpfix.cli.options import Trouble
+from ddpfix.cli.ends import Trouble
 
 
 def note(text: str) -> None:

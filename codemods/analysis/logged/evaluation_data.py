@@ -22,7 +22,7 @@ def uneven_data(project: Project, near: str) -> Place | None:
     An iterable data set, sharding switched off, an evaluation loader with a sampler of its own. A data set that only its own
     script uses says nothing of the other scripts of a repository.
     """
-    for place, name in project.memo("uneven data", lambda: _uneven(project)):
+    for place, name in project.keep("uneven data", lambda: _uneven(project)):
         if place.path == near or _shared(project, place.path, name) or _uses(project, place.path, near):
             return place
     return None
@@ -33,7 +33,7 @@ def _shared(project: Project, path: str, name: str) -> bool:
     config = (".yaml", ".yml", ".json")
     if name:
         return any(p != path for p in project.files_containing(name.encode(), kinds=(".py", *config)))
-    return project.memo(("taken from", path), lambda: _is_imported(project, path, config))
+    return project.keep(("taken from", path), lambda: _is_imported(project, path, config))
 
 
 def _is_imported(project: Project, path: str, config: tuple[str, ...]) -> bool:
@@ -91,7 +91,7 @@ def _iterable(module: SourceModule) -> list[tuple[Place, str]]:
 
 def own_batches(project: Project) -> Place | None:
     """A loader whose batches a class of the project makes: ranks may get different numbers of them."""
-    return project.memo("own batches", lambda: next(iter(_own_samplers(project, evaluation=False)), None))
+    return project.keep("own batches", lambda: next(iter(_own_samplers(project, evaluation=False)), None))
 
 
 def _own_samplers(project: Project, *, evaluation: bool) -> list[Place]:
@@ -119,7 +119,7 @@ def _aside(path: str) -> bool:
 
 def monitors(project: Project) -> dict[str, list[Place]]:
     """Every key that a `monitor=`, a `"monitor":` or a line of YAML names, with its places."""
-    return project.memo("monitors", lambda: _monitors(project))
+    return project.keep("monitors", lambda: _monitors(project))
 
 
 def monitor_of(project: Project, key: str, near: str = "") -> Place | None:

@@ -46,7 +46,7 @@ class Place:
 
 def guarded_read(project: Project, *, evaluation: bool) -> Place | None:
     """A read of `trainer.callback_metrics` & co. on some ranks only; with `evaluation`, in an evaluation's epoch-end hook."""
-    return project.memo(("guarded metric read", evaluation), lambda: _guarded_read(project, evaluation))
+    return project.keep(("guarded metric read", evaluation), lambda: _guarded_read(project, evaluation))
 
 
 def _guarded_read(project: Project, evaluation: bool) -> Place | None:
@@ -68,7 +68,7 @@ def logged_by_a_callback(project: Project, hook: str) -> Place | None:
     """A callback of the project that logs in `hook`, the end of an evaluation: what it logs waits to be reduced when the hooks
     behind it run, the module's own among them.
     """
-    return project.memo(("logged by a callback", hook), lambda: _logged_by_a_callback(project, hook))
+    return project.keep(("logged by a callback", hook), lambda: _logged_by_a_callback(project, hook))
 
 
 def _logged_by_a_callback(project: Project, hook: str) -> Place | None:
@@ -98,7 +98,7 @@ def nothing_waits_in_training(project: Project) -> bool:
     """True where the project logs, and no value of a training epoch is left to be reduced at its end: none has `sync_dist`,
     and none may be a metric.
     """
-    return project.memo("nothing waits in training", lambda: _nothing_waits(project))
+    return project.keep("nothing waits in training", lambda: _nothing_waits(project))
 
 
 def _nothing_waits(project: Project) -> bool:
@@ -133,7 +133,7 @@ def logged_in_the_sanity_check(project: Project) -> Place | None:
     There `update_eval_epoch_metrics` reads nothing (Lightning 2.6.6), so the first read is the hook's own: on rank 0 alone,
     before a barrier of the hook, it hangs before the first training step.
     """
-    return project.memo("logged in the sanity check", lambda: _logged_in_the_sanity_check(project))
+    return project.keep("logged in the sanity check", lambda: _logged_in_the_sanity_check(project))
 
 
 def _logged_in_the_sanity_check(project: Project) -> Place | None:
@@ -185,7 +185,7 @@ def _may_hold_a_metric(module: SourceModule, value: ast.expr, depth: int = 0) ->
 
 def epoch_end_collective(project: Project) -> Place | None:
     """A collective in a hook that the project's modules and callbacks run at the end of a training epoch."""
-    return project.memo("epoch-end collective", lambda: _collective(project, TRAINING_ENDS))
+    return project.keep("epoch-end collective", lambda: _collective(project, TRAINING_ENDS))
 
 
 def mixed_up_in_the_sanity_check(project: Project, module: SourceModule, function: FunctionNode) -> str:
@@ -198,7 +198,7 @@ def mixed_up_in_the_sanity_check(project: Project, module: SourceModule, functio
     if function.name not in _FIRST_IN_THE_SANITY_CHECK or "sanity_checking" in module.text_of(function):
         return ""
     logged = logged_in_the_sanity_check(project)
-    met = project.memo("validation-end collective", lambda: _collective(project, _FIRST_IN_THE_SANITY_CHECK)) if logged else None
+    met = project.keep("validation-end collective", lambda: _collective(project, _FIRST_IN_THE_SANITY_CHECK)) if logged else None
     if met is None or (met.path == module.path and function.lineno <= met.line <= (function.end_lineno or 0)):
         return ""
     return (

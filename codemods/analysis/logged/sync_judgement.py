@@ -81,7 +81,7 @@ def judge(log: LogCall) -> Verdict | None:
 
 def judge_alone(log: LogCall) -> Verdict | None:
     key = ("sync verdict", log.module.path, log.call.lineno, log.call.col_offset)
-    return log.project.memo(key, lambda: _judge(log))
+    return log.project.keep(key, lambda: _judge(log))
 
 
 def _judge(log: LogCall) -> Verdict | None:

@@ -39,7 +39,7 @@ def targets_of_class(project: Project, site: ClassSite) -> tuple[Target, ...]:
         found = (t for t in _targets(project, site.name.encode(), pattern) if _means(project, t.name, site))
         return tuple(found)
 
-    return project.memo(("targets of class", site.module.path, site.node.lineno), search)
+    return project.keep(("targets of class", site.module.path, site.node.lineno), search)
 
 
 def targets_under(project: Project, key: str) -> tuple[Target, ...]:
@@ -51,7 +51,7 @@ def targets_under(project: Project, key: str) -> tuple[Target, ...]:
         paths = [p for p in everywhere if basename(dirname(p)) == key or f"{key}:".encode() in (project.read(p) or b"")]
         return tuple(t for t in _in_files(project, paths, pattern) if t.key == key)
 
-    return project.memo(("targets under", key), search)
+    return project.keep(("targets under", key), search)
 
 
 def argument(target: Target, name: str) -> yaml.Node | None:

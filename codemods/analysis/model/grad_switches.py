@@ -16,7 +16,7 @@ _FINETUNING = frozenset({"BackboneFinetuning", "BaseFinetuning"})
 def grad_switch(project: Project, *near: SourceModule) -> str:
     """The first place that switches `requires_grad` in the folders of `near` and below, tests left out; "" for none."""
     folders = {dirname(module.path) for module in near}
-    for path, line in project.memo("requires_grad switches", lambda: _all(project)):
+    for path, line in project.keep("requires_grad switches", lambda: _all(project)):
         if any(not folder or path.startswith(f"{folder}/") for folder in folders):
             return f"{path}:{line}"
     return ""

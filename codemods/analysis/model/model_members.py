@@ -242,7 +242,7 @@ def _called_as_modules(project: Project, site: ClassSite) -> frozenset[str]:
                     found.add(dotted(node.func.value))
         return frozenset(name[5:] for name in found if name.startswith("self.") and name.count(".") == 1)
 
-    return project.memo(("called as modules", site.module.path, site.node.lineno), search)
+    return project.keep(("called as modules", site.module.path, site.node.lineno), search)
 
 
 def _builders(site: ClassSite) -> Iterator[FunctionNode]:
@@ -267,4 +267,4 @@ def set_from_outside(project: Project, name: str) -> bool:
         pattern = re.compile(rb"(?<!\bself)\." + re.escape(name.encode()) + rb"\s*=(?!=)")
         return any(pattern.search(project.read(path) or b"") for path in project.files_containing(f".{name}".encode()))
 
-    return project.memo(("set from outside", name), search)
+    return project.keep(("set from outside", name), search)

@@ -35,7 +35,7 @@ class Values:
 def values_of(project: Project, facts: ClassFacts, attribute: str) -> Values | None:
     """The values of `self.attribute`, where the constructor takes it from an argument or a configuration; None if open."""
     key = ("setting values", facts.lineage[0].module.path, facts.lineage[0].node.lineno, attribute)
-    return project.memo(key, lambda: _values_of(project, facts, attribute))
+    return project.keep(key, lambda: _values_of(project, facts, attribute))
 
 
 def _values_of(project: Project, facts: ClassFacts, attribute: str) -> Values | None:
@@ -43,7 +43,7 @@ def _values_of(project: Project, facts: ClassFacts, attribute: str) -> Values | 
     if source is None:
         return None
     name, default, where = source
-    given = project.memo(("values given for", name), lambda: _given(project, name))
+    given = project.keep(("values given for", name), lambda: _given(project, name))
     if given is None:
         return None
     rows = ([(default.value, where)] if default is not None else []) + given

@@ -38,7 +38,7 @@ def read_function(
     if len(chain) >= DEPTH:
         return Effects((Effect(Kind.UNKNOWN, f"{function.name}(…), many calls down", module.path, function.lineno),))
     key = ("effects", module.path, function.lineno, function.name, quick)
-    return project.memo(key, lambda: _read(project, module, function, (*chain, id(function)), quick=quick))
+    return project.keep(key, lambda: _read(project, module, function, (*chain, id(function)), quick=quick))
 
 
 def _read(

@@ -55,7 +55,7 @@ def guard_for(
 def has_guard(project: Project, module: SourceModule, function: FunctionNode, *, lines: bool = False) -> bool:
     """True where some place of the function has a test: no place knows more names than its last statement."""
     key = ("has guard", module.path, function.lineno, function.name, lines)
-    return project.memo(key, lambda: guard_for(project, module, _last_statement(function), lines=lines) is not None)
+    return project.keep(key, lambda: guard_for(project, module, _last_statement(function), lines=lines) is not None)
 
 
 def _last_statement(function: FunctionNode) -> ast.stmt:

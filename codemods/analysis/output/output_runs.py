@@ -244,7 +244,7 @@ def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> b
     if not isinstance(statement, _UNITS):
         return False
     key = ("is output", module.path, statement.lineno, statement.col_offset)  # asked by each codemod about output
-    return project.memo(key, lambda: _puts_out(project, module, statement))
+    return project.keep(key, lambda: _puts_out(project, module, statement))
 
 
 def _puts_out(project: Project, module: SourceModule, statement: ast.stmt) -> bool:

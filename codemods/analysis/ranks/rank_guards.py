@@ -210,7 +210,7 @@ def _wrapper_ranks(module: SourceModule, decorator: ast.expr, project: Project |
         return None
     if project is None:
         return _called_by_wrapper(module, name, None)
-    return project.memo(("wrapper ranks", module.path, name), lambda: _called_by_wrapper(module, name, project))
+    return project.keep(("wrapper ranks", module.path, name), lambda: _called_by_wrapper(module, name, project))
 
 
 def _called_by_wrapper(module: SourceModule, name: str, project: Project | None) -> Ranks | None:

@@ -117,7 +117,7 @@ def spawned_parameter(project: Project | None, module: SourceModule, node: ast.N
         return False
     if function.name in _spawned(module.data):
         return True
-    return project is not None and function.name in project.memo("spawned functions", lambda: _all_spawned(project))
+    return project is not None and function.name in project.keep("spawned functions", lambda: _all_spawned(project))
 
 
 def _all_spawned(project: Project) -> frozenset[str]:

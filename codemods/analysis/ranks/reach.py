@@ -43,7 +43,7 @@ def _entering(project: Project, module: SourceModule, function: FunctionNode, se
     if id(function) in seen:
         return None
     key = ("ranks entering", module.path, function.lineno, function.name)
-    return project.memo(key, lambda: _from_callers(project, module, function, seen | {id(function)}))
+    return project.keep(key, lambda: _from_callers(project, module, function, seen | {id(function)}))
 
 
 def _from_callers(project: Project, module: SourceModule, function: FunctionNode, seen: frozenset[int]) -> Ranks | None:
@@ -95,7 +95,7 @@ def _having(project: Project, module: SourceModule, owner: ast.ClassDef, seen: f
         found = _from_uses(project, made, seen | {id(owner)}) if made is not None and made.calls else None
         return found or Ranks.ALL
 
-    return project.memo(("ranks having", module.path, owner.lineno, owner.name), build)
+    return project.keep(("ranks having", module.path, owner.lineno, owner.name), build)
 
 
 def called_by_framework(project: Project, module: SourceModule, function: FunctionNode) -> Ranks | None:

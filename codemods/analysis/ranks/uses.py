@@ -141,7 +141,7 @@ def _modules(project: Project, module: SourceModule, users: Iterable[str]) -> It
 
 def _naming(project: Project, module: SourceModule) -> set[str]:
     """The files that may import a name of this one: they name it in an import, or a package that hands its names on."""
-    return project.memo(("naming", module.path), lambda: _find_naming(project, module))
+    return project.keep(("naming", module.path), lambda: _find_naming(project, module))
 
 
 def _find_naming(project: Project, module: SourceModule) -> set[str]:

@@ -223,7 +223,7 @@ def imported_files(project: Project, module: SourceModule) -> frozenset[str]:
                     queue.append(inner)
         return frozenset(seen)
 
-    return project.memo(("imported files", module.path), build)
+    return project.keep(("imported files", module.path), build)
 
 
 def _is_read_metric(module: SourceModule, node: ast.Constant) -> bool:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ddpfix.cli.app import CLEAN, FINDINGS, app
+from ddpfix.cli.app import app
+from ddpfix.cli.asking import asked, with_evidence
+from ddpfix.cli.ends import CLEAN, FINDINGS, Trouble
 from ddpfix.cli.options import (
     AllowStale,
     Config,
@@ -25,11 +27,8 @@ from ddpfix.cli.options import (
     Plugins,
     Seen,
     Select,
-    Trouble,
     Unsafe,
     WriteSuppressions,
-    asked,
-    with_evidence,
 )
 from ddpfix.cli.showing import clear_progress, command_line, note, progress, show_patch
 

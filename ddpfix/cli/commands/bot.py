@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ddpfix.cli.app import CLEAN, TROUBLE, Commands, app
-from ddpfix.cli.options import Trouble, words
+from ddpfix.cli.app import Commands, app
+from ddpfix.cli.asking import words
+from ddpfix.cli.ends import CLEAN, TROUBLE, Trouble
 from ddpfix.cli.showing import note
 
 if TYPE_CHECKING:

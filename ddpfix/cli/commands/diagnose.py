@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ddpfix.cli.app import CLEAN, FINDINGS, app
-from ddpfix.cli.options import Ignore, Plugins, Select, Trouble, Unsafe, asked
+from ddpfix.cli.app import app
+from ddpfix.cli.asking import asked
+from ddpfix.cli.ends import CLEAN, FINDINGS, Trouble
+from ddpfix.cli.options import Ignore, Plugins, Select, Unsafe
 from ddpfix.cli.showing import note
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ddpfix.cli.app import CLEAN, app
-from ddpfix.cli.options import Trouble
+from ddpfix.cli.app import app
+from ddpfix.cli.ends import CLEAN, Trouble
 
 
 @app.command("new-codemod")

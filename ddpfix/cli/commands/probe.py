@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ddpfix.cli.app import CLEAN, TROUBLE, app
+from ddpfix.cli.app import app
+from ddpfix.cli.ends import CLEAN, TROUBLE
 from ddpfix.cli.showing import note
 
 

@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
-from ddpfix.cli.app import CLEAN, FINDINGS, TROUBLE, app
-from ddpfix.cli.options import Exclude, Extend, Ignore, Plugins, Select, Trouble, Unsafe, Words, asked
+from ddpfix.cli.app import app
+from ddpfix.cli.asking import asked
+from ddpfix.cli.ends import CLEAN, FINDINGS, TROUBLE, Trouble
+from ddpfix.cli.options import Exclude, Extend, Ignore, Plugins, Select, Unsafe, Words
 from ddpfix.cli.showing import note
 
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ddpfix.cli.app import CLEAN, app
+from ddpfix.cli.app import app
+from ddpfix.cli.asking import asked, with_evidence
+from ddpfix.cli.ends import CLEAN, Trouble
 from ddpfix.cli.options import (
     Config,
     Exclude,
@@ -25,10 +27,7 @@ from ddpfix.cli.options import (
     Plugins,
     Seen,
     Select,
-    Trouble,
     WriteSuppressions,
-    asked,
-    with_evidence,
 )
 from ddpfix.cli.showing import clear_progress, note, progress, wants_color
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ddpfix.cli.app import app
-from ddpfix.cli.options import Trouble
+from ddpfix.cli.ends import Trouble
 
 
 @app.command()

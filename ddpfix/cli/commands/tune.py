@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
-from ddpfix.cli.app import CLEAN, app
-from ddpfix.cli.options import Exclude, Ignore, Paths, Select, Trouble, Words, asked
+from ddpfix.cli.app import app
+from ddpfix.cli.asking import asked
+from ddpfix.cli.ends import CLEAN, Trouble
+from ddpfix.cli.options import Exclude, Ignore, Paths, Select, Words
 from ddpfix.cli.showing import command_line, note, show_patch
 
 

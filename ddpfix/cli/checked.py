@@ -1,0 +1,170 @@
+"""What `ddpfix check` does: asked for a report, it writes one and says with which status to end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ddpfix.cli.asking import asked
+from ddpfix.cli.ends import CLEAN, FINDINGS, Trouble
+from ddpfix.cli.showing import clear_progress, note, progress
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ddpfix.checking import Baseline
+    from ddpfix.discovery import Tree
+    from ddpfix.outputs.answer import Answer
+    from ddpfix.settings import Settings
+
+STDIN = Path("-")
+
+
+def check(
+    paths: Sequence[Path] | None = None,
+    *,
+    select: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+    extend_select: Sequence[str] | None = None,
+    unsafe_fixes: bool = False,
+    exclude: Sequence[str] | None = None,
+    force_exclude: bool = False,
+    output_format: str = "text",
+    output: Sequence[str] | None = None,
+    with_edits: bool = False,
+    fail_on: str = "",
+    exit_zero: bool = False,
+    baseline: Path | None = None,
+    write_baseline: bool = False,
+    changed_since: str = "",
+    stdin_filename: Path | None = None,
+    config: Path | None = None,
+    isolated: bool = False,
+    allow_plugins: bool = False,
+    show_settings: bool = False,
+    no_cache: bool = False,
+) -> int:
+    """Write what is wrong in `paths` to stdout, and return the exit status. The options are those of the command."""
+    from ddpfix import checking
+    from ddpfix.outputs import formats, text
+
+    main, files = formats.find(output_format), outputs(output)
+    needs = set(formats.needs([main, *files.values()])) | ({"edits"} if with_edits else set())
+    stdin_as = from_stdin(paths, stdin_filename)
+    projects = asked(
+        *(paths, select, ignore, extend_select, unsafe_fixes, exclude),
+        config=config,
+        isolated=isolated,
+        force_exclude=force_exclude,
+        stdin_as=stdin_as,
+        plugins=allow_plugins,
+    )
+    if show_settings:
+        sys.stdout.write("\n".join(stated(tree, settings, config, isolated) for tree, settings in projects))
+        return CLEAN
+    known = baseline_of(baseline, projects, write=write_baseline, narrowed=bool(changed_since or stdin_as))
+    level = level_of(fail_on, projects)
+    stdin = (stdin_as, sys.stdin.buffer.read()) if stdin_as else None
+    reports = checking.reports(projects, stdin, changed_since, use_cache=not no_cache, progress=progress(), ending=True)
+    clear_progress()
+    answer = checking.answer(reports, known, needs, Path.cwd(), stdin=stdin)
+    answer = replace(answer, fails_from=level, unsafe=any(s.unsafe_fixes for _, s in projects), with_edits=with_edits)
+    shown, notes = main.document(answer), "" if output_format in ("json", "json-lines") else text.notes(answer.reports)
+    failing = any(answer.fails(finding) for _, finding in answer.rows())
+    status = FINDINGS if failing and not exit_zero else CLEAN
+    sys.stdout.write(shown)
+    sys.stderr.write(notes)
+    for line in checking.about_baseline(answer, known):
+        note(line)
+    write_files(answer, files, page="github" in (output_format, *(m.__name__.rpartition(".")[2] for m in files.values())))
+    elsewhere = files or baseline or write_baseline or changed_since or stdin_as or config or output_format == "github"
+    if not (no_cache or elsewhere):
+        remember(projects, paths, (shown, notes, status))
+    return status
+
+
+def outputs(given: Sequence[str] | None) -> dict[Path, ModuleType]:
+    """`--output FORMAT=FILE`, as often as wanted: file -> format."""
+    from ddpfix.outputs import formats
+
+    out = {}
+    for word in given or ():
+        name, equals, file = word.partition("=")
+        if not (equals and file):
+            raise Trouble(f"--output takes FORMAT=FILE, not {word!r}", todo="Give `--output sarif=ddpfix.sarif`, say.")
+        out[Path(file)] = formats.find(name)
+    return out
+
+
+def from_stdin(paths: Sequence[Path] | None, name: Path | None) -> Path | None:
+    """The file whose text comes from stdin, if one does."""
+    if name is None and STDIN in (paths or ()):
+        raise Trouble("`-` needs the name of the file it stands for", todo="Give it with --stdin-filename.")
+    if name is not None and list(paths or [STDIN]) != [STDIN]:
+        raise Trouble("--stdin-filename and paths exclude each other", todo="Give `-` or no path beside it.")
+    return name
+
+
+def level_of(fail_on: str, projects: Sequence[tuple[Tree, Settings]]) -> int:
+    """The rank from which a finding makes the check fail: the command line's, else that of the settings."""
+    from ddpfix.settings import FAIL_ON
+
+    if fail_on and fail_on not in FAIL_ON:
+        raise Trouble(f"--fail-on takes {', '.join(FAIL_ON)}, not {fail_on!r}")
+    return min(FAIL_ON.index(fail_on or settings.fail_on) for _, settings in projects)
+
+
+def baseline_of(
+    file: Path | None, projects: Sequence[tuple[Tree, Settings]], *, write: bool, narrowed: bool
+) -> Baseline | None:
+    """The baseline that is asked for, if one is."""
+    from ddpfix.checking import Baseline
+
+    if file is None:
+        if write:
+            raise Trouble("--write-baseline needs a file to write", todo="Give it with --baseline.")
+        return None
+    if len(projects) != 1:
+        raise Trouble("these paths lie in several projects", "a baseline is one project's", "Check one at a time.")
+    if write and narrowed:
+        raise Trouble("--write-baseline writes what whole files hold", todo="Leave --changed-since and --stdin-filename out.")
+    return Baseline(file, *projects[0], write=write, narrowed=narrowed)
+
+
+def write_files(answer: Answer, wanted: dict[Path, ModuleType], *, page: bool) -> None:
+    """The files of `--output`, and the page of a job of GitHub Actions where its annotations are wanted."""
+    from ddpfix.outputs import files, step_summary
+
+    path = Path()
+    try:
+        for path, module in wanted.items():
+            files.write(path, module.document(answer))
+        if page and (name := os.environ.get("GITHUB_STEP_SUMMARY")):
+            path = Path(name)
+            taken = path.stat().st_size if path.exists() else 0
+            files.append(path, step_summary.markdown(answer, room=step_summary.LIMIT - taken))
+    except OSError as error:
+        raise Trouble(f"{path} cannot be written", error.strerror or str(error)) from error
+
+
+def stated(tree: Tree, settings: Settings, config: Path | None, isolated: bool) -> str:
+    """What holds for a project, as a settings file of its own."""
+    from ddpfix import plugins
+    from ddpfix.settings import as_toml, source
+
+    file = None if isolated else config or source(tree.root)
+    codes = " ".join(c.code for c in plugins.chosen(settings, tree.root).codemods)
+    head = f"# project: {tree.root}\n# settings: {file or 'none'}\n# files: {len(tree.chosen)}\n# codemods: {codes}\n"
+    return head + as_toml(settings)
+
+
+def remember(projects: Sequence[tuple[Tree, Settings]], paths: Sequence[Path] | None, answer: tuple[str, str, int]) -> None:
+    """Keep an answer that rests on the files of the projects alone, for the next time."""
+    from ddpfix import answers, cache
+
+    if all(cache.knows(tree, settings) for tree, settings in projects):
+        answers.remember(sys.argv[1:], map(str, paths or [Path()]), [tree for tree, _ in projects], answer)

@@ -1,0 +1,12 @@
+"""How a run of the program ends: its exit statuses, and what a user can mend."""
+
+from __future__ import annotations
+
+CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
+
+
+class Trouble(Exception):
+    """Something the user can mend: what, why, what to do, a line each."""
+
+    def __init__(self, what: str, why: str = "", todo: str = "") -> None:
+        super().__init__(": ".join(p for p in (what, why) if p) + (f". {todo}" if todo else ""))

@@ -1,0 +1,74 @@
+"""Trees go where many are held: what is found stays the same, and nothing that outlives them holds one of their nodes."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import gc
+import weakref
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+from codemods import project as held
+from codemods.fix_source import find_all
+from codemods.project import Project
+from codemods.source import SourceModule
+from ddpfix import catalog, engine
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+FILES = {
+    p.relative_to(FIXTURES).as_posix(): p.read_bytes()
+    for kind in ("*.py", "*.yaml", "*.toml")
+    for p in sorted(FIXTURES.rglob(kind))
+    if "after" not in p.parts and p.name != "after.py"
+}
+
+
+def found_in(project: Project) -> list[str]:
+    codemods = catalog.all_codemods()
+    work, _ = engine.gated(project, FILES, codemods)
+    return [repr(finding) for finding in find_all(project, work)]
+
+
+def holds_a_node(value: object, seen: set[int]) -> bool:
+    if id(value) in seen or isinstance(value, (str, bytes, int, float, Enum, type(None))):
+        return False
+    seen.add(id(value))
+    if isinstance(value, (ast.AST, SourceModule)):
+        return True
+    if isinstance(value, dict):
+        return any(holds_a_node(v, seen) for pair in value.items() for v in pair)
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return any(holds_a_node(v, seen) for v in value)
+    if dataclasses.is_dataclass(value):
+        return any(holds_a_node(getattr(value, f.name), seen) for f in dataclasses.fields(value))
+    return any(holds_a_node(v, seen) for v in vars(value).values()) if hasattr(value, "__dict__") else False
+
+
+def test_the_same_is_found_whatever_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = found_in(Project.of(FILES))
+    assert len(usual) > 100
+    monkeypatch.setattr(held, "MOST_HELD", 0)
+    assert found_in(Project.of(FILES)) == usual
+
+
+def test_what_is_kept_holds_no_node() -> None:
+    project = Project.of(FILES)
+    found_in(project)
+    kept = project._kept
+    assert len(kept) > 100
+    assert [key for key, value in kept.items() if holds_a_node((key, value), set())] == []
+
+
+def test_a_tree_that_makes_room_is_gone() -> None:
+    project = Project.of({"a.py": b"x = 1\n" * 10})
+    first = project.module("a.py")
+    assert first is not None
+    place = weakref.ref(first)
+    project._held = held.MOST_HELD + 1
+    project.make_room()
+    del first
+    gc.collect()
+    assert place() is None and project.module("a.py") is not None
