@@ -50,3 +50,14 @@ class Site:
                 line += data.count(b"\n", counted, start)
                 counted = start
                 yield line
+
+
+class Beside(Site):
+    """A site that counts where one of other words, `beside`, stands anywhere in the file."""
+
+    def __init__(self, beside: tuple[bytes, ...], pattern: bytes, *words: bytes) -> None:
+        super().__init__(pattern, *words)
+        self.beside = beside
+
+    def search(self, data: bytes) -> bool:
+        return super().search(data) and any(word in data for word in self.beside)

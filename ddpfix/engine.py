@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from codemods import suppressions
@@ -18,7 +19,7 @@ from codemods.fix_source import Accept, Chosen, find_in, fix_project
 from codemods.project import Project
 from codemods.text_file import TEXT_KINDS
 from codemods.told_once import told_once
-from ddpfix import cache, catalog, plugins
+from ddpfix import cache, catalog, plugins, workers
 from ddpfix.discovery import Tree
 from ddpfix.gate import Gate
 from ddpfix.results import Failure, Fixed, Report
@@ -100,6 +101,15 @@ def check(
     return report
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of some files. broken: those that cannot be parsed."""
+
+    findings: tuple[Finding, ...] = ()
+    broken: tuple[Failure, ...] = ()
+    parsed: int = 0
+
+
 def _check(
     tree: Tree,
     settings: Settings,
@@ -113,21 +123,31 @@ def _check(
     if ending:
         _LEFT.append(project)
     work, unread = gated(project, tree.chosen, codemods)
-    findings: list[Finding] = []
-    failed = [*tree.skipped, *not_read(tree.root, unread)]
-    parsed = 0
-    for i, path in enumerate(sorted(work)):
-        if progress:
-            progress(i, len(work))
-        project.make_room()
-        module = project.module(path)
-        if module is None:
-            failed.append(Failure(path, _why_unreadable(project, path, work[path])))
-            continue
-        parsed += 1
-        findings += [f for f in find_in(module, project, work[path]) if not _ignored_here(f, settings)]
-    scanned = _python_files(tree) - len(unread)
-    return Report(tree.root, tuple(told_once(findings)), scanned, parsed, tuple(failed), time.perf_counter() - started)
+    found = [Judged()]
+
+    def judge(paths: Sequence[str]) -> Judged:
+        findings: list[Finding] = []
+        broken: list[Failure] = []
+        for i, path in enumerate(paths):
+            if progress:
+                progress(i, len(paths))
+            project.make_room()
+            module = project.module(path)
+            if module is None:
+                broken.append(Failure(path, _why_unreadable(project, path, work[path])))
+                continue
+            findings += [f for f in find_in(module, project, work[path]) if not _ignored_here(f, settings)]
+        return Judged(tuple(findings), tuple(broken), len(paths) - len(broken))
+
+    if work:
+        # a server may have threads, which a fork leaves behind; a process that ends with this has none
+        most = None if ending else 1
+        shares = workers.parts(sorted(work), lambda p: len(project.read(p) or b""), most=most)
+        found = workers.judged(shares, judge)
+    findings = tuple(told_once([f for part in found for f in part.findings]))
+    failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in found for f in part.broken))
+    scanned, parsed = _python_files(tree) - len(unread), sum(part.parsed for part in found)
+    return Report(tree.root, findings, scanned, parsed, failed, time.perf_counter() - started)
 
 
 def _why_unreadable(project: Project, path: str, codemods: Sequence[DdpCodemod]) -> str:

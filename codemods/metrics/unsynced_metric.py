@@ -92,6 +92,7 @@ class UnsyncedMetric(DdpCodemod):
 
     code = "DDP101"
     TRIGGERS = ((b"self.log(", b"self.log_dict(", b"pl_module.log(", b"pl_module.log_dict("),)
+    READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("log", "log_dict"):

@@ -16,6 +16,7 @@ from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule, walk
 
 _ROLES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.LIGHTNING_CALLBACK)
@@ -123,6 +124,7 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
 
     code = "DDP206"
     TRIGGERS = ((b"rank_zero_only",), (b"def ",))
+    SITES = (Site(rb"@[\w.]*rank_zero_only\b|\brank_zero_only[ \t]+as\b", b"rank_zero_only"),)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         places = [p for f in module.functions if (p := self._place(module, project, f) or self._watcher(module, project, f))]

@@ -121,10 +121,12 @@ class UnguardedFileIo(DdpCodemod):
         (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
         OFFERS_A_GUARD,
     )  # fmt: skip
-    # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning
+    # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
+    # tensors are copied in place, and lists have a `remove`
     SITES = (Site(
-        rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate)"
-        rb"\w*(?:open|save|dump|writ|to_csv|remove|rmtree|rename|unlink|copy|move)\w*\(|\bshutil\b",
+        rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate"
+        rb"|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()"
+        rb"\w*(?:open|save|dump|writ|to_csv|remove|rmtree|rename|unlink|copy|move)\w*\(|\bshutil\b|\bos\.remove\(",
         b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"copy", b"move", b"shutil",
     ),)  # fmt: skip
     READS_TESTS = False
@@ -233,18 +235,22 @@ class UnguardedFileIo(DdpCodemod):
 
 def _writes_below(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """False for a function that can put no file out: it calls nothing of such a name, here or in what it calls for nothing."""
-    if id(function) in (writing := _writing(module)):
-        return True
-    names = {f.name for f in module.functions if id(f) in writing}
-    for node in walk(function):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+    return id(function) in _writing(module) or id(function) in _calling(project, module)
+
+
+def _calling(project: Project, module: SourceModule) -> frozenset[int]:
+    """The functions that call, for nothing, one of this file that writes or one that another file of the project may hold."""
+    return project.memo(("calling for nothing", module.path), lambda: frozenset(_find_calling(project, module)))
+
+
+def _find_calling(project: Project, module: SourceModule) -> Iterator[int]:
+    names = {f.name for f in module.functions if id(f) in _writing(module)}
+    near = {root for root, found in module.imports.items() if any(project.resolve(i.dotted, module.path) for i in found)}
+    for node in module.nodes(ast.Expr):
+        if isinstance(node.value, ast.Call):
             called = dotted(node.value.func)
-            if last(called) in names or not called:
-                return True
-            for found in module.imports.get(called.partition(".")[0], ()):
-                if project.resolve(found.dotted, module.path) is not None:
-                    return True
-    return False
+            if last(called) in names or not called or called.partition(".")[0] in near:
+                yield from (id(up) for up in module.ancestors(node) if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
 
 @once_a_module

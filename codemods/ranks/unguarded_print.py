@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, Fix, WrapInGuard
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
 _TROUBLE = re.compile(
@@ -119,6 +121,7 @@ class UnguardedPrint(DdpCodemod):
         (b"print(", b".info("),
         OFFERS_A_GUARD,
     )  # fmt: skip
+    SITES = (Site(rb"(?m)^(?![ \t]*(?:>>>|\.\.\.))[^\n]*?(?:\bprint|\.info)\(", b"print(", b".info("),)  # not in an example
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -225,11 +228,16 @@ def _asks_a_person(module: SourceModule, function: FunctionNode) -> bool:
 
 def _prints_below(module: SourceModule, function: FunctionNode) -> bool:
     """True for a function that prints or logs, or calls one of this file that does."""
-    if id(function) in (printing := _printing(module)):
-        return True
-    called = {f.name for f in module.functions if id(f) in printing}
-    inside = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-    return any(c.lineno in inside for c in module.calls_named(*called))
+    return id(function) in _printing(module) or id(function) in _calling_printers(module)
+
+
+@once_a_module
+def _calling_printers(module: SourceModule) -> frozenset[int]:
+    """The functions within whose lines one of this file is called that prints or logs, by id."""
+    called = {f.name for f in module.functions if id(f) in _printing(module)}
+    lines = sorted(c.lineno for c in module.calls_named(*called))
+    found = (f for f in module.functions if bisect_left(lines, f.lineno) < bisect_right(lines, f.end_lineno or f.lineno))
+    return frozenset(id(f) for f in found)
 
 
 @once_a_module

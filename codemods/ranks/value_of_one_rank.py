@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
 from codemods.analysis.output.script_guards import bound_above
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
@@ -174,9 +174,8 @@ def _on_zero(project: Project, module: SourceModule, bound: list[Binding]) -> bo
 
 
 def _uses(module: SourceModule, made: _Made) -> Iterator[ast.expr]:
-    nodes: list[ast.expr] = [*module.nodes(ast.Attribute)] if "." in made.name else [*module.nodes(ast.Name)]
-    for node in nodes:
-        if dotted(node) != made.name or not isinstance(getattr(node, "ctx", None), ast.Load):
+    for node in module.reads_of(last(made.name)):
+        if dotted(node) != made.name:
             continue
         home = module.class_of(node) if "." in made.name else module.function_of(node)
         if home is made.home:

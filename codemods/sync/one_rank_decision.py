@@ -12,9 +12,10 @@ from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
 from codemods.analysis.names import dotted
 from codemods.codemod import DdpCodemod
+from codemods.data.rank_words import GUARDS
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
 from codemods.project import Project
-from codemods.sites import Site
+from codemods.sites import Beside, Site
 from codemods.source import SourceModule, walk
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
@@ -88,10 +89,10 @@ class OneRankDecision(DdpCodemod):
         (b"should_stop", b"should_training_stop", b"isnan", b"isfinite", b"isinf", b"break", b"return None", b"finally"),
     )
     SITES = (
-        Site(
-            rb"should_stop[ \t]*=|should_training_stop[ \t]*=|is(?:nan|inf|finite)[ \t]*\(|[eE]arly_?[sS]top|patience",
-            b"should_stop", b"should_training_stop", b"isnan", b"isinf", b"isfinite", b"arly", b"patience",
-        ),
+        Site(rb"should_stop[ \t]*=|should_training_stop[ \t]*=", b"should_stop", b"should_training_stop"),
+        # a step without a loss, or a loop that goes on with a backward pass
+        Beside((b"backward", b"training_step"), rb"is(?:nan|inf|finite)[ \t]*\(", b"isnan", b"isinf", b"isfinite"),
+        Beside(GUARDS, rb"[eE]arly_?[sS]top|patience", b"arly", b"patience"),
         Site(rb"finally:[ \t]*\r?\n(?:[^\n]*\n){0,25}?[^\n]*(?:barrier|wait_for_everyone|all_reduce|broadcast)\w*\(",
              b"finally:", behind=27),
         Site(rb"rank[^\n]{0,40}:[ \t]*\r?\n(?:[^\n]*\n){0,3}[ \t]*break\b", b"rank", behind=5),

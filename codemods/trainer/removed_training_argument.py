@@ -18,7 +18,7 @@ from codemods.codemod import DdpCodemod
 from codemods.data.training_arguments import OLD, OLD_OF_TRAINER, row, text_of
 from codemods.findings import Applicability, Doubt, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
-from codemods.sites import Site
+from codemods.sites import Beside, Site
 from codemods.source import SourceModule
 from codemods.text_file import TEXT_KINDS, TextFile
 
@@ -37,9 +37,14 @@ class _Given(Site):
         super().__init__(rb"(?<!\w)(?:" + any_of + rb")(?:[\"']\s*:|[\"']\s*\]\s*=|\s*=)(?!=)", *words)
 
 
-class _GivenCommonly(_Given):
-    def search(self, data: bytes) -> bool:
-        return any(word in data for word in _BESIDE) and super().search(data)
+class _GivenCommonly(Beside):
+    """As `_Given`, for parameters of many other things: no attribute that is set, and no plain assignment."""
+
+    def __init__(self, *words: bytes) -> None:
+        any_of = b"|".join(words)
+        keyword = rb"=(?!=)|[ \t]+=(?!=)[^\n]*[,(][ \t]*(?:#[^\n]*)?\r?\n"
+        in_brackets = rb"[\"']\s*:|[\"']\s*\]\s*=(?!=)"
+        super().__init__(_BESIDE, rb"(?<![\w.])(?:" + any_of + rb")(?:" + in_brackets + rb"|" + keyword + rb")", *words)
 
 
 
