@@ -39,8 +39,8 @@ CODEMODS_ORDER = [
 ]  # fmt: skip
 DDPFIX_ORDER = [
     {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog"},
-    {"ddpfix.discovery", "ddpfix.answers", "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache", "ddpfix.gate", "ddpfix.workers",
-     "ddpfix.engine"},
+    {"ddpfix.discovery", "ddpfix.answers", "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache", "ddpfix.gate",
+     "ddpfix.workers", "ddpfix.engine"},
     {"ddpfix.baseline", "ddpfix.narrowing"},
     {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
      "ddpfix.formatting", "ddpfix.scaffold"},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.sites import Site
+from codemods.sites import Beside, Site
 from ddpfix.catalog import all_codemods
 
 HERE = Path(__file__).parent.parent
@@ -16,10 +16,11 @@ SOURCES = sorted(p for folder in ("tests", "fixtures", "codemods") for p in (HER
 
 @pytest.mark.parametrize("site", SITES, ids=lambda s: f"{SITES[s]}-{s.words[0].decode()}")
 def test_no_file_is_lost_by_the_words_of_a_site(site: Site) -> None:
-    held = [data for path in SOURCES if any(word in (data := path.read_bytes()) for word in site.words)]
+    beside = site.beside if isinstance(site, Beside) else (b"",)
+    sources = {path: data for path in SOURCES if any(word in (data := path.read_bytes()) for word in beside)}
+    held = [data for data in sources.values() if any(word in data for word in site.words)]
     held += [data.replace(b"\n", b"\r\n") for data in held] + [data.replace(b"\n", b"\r") for data in held]
-    without = [path for path in SOURCES if site.pattern.search(data := path.read_bytes()) and not site.search(data)]
-    assert held and without == []
+    assert held and [path for path, data in sources.items() if site.pattern.search(data) and not site.search(data)] == []
     assert [data for data in held if site.pattern.search(data) and not site.search(data)] == []
 
 
@@ -40,3 +41,10 @@ def test_what_stands_before_the_line_is_seen_by_a_pattern_that_looks_back() -> N
     site = Site(rb"(?<!def )save\(", b"save")
     assert not site.search(b"def save(x):\n    pass\n")
     assert site.search(b"def load(x):\n    save(x)\n")
+
+
+def test_a_site_beside_other_words_counts_where_one_of_them_stands_too() -> None:
+    site = Beside((b"backward", b"training_step"), rb"isnan\(", b"isnan")
+    assert site.search(b"if isnan(x):\n    pass\nloss.backward()\n")
+    assert not site.search(b"if isnan(x):\n    pass\n")
+    assert not site.search(b"loss.backward()\n")

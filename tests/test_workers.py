@@ -76,7 +76,12 @@ def test_a_check_says_the_same_with_workers(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(workers, "WORTH_A_WORKER", 10)
     seen: list[int] = []
     judged = workers.judged
-    monkeypatch.setattr(workers, "judged", lambda work, judge: (seen.append(len(work)), judged(work, judge))[1])
+
+    def watched(work: Sequence[Sequence[str]], judge: Callable[[Sequence[str]], engine.Judged]) -> list[engine.Judged]:
+        seen.append(len(work))
+        return judged(work, judge)
+
+    monkeypatch.setattr(workers, "judged", watched)
     shared = engine.check(tree, Settings(), use_cache=False, ending=True)
     assert seen == [3]
     assert shared.findings == alone.findings and len(alone.findings) == 18
