@@ -6,6 +6,7 @@ import ast
 import io
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -97,6 +98,16 @@ _SHORT: dict[type[ast.AST], Callable[[Any], list[ast.AST]]] = {
     ast.arg: lambda n: [n.annotation] if n.annotation is not None else [],
     ast.Return: lambda n: [n.value] if n.value is not None else [],
     ast.If: lambda n: [n.test, *n.body, *n.orelse],
+    ast.For: lambda n: [n.target, n.iter, *n.body, *n.orelse],
+    ast.With: lambda n: [*n.items, *n.body],
+    ast.IfExp: lambda n: [n.test, n.body, n.orelse],
+    ast.ListComp: lambda n: [n.elt, *n.generators],
+    ast.comprehension: lambda n: [n.target, n.iter, *n.ifs],
+    ast.FormattedValue: lambda n: [n.value, n.format_spec] if n.format_spec is not None else [n.value],
+    ast.arguments: lambda n: [
+        *n.posonlyargs, *n.args, *([n.vararg] if n.vararg else ()), *n.kwonlyargs, *filter(None, n.kw_defaults),
+        *([n.kwarg] if n.kwarg else ()), *n.defaults,
+    ],
     **dict.fromkeys(_CHILDLESS, lambda n: []),
 }
 
@@ -275,19 +286,18 @@ class SourceModule:
     def _index(self) -> None:
         self._methods: dict[ast.ClassDef, dict[str, FunctionNode]] = {}
         self._parents: dict[ast.AST, ast.AST] = {}
-        self._buckets: dict[type[ast.AST], list[ast.AST]] = {}
+        self._buckets: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         self._functions: dict[ast.AST, FunctionNode | None] = {}
         parents, buckets = self._parents, self._buckets
         stack: list[ast.AST] = [self.tree]
-        pop = stack.pop
+        pop, short_of, childless = stack.pop, _SHORT.get, frozenset(_CHILDLESS)
         while stack:
             node = pop()
             cls = node.__class__
-            if cls in buckets:
-                buckets[cls].append(node)
-            else:
-                buckets[cls] = [node]
-            short = _SHORT.get(cls)
+            buckets[cls].append(node)
+            if cls in childless:
+                continue
+            short = short_of(cls)
             children = short(node) if short is not None else _children(node)
             if children:
                 for child in children:

@@ -30,6 +30,8 @@ class Gate:
         self._anchors = _AnyOf(dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0]))
         self._opened_by = [_opened_by(anchor, self._anchors.words, codemods) for anchor in self._anchors.words]
         self._groups = [_AnyOf(group) for group in groups]
+        # a word that was seen says yes for every group that asks for it, or for a part of it
+        self._said = [[i for i, group in enumerate(groups) if any(w in anchor for w in group)] for anchor in self._anchors.words]
         self._text = [(c, _AnyOf(c.TEXT)) for c in codemods if c.TEXT]
         self._needs = [(c, tuple(groups.index(g) for g in c.TRIGGERS)) for c in codemods]
 
@@ -47,6 +49,9 @@ class Gate:
         maybe = frozenset().union(*(self._opened_by[i] for i in seen))
         groups = self._groups
         answers: list[bool | None] = [None] * len(groups)
+        for anchor in seen:
+            for i in self._said[anchor]:
+                answers[i] = True
 
         def passes(i: int) -> bool:
             known = answers[i]

@@ -94,10 +94,10 @@ def test_with_the_repository_its_lines_and_its_repair_are_named(tmp_path: Path) 
     assert finding["evidence"][0]["kind"] == "log"
 
 
-def test_without_the_log_the_same_finding_is_only_told(tmp_path: Path) -> None:
+def test_without_the_log_the_same_finding_is_only_offered(tmp_path: Path) -> None:
     repo = repository(tmp_path)
     (finding,) = json.loads(ddpfix(repo, "check", ".", "--select", "DDP002", "--output-format", "json").stdout)["findings"]
-    assert finding["applicability"] == "display"
+    assert finding["applicability"] == "unsafe"
 
 
 def test_the_log_does_not_stay_in_the_cache(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_the_log_does_not_stay_in_the_cache(tmp_path: Path) -> None:
         os.utime(repo / name, (1_600_000_000, 1_600_000_000))
     told = ddpfix(repo, "check", ".", "--select", "DDP002", env=cache).stdout
     assert b"[fix]" in ddpfix(repo, "diagnose", log, ".", env=cache).stdout
-    assert ddpfix(repo, "check", ".", "--select", "DDP002", env=cache).stdout == told and b"[told]" in told
+    assert ddpfix(repo, "check", ".", "--select", "DDP002", env=cache).stdout == told and b"[unsafe fix]" in told
 
 
 def test_apply_commits_the_repair_with_the_log_as_its_reason(tmp_path: Path) -> None:
