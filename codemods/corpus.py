@@ -67,8 +67,29 @@ def is_imported(data: bytes, at: int, end: int) -> bool:
     line = data.rfind(b"\n", 0, at) + 1
     if _IMPORTS.search(data, max(line, data.rfind(b"\0", line, at) + 1), at):
         return True
-    bracket = data.rfind(b"(", 0, at)
-    return bracket >= 0 and data.find(b")", bracket, at) < 0 and data[max(bracket - 40, 0) : bracket].rstrip().endswith(b"import")
+    opened = _OPENED.match(data, data.rfind(b"import", max(at - _LONGEST_IMPORT, 0), at), at)
+    if opened is None:
+        return False
+    names = data[opened.end() : at]
+    return b"\0" not in names and b")" not in (_COMMENT.sub(b"", names) if b"#" in names else names)
+
+
+_OPENED = re.compile(rb"import[ \t\\\r\n]*\(")
+_COMMENT = re.compile(rb"#[^\n]*")
+_LONGEST_IMPORT = 8000  # bytes between `import (` and a name
+
+
+def may_bring_in(data: bytes, name: bytes) -> bool:
+    """False where `data` holds no import of `name`, no attribute of that name, and no import of everything."""
+    if b"import *" in data:
+        return True
+    at, size = data.find(name), len(name)
+    while at >= 0:
+        before = data[max(at - 80, 0) : at].rstrip(b" \t")
+        if before.endswith((b".", b"\\\n", b"\\\r\n")) or is_imported(data, at, at + size):
+            return True
+        at = data.find(name, at + size)
+    return False
 
 
 _IMPORTS = re.compile(rb"\b(?:from|import)\b")

@@ -59,7 +59,7 @@ class Project:
         self._modules: dict[str, SourceModule | Unreadable | None] = dict(modules or {})
         self._memo: dict[Hashable, object] = {}
         self._kept: dict[Hashable, object] = {}
-        self._held = 0
+        self._held = sum(len(m.data) for m in self._modules.values() if isinstance(m, SourceModule))
 
     @classmethod
     def of(cls, sources: Mapping[str, bytes], observed: Iterable[Observed] = ()) -> Project:

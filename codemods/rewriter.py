@@ -6,6 +6,7 @@ found, and an output that does not compile where the input did are errors, never
 
 from __future__ import annotations
 
+import ast
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,9 +19,12 @@ from codemods.deep_stack import with_deep_stack
 from codemods.findings import DropImport, Edit, RemoveStatement, ReplaceLines
 from codemods.run_writer import RunWriter
 from codemods.runs import RewriteError, Run, Steps, find_runs, indent_of, is_blank, newline_of, with_blank_lines
-from codemods.source import SourceModule
+from codemods.source import SourceModule, child_nodes
 from codemods.text_file import TextFile
 
+# LibCST copies a chain once for each of its links: at 20,000 of them that can take minutes (1.9, measured).
+DEEPEST = 2500
+TOO_DEEP = "an expression here is nested too deeply to be written anew"
 __all__ = ["RewriteError", "replacements", "rewrite", "rewrite_bytes", "with_deep_stack"]
 
 
@@ -94,10 +98,23 @@ def _replacements(module: SourceModule, edits: Sequence[Edit]) -> list[tuple[int
 
 def _one_line(error: BaseException) -> str:
     if isinstance(error, RecursionError):
-        return "an expression here is nested too deeply to be written anew"
+        return TOO_DEEP
     if isinstance(error, cst.ParserSyntaxError):
         return f"LibCST cannot read it: {error.message}"
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _depth(text: str) -> int:
+    """How many levels deep the deepest expression is; 0 for what only LibCST reads."""
+    try:
+        level: list[ast.AST] = [ast.parse(text)]
+    except SyntaxError:
+        return 0
+    depth = 0
+    while level:
+        level = [child for node in level for child in child_nodes(node)]
+        depth += 1
+    return depth
 
 
 def _must_compile(module: SourceModule, text: str) -> None:
@@ -109,6 +126,8 @@ def _must_compile(module: SourceModule, text: str) -> None:
 def _must_be_read(module: SourceModule, text: str) -> None:
     """What somebody else wrote is held against LibCST, which is to write in it the next time."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # LibCST does not give back lines that end in a lone \r
+    if _depth(text) > DEEPEST:
+        raise RewriteError(f"{module.path}: {TOO_DEEP}")
     try:
         if cst.parse_module(text).code == text:
             return
@@ -163,6 +182,8 @@ class _Rewriting:
         return new.code[len(header) :] if _statements_of(new, header) else ""
 
     def _read(self, text: str) -> cst.Module:
+        if _depth(text) > DEEPEST:
+            raise RewriteError(f"{self.module.path}:{self.run.top}: {TOO_DEEP}")
         tree = cst.parse_module(text)
         if tree.code != text:
             raise RewriteError(f"LibCST does not give back {self.module.path}:{self.run.top}-{self.run.bottom} as it is")

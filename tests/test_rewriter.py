@@ -668,6 +668,12 @@ def test_what_is_too_deep_is_told_and_the_process_lives() -> None:
             assert written(module, InsertAfter(PATH, statement(module, "x"), "y")) == source + "y\n"
 
 
+def test_a_chain_that_libcst_would_copy_for_minutes_is_told() -> None:
+    module = with_deep_stack(lambda: module_of("x" + "[0]" * 20_000 + "\n"))  # as where somebody has raised the limit
+    with pytest.raises(RewriteError, match="1: an expression here is nested too deeply to be written anew"):
+        written(module, InsertAfter(PATH, statement(module, "x"), "y"))
+
+
 def test_the_recursion_limit_is_given_back() -> None:
     import sys
 

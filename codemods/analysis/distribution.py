@@ -78,11 +78,8 @@ def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | Non
 
 def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-    for path in project.files_containing(stem.encode()):
-        if path == module.path or is_test_file(path):
-            continue
-        data = project.read(path) or b""
-        if not re.search(rb"\b" + re.escape(stem.encode()) + rb"\b", data) or not _WORDS.search(data):
+    for path in project.files_importing(stem):
+        if path == module.path or is_test_file(path) or not _WORDS.search(project.read(path) or b""):
             continue
         other = project.module(path)
         if other is None or (shown := ranks_in_file(project, other)) is None:

@@ -13,6 +13,14 @@ from codemods.source import SourceModule
 
 _STREAMS = (b"IterableDataset", b"webdataset", b"IterableDataPipe", b"IterDataPipe", b"nvidia.dali", b"streaming=True")
 _STREAM_BASES = frozenset({"IterableDataset", "IterableDataPipe", "IterDataPipe"})
+# What the bytes must show before a file is parsed for it: many more speak of such data than make them.
+_STREAM = rb"(?:IterableDataset|IterableDataPipe|IterDataPipe)"
+_MAKES_A_STREAM = re.compile(
+    rb"class[ \t]+\w+[^\n(]*\([^)]*" + _STREAM + rb"|" + _STREAM + rb"[ \t]+as\b|(?:import|from)[ \t][^\n]*webdataset"
+    rb"|streaming[ \t]*=[ \t]*True"
+)
+_SAMPLER = re.compile(rb"sampler[ \t]*=(?!=)")
+_MONITOR = re.compile(rb"\bmonitor[ \t]*=(?!=)|[\"']monitor[\"']")
 _NOT_CODE = ("docs/", "doc/", "third_party/")
 
 
@@ -64,7 +72,7 @@ def _uneven(project: Project) -> list[tuple[Place, str]]:
     """(place, class name where a class shows it)."""
     found: list[tuple[Place, str]] = []
     for path in sorted({p for word in _STREAMS for p in project.files_containing(word)}):
-        module = None if _aside(path) else project.module(path)
+        module = _shown(project, path, _MAKES_A_STREAM) if not _aside(path) else None
         found += _iterable(module) if module else []
     for keyword in ("use_distributed_sampler", "replace_sampler_ddp"):
         for path in project.files_containing(keyword.encode()):
@@ -98,7 +106,7 @@ def _own_samplers(project: Project, *, evaluation: bool) -> list[Place]:
     found = []
     for path in project.files_containing(b"sampler"):
         aside = _aside(path) or b"DataLoader(" not in (project.read(path) or b"")
-        module = None if aside else project.module(path)
+        module = None if aside else _shown(project, path, _SAMPLER)
         for call in module.calls_named("DataLoader") if module else ():
             function = module.function_of(call) if module else None
             named = function is not None and any(w in function.name for w in ("val", "test", "eval"))
@@ -108,6 +116,11 @@ def _own_samplers(project: Project, *, evaluation: bool) -> list[Place]:
                 if set_here and (named or not evaluation):
                     found.append(Place(f"a DataLoader has its own {keyword.arg}", path, call.lineno))
     return found
+
+
+def _shown(project: Project, path: str, pattern: re.Pattern[bytes]) -> SourceModule | None:
+    """The file, if its bytes match."""
+    return project.module(path) if pattern.search(project.read(path) or b"") else None
 
 
 def _aside(path: str) -> bool:
@@ -135,7 +148,7 @@ _YAML = re.compile(r"^\s*(?:-\s*)?monitor:\s*[\"']?([^\s\"'#]+)", re.M)
 def _monitors(project: Project) -> dict[str, list[Place]]:
     found: dict[str, list[Place]] = {}
     for path in project.files_containing(b"monitor"):
-        module = None if is_test_file(path) else project.module(path)
+        module = None if is_test_file(path) else _shown(project, path, _MONITOR)
         if module is not None:
             _in_python(module, found)
     for path in project.files_containing(b"monitor:", kinds=(".yaml", ".yml")):

@@ -25,6 +25,10 @@ MOST_SCRIPTS = 6  # of more programs nobody could say which configuration goes w
 _NAMED = re.compile(rb"^[ \t-]*(?:_target_|class_path):[ \t]*[\"']?([A-Za-z_][\w.]*\.\w+)", re.M)
 
 
+_TRAINER = re.compile(rb"Trainer\(")
+_TOKEN = re.compile(rb"[()]|\*\*|#[^\n]*|\"[^\"\n]*\"|'[^'\n]*'")
+
+
 def configured(project: Project, framework: Framework | None) -> Trained:
     """The models behind the configurations of a project. unknown: why there may be others, or why none was found."""
     return project.memo(("configured", framework), lambda: _configured(project, framework))
@@ -72,7 +76,8 @@ def _lightning(project: Project) -> list[_Maker]:
     out = []
     for path in project.files_containing(b"Trainer("):
         data = project.read(path) or b""
-        module = project.module(path) if not is_test_file(path) and b"**" in data and b"ightning" in data else None
+        wanted = b"ightning" in data and not is_test_file(path) and _spreads(data)
+        module = project.module(path) if wanted else None
         for wrapper in wrappers(project, module) if module is not None else ():
             spread = any(k.arg is None for k in wrapper.call.keywords)
             if wrapper.framework is Framework.LIGHTNING and spread and last(dotted(wrapper.call.func)) == "Trainer":
@@ -90,6 +95,20 @@ def _lightning(project: Project) -> list[_Maker]:
     if named or any(not is_test_file(p) for p in project.files_containing(b"instantiate(")):
         out.append(_Maker("", lambda: _named_in_files(project)))
     return out
+
+
+def _spreads(data: bytes) -> bool:
+    """False where no call of a Trainer in the text has a `**` between its brackets."""
+    for call in _TRAINER.finditer(data):
+        depth = 1
+        for token in _TOKEN.finditer(data, call.end()):
+            text = token.group()
+            if text == b"**":
+                return True
+            depth += (text == b"(") - (text == b")")
+            if depth == 0:
+                break
+    return False
 
 
 def _cli_model(project: Project, module: SourceModule, call: ast.Call) -> ClassSite | None:

@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
+from codemods.corpus import may_bring_in
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
@@ -69,7 +70,7 @@ def uses_of(project: Project, module: SourceModule, function: FunctionNode) -> U
 def _of_function(project: Project, module: SourceModule, function: FunctionNode) -> Uses:
     owner = module.parent(function)
     if not isinstance(owner, ast.ClassDef):
-        users = project.files_using(function.name, most=MANY_FILES, among=_naming(project, module))
+        users = _bringing_in(project, module, function.name)
         return _in_files(project, module, function, users) or Uses(more=True)
     users = project.files_using(function.name, most=MANY_FILES)
     if found := _in_files(project, module, function, users):
@@ -116,7 +117,7 @@ def _of_class(project: Project, site: ClassSite) -> Uses | None:
     calls: list[CallSite] = []
     handed_on: list[HandedOn] = []
     for made in (site, *subclasses(project, site)):
-        users = project.files_using(made.node.name, most=MANY_FILES, among=_naming(project, made.module))
+        users = _bringing_in(project, made.module, made.node.name)
         if users is None:
             return None
         for other in _modules(project, made.module, users):
@@ -137,6 +138,18 @@ def _modules(project: Project, module: SourceModule, users: Iterable[str]) -> It
     for path in users:
         if path != module.path and (other := project.module(path)) is not None:
             yield other
+
+
+def _bringing_in(project: Project, module: SourceModule, name: str) -> list[str] | None:
+    """The files in which `name` may be the one that stands at the top of this module; None where too many hold the word.
+
+    It comes into another file by an import, as an attribute of the module, or with everything else (`import *`): most files
+    that hold the word of a well-known class only speak of it.
+    """
+    users = project.files_using(name, most=MANY_FILES, among=_naming(project, module))
+    if users is None:
+        return None
+    return [path for path in users if path == module.path or may_bring_in(project.read(path) or b"", name.encode())]
 
 
 def _naming(project: Project, module: SourceModule) -> set[str]:

@@ -1,0 +1,42 @@
+"""What is told from bytes: where a name may come into a file from elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.corpus import is_imported, may_bring_in
+
+BRINGS_IN = [
+    b"from a import x\n",
+    b"from a import x as other\n",
+    b"import a.x\n",
+    b"from a import y, \\\n    x\n",
+    b"from a import (\n    y,  # (the old one)\n    x,\n)\n",
+    b"from a import *\n",
+    b"import a\na.x()\n",
+    b"import a\na. \\\n  x()\n",
+]
+SPEAKS_OF_IT = [
+    b"# x is what a makes\n",
+    b'"""Use x with care."""\nfrom a import y\n',
+    b"from a import (y,\n  z)\nprint(x)\n",
+    b"x = 1\ny = x\n",
+    b"from a import xx\nself_x = xx\n",
+    b"import_of(y, x)\n",
+    b"",
+]
+
+
+@pytest.mark.parametrize("data", BRINGS_IN)
+def test_what_may_bring_a_name_in(data: bytes) -> None:
+    assert may_bring_in(data, b"x")
+
+
+@pytest.mark.parametrize("data", SPEAKS_OF_IT)
+def test_what_only_speaks_of_a_name(data: bytes) -> None:
+    assert not may_bring_in(data, b"x")
+
+
+def test_a_name_behind_an_import_of_another_file_is_not_imported() -> None:
+    joined = b"from a import (\n    y,\n\0x = 1\n"  # two files of a corpus, the first one cut short
+    assert not is_imported(joined, joined.index(b"x"), joined.index(b"x") + 1)
