@@ -140,7 +140,7 @@ def _modules(project: Project, module: SourceModule, users: Iterable[str]) -> It
             yield other
 
 
-def _bringing_in(project: Project, module: SourceModule, name: str) -> list[str] | None:
+def _bringing_in(project: Project, module: SourceModule, name: str) -> tuple[str, ...] | None:
     """The files in which `name` may be the one that stands at the top of this module; None where too many hold the word.
 
     It comes into another file by an import, as an attribute of the module, or with everything else (`import *`): most files
@@ -149,7 +149,7 @@ def _bringing_in(project: Project, module: SourceModule, name: str) -> list[str]
     users = project.files_using(name, most=MANY_FILES, among=_naming(project, module))
     if users is None:
         return None
-    return [path for path in users if path == module.path or may_bring_in(project.read(path) or b"", name.encode())]
+    return tuple(p for p in users if p == module.path or may_bring_in(project.read(p) or b"", name.encode()))
 
 
 def _naming(project: Project, module: SourceModule) -> set[str]:
