@@ -67,11 +67,12 @@ def is_imported(data: bytes, at: int, end: int) -> bool:
     line = data.rfind(b"\n", 0, at) + 1
     if _IMPORTS.search(data, max(line, data.rfind(b"\0", line, at) + 1), at):
         return True
-    opened = _OPENED.match(data, data.rfind(b"import", max(at - _LONGEST_IMPORT, 0), at), at)
-    if opened is None:
-        return False
-    names = data[opened.end() : at]
-    return b"\0" not in names and b")" not in (_COMMENT.sub(b"", names) if b"#" in names else names)
+    word = at
+    while (word := data.rfind(b"import", max(at - _LONGEST_IMPORT, 0), word)) >= 0:  # names in the brackets may hold it, too
+        if opened := _OPENED.match(data, word, at):
+            names = data[opened.end() : at]
+            return b"\0" not in names and b")" not in (_COMMENT.sub(b"", names) if b"#" in names else names)
+    return False
 
 
 _OPENED = re.compile(rb"import[ \t\\\r\n]*\(")

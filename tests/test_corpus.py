@@ -12,6 +12,7 @@ BRINGS_IN = [
     b"import a.x\n",
     b"from a import y, \\\n    x\n",
     b"from a import (\n    y,  # (the old one)\n    x,\n)\n",
+    b"from a import (\n    import_module,\n    x,\n)\n",
     b"from a import *\n",
     b"import a\na.x()\n",
     b"import a\na. \\\n  x()\n",
