@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ddpfix import catalog
 from tests.gitrepos import make, own_settings
 from tests.programs import MODULE, ddpfix
 from tests.review.terminals import OnTerminal, plain
@@ -225,6 +228,63 @@ def test_an_installed_plug_in_runs_and_is_listed_and_explained(tmp_path: Path) -
     suppressed = SOURCE.replace(b"\n\n", b"\n\n# ddpfix: ignore[TEAM001] gloo is what we have\n")
     (root / "train.py").write_bytes(suppressed)
     assert "TEAM001" not in text(ddpfix(root, "check", ".", env=env))
+
+
+def zipped(site: Path) -> Path:
+    """The same in an archive, as sys.path may hold one."""
+    return Path(shutil.make_archive(str(site.with_name("site")), "zip", site))
+
+
+def as_egg(site: Path) -> Path:
+    """The same as a folder of its own, as setuptools once laid them out."""
+    (info,) = site.glob("*.dist-info")
+    (info / "METADATA").rename(info / "PKG-INFO")
+    info.rename(site / "EGG-INFO")
+    return site.rename(site.with_name("acme_ddp-1.0-py3.11.egg"))
+
+
+def develop(site: Path) -> Path:
+    (info,) = site.glob("*.dist-info")
+    info.rename(site / "acme_ddp.egg-info")
+    return site
+
+
+@pytest.mark.parametrize("laid_out", [zipped, as_egg, develop])
+def test_a_plug_in_is_found_however_its_distribution_lies_on_the_path(tmp_path: Path, laid_out: Callable[[Path], Path]) -> None:
+    installed(tmp_path, "gloo = acme_ddp.no_gloo:NoGloo\n")
+    env = {"PYTHONPATH": os.pathsep.join([str(laid_out(tmp_path / "site")), str(tmp_path / "gone"), str(HERE)])}
+    assert "TEAM001 [fix]" in text(ddpfix(make(tmp_path, {"train.py": SOURCE}), "check", ".", env=env))
+
+
+FINDER = """
+import sys
+from importlib.metadata import DistributionFinder, PathDistribution
+
+class Vault(DistributionFinder):
+    def find_spec(self, name, path=None, target=None): return None
+    def find_distributions(self, context=DistributionFinder.Context()):
+        from pathlib import Path
+        return [PathDistribution(p) for p in Path(sys.argv.pop()).glob("*.dist-info")]
+
+sys.meta_path.append(Vault())
+from ddpfix import catalog
+print(catalog.installed())
+"""
+
+
+def test_a_plug_in_is_found_where_a_finder_of_its_own_offers_it(tmp_path: Path) -> None:
+    installed(tmp_path, "gloo = acme_ddp.no_gloo:NoGloo\n")
+    done = subprocess.run([sys.executable, "-c", FINDER, tmp_path / "site"], cwd=HERE, capture_output=True, text=True, check=True)
+    assert "acme_ddp.no_gloo:NoGloo" in done.stdout and "No module named 'acme_ddp'" in done.stdout
+
+
+def test_a_distribution_with_other_entry_points_is_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(tmp_path, "gloo = acme_ddp.no_gloo:NoGloo\n")
+    (points,) = (tmp_path / "site").glob("*/entry_points.txt")
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path / "gone"), str(tmp_path / "site")])
+    assert catalog.any_plugged_in()
+    points.write_text("[console_scripts]\nddpfix = ddpfix.__main__:main\n")
+    assert not catalog.any_plugged_in()
 
 
 def test_an_installed_plug_in_that_cannot_be_used_is_named(tmp_path: Path) -> None:
