@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import pkgutil
 import re
 from abc import ABC, abstractmethod
@@ -41,6 +40,12 @@ def built_in() -> list[type[DdpCodemod]]:
     return classes
 
 
+def _doc(cls: type) -> str:
+    import inspect
+
+    return inspect.getdoc(cls) or ""
+
+
 class DdpCodemod(ABC):
     """One rule and its repair.
 
@@ -76,12 +81,12 @@ class DdpCodemod(ABC):
 
     @classmethod
     def summary(cls) -> str:
-        return (inspect.getdoc(cls) or "").partition("\n")[0]
+        return _doc(cls).partition("\n")[0]
 
     @classmethod
     def sections(cls) -> dict[str, str]:
         """The docstring by heading."""
-        parts = re.split(r"^## (.+)$", inspect.getdoc(cls) or "", flags=re.M)
+        parts = re.split(r"^## (.+)$", _doc(cls), flags=re.M)
         return {parts[i].strip(): parts[i + 1].strip() for i in range(1, len(parts) - 1, 2)}
 
     @classmethod

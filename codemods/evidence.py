@@ -6,7 +6,6 @@ machine as JSON (`to_json`, `from_json`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -86,11 +85,15 @@ def to_json(evidence: EvidenceFile) -> str:
         "base": evidence.base,
         "observed": rows,
     }
+    import json
+
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def from_json(text: str, *, file: str = "") -> EvidenceFile:
     """The rows of a document that `to_json` wrote; `file` is the name under which they are shown. Raises BadEvidence."""
+    import json
+
     try:
         document = json.loads(text)
     except ValueError as error:

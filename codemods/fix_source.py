@@ -5,7 +5,6 @@ Nothing here touches a disk. LibCST is imported only when there is an edit to wr
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -91,6 +90,8 @@ class Numbers:
 
     def name(self, module: SourceModule, findings: Iterable[Finding]) -> list[Finding]:
         """The findings of one file, in source order, with their ids."""
+        import hashlib  # with OpenSSL: 5 ms
+
         last: dict[str, int] = {}
         out = []
         for finding in findings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from json.decoder import scanstring  # type: ignore[attr-defined]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None}
@@ -41,6 +40,8 @@ def _skip(text: str, at: int) -> int:
 def _value(text: str, at: int) -> tuple[JsonValue, int]:
     char = text[at]
     if char == '"':
+        from json.decoder import scanstring  # type: ignore[attr-defined]
+
         value, end = scanstring(text, at + 1, True)
         return JsonValue("text", value, at, end), end
     if char == "{":

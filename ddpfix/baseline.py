@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -45,6 +44,8 @@ class Compared:
 
 def read(file: Path) -> tuple[Entry, ...]:
     """The entries of a file. Raises BaselineError."""
+    import json
+
     what = f"{file} cannot be used as a baseline"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -98,6 +99,8 @@ def was_asked(entry: Entry, tree: Tree, codes: Collection[str]) -> bool:
 
 def text_of(findings: Iterable[Finding], kept: Iterable[Entry] = ()) -> str:
     """The text of a file for these findings and entries, in an order that does not hang on line numbers."""
+    import json
+
     made = [Entry(f.id, f.code, f.path, f.symbol, " ".join(f.message.split())) for f in findings]
     rows: Mapping[str, Entry] = {e.id: e for e in (*kept, *made)}
     ordered = sorted(rows.values(), key=lambda e: (e.path, e.code, e.symbol, e.id))

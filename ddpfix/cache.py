@@ -8,10 +8,8 @@ the list of its files with their size, time and inode. A file that changed as la
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import os
-import pickle
 import sys
 import time
 from collections.abc import Sequence
@@ -20,12 +18,10 @@ from pathlib import Path
 
 from codemods import findings
 from codemods.codemod import DdpCodemod
-from ddpfix import __version__, answers, results
+from ddpfix import __version__, answers
 from ddpfix.discovery import Tree
 from ddpfix.results import Failure, Report
 from ddpfix.settings import Settings
-
-_VALUES = (findings, results)  # the modules whose own classes a report is made of
 
 
 def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None) -> str:
@@ -34,11 +30,17 @@ def key(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod] | None) -
     codemods: None for those that the settings select; then what is installed stands for them, so that none is imported.
     """
     asked = "\0".join((*tree.chosen, "", *(f.path for f in tree.skipped)))
-    chosen = hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()
+    chosen = _digest(asked)
     parts = [__version__, sys.version, settings.digest(), chosen, str(tree.root), answers.code_state(), repr(tree.observed)]
     if codemods is not None:
         parts += [f"{c.code} {_time_of(c)}" for c in codemods]
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return _digest("\0".join(parts))[:32]
+
+
+def _digest(text: str) -> str:
+    import hashlib  # with OpenSSL: 5 ms
+
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _time_of(codemod: DdpCodemod) -> int:
@@ -69,33 +71,16 @@ def state_of(tree: Tree) -> State:
         # the time of the last change cannot be set back by a tool, unlike that of the contents
         newest = max(newest, about.st_mtime_ns, about.st_ctime_ns)
         rows.append(f"{path}\0{about.st_size}\0{about.st_mtime_ns}\0{about.st_ctime_ns}\0{about.st_ino}")
-    return State(hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest(), newest)
-
-
-class _Restricted(pickle.Unpickler):
-    """Makes nothing but the values this program writes: a cache file is not a place to run code from."""
-
-    def find_class(self, module: str, name: str) -> object:
-        if (module, name) == ("builtins", "getattr"):  # how some versions of Python write a member of an enumeration
-            return _member
-        for home in _VALUES:
-            value = vars(home).get(name)
-            if module == home.__name__ and isinstance(value, type) and value.__module__ == module:
-                return value
-        raise pickle.UnpicklingError(f"{module}.{name}")
-
-
-def _member(enumeration: object, name: object) -> findings.Applicability:
-    if enumeration is findings.Applicability and isinstance(name, str):
-        return findings.Applicability[name]
-    raise pickle.UnpicklingError(f"a member of {enumeration!r}")
+    return State(_digest("\n".join(rows)), newest)
 
 
 def load(tree: Tree, name: str, state: State) -> Report | None:
     """The stored report, if every file is as it was."""
+    from ddpfix.unpickling import Restricted
+
     try:
         data = (Path(answers.folder()) / f"{name}.report").read_bytes()
-        digest, written, rows = _Restricted(io.BytesIO(data)).load()
+        digest, written, rows = Restricted(io.BytesIO(data)).load()
         if digest != state.digest or state.newest > written - answers.RACY:
             return None
         found, scanned, parsed, failed, elapsed = rows
@@ -115,6 +100,8 @@ def knows(tree: Tree, settings: Settings) -> bool:
 
 def store(name: str, state: State, report: Report) -> None:
     """Keep a report; a cache that cannot be written is no reason to fail."""
+    import pickle
+
     written = time.time_ns()
     if state.newest > written - answers.RACY:
         return

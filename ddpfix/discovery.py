@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,6 +171,8 @@ def _excluded(pattern: re.Pattern[str], name: str) -> bool:
 
 def git_files(root: Path) -> tuple[str, ...] | None:
     """Tracked and untracked, not ignored files, as git lists them; None where git is missing or refuses."""
+    import subprocess
+
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"]
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import keyword
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -62,8 +59,8 @@ def source(root: Path) -> Path | None:
         return own
     shared = root / "pyproject.toml"
     try:
-        return shared if shared.is_file() and _table(shared) else None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):  # somebody else's file: what is wrong in it is not ours to judge
+        return shared if shared.is_file() and b"ddpfix" in _bytes(shared) and _table(shared) else None
+    except ValueError:  # somebody else's file: what is wrong in it is not ours to judge
         return None
 
 
@@ -71,15 +68,22 @@ def read(path: Path) -> Settings:
     """The settings of one file: `[tool.ddpfix]` of a pyproject.toml, the whole of any other. Raises SettingsError."""
     try:
         return parse(_table(path), str(path))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # no UTF-8, or no TOML
         raise SettingsError(f"{path}: {error}") from None
 
 
-def _table(path: Path) -> Mapping[str, object]:
+def _bytes(path: Path) -> bytes:
     try:
-        data: dict[str, Any] = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        return path.read_bytes()
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror or error}") from None
+
+
+def _table(path: Path) -> Mapping[str, object]:
+    text = _bytes(path).decode("utf-8-sig")
+    import tomllib
+
+    data: dict[str, Any] = tomllib.loads(text)
     if path.name != "pyproject.toml":
         return data
     tools = data.get("tool", {})
@@ -105,6 +109,8 @@ def _toml(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items()) + " }" if value else "{}"
+    import json
+
     return "{}" if value is None else json.dumps(value, ensure_ascii=False)
 
 
@@ -115,11 +121,17 @@ def parse(data: Mapping[str, object], source: str) -> Settings:
     for key, value in data.items():
         name = known.get(key.replace("_", "-"))
         if name is None:
-            near = difflib.get_close_matches(key.replace("_", "-"), known, n=1, cutoff=0.4)
+            near = _near(key.replace("_", "-"), known)
             hint = f"; did you mean {near[0]!r}?" if near else f"; the keys are {', '.join(known)}"
             raise SettingsError(f"{source}: unknown key {key!r}{hint}")
         values[name] = _value(name, key, value, source)
     return replace(Settings(), **values)  # type: ignore[arg-type]
+
+
+def _near(word: str, known: Iterable[str]) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(word, list(known), n=1, cutoff=0.4)
 
 
 def _value(name: str, key: str, value: object, source: str) -> object:
@@ -156,7 +168,7 @@ def _rewrites(key: str, value: object, source: str) -> Mapping[str, Mapping[str,
         raise SettingsError(f"{source}: {key} is a table of tables: {', '.join(KINDS)}")
     for kind, table in value.items():
         if kind not in KINDS:
-            near = difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.4)
+            near = _near(kind, KINDS)
             hint = f"did you mean {near[0]!r}?" if near else f"the tables are {', '.join(KINDS)}"
             raise SettingsError(f"{source}: unknown table {kind!r} in {key}; {hint}")
         if not isinstance(table, dict):

@@ -7,7 +7,6 @@ Trees are never sent: a worker is forked where everything is read and nothing is
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -40,6 +39,10 @@ def judged(work: Sequence[Sequence[str]], judge: Callable[[Sequence[str]], T]) -
 
     A worker that fails, for whatever reason, is nothing that a user sees: its part is judged here.
     """
+    if len(work) == 1:
+        return [judge(work[0])]
+    import pickle
+
     started = [_start(part, judge) for part in work[1:]]
     out = [judge(work[0])]
     for part, (child, answer) in zip(work[1:], started, strict=True):
@@ -52,6 +55,8 @@ def judged(work: Sequence[Sequence[str]], judge: Callable[[Sequence[str]], T]) -
 
 def _start(part: Sequence[str], judge: Callable[[Sequence[str]], T]) -> tuple[int, int]:
     """(process, the pipe that its answer comes through)."""
+    import pickle
+
     reading, writing = os.pipe()
     child = os.fork()
     if child:

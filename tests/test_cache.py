@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from codemods.findings import Applicability
-from ddpfix import answers, cache, engine
+from ddpfix import answers, engine
 from ddpfix.catalog import all_codemods
 from ddpfix.discovery import Tree, discover
 from ddpfix.results import Report
 from ddpfix.settings import Settings
+from ddpfix.unpickling import Restricted
 from tests.gitrepos import make, own_settings
 
 MODEL = b"""\
@@ -179,7 +180,7 @@ def test_a_damaged_or_hostile_cache_file_is_passed_over(repo: Path, runs: list[i
 def test_only_values_are_made(name: str) -> None:
     import io
 
-    reader = cache._Restricted(io.BytesIO(b""))
+    reader = Restricted(io.BytesIO(b""))
     with pytest.raises(pickle.UnpicklingError):
         reader.find_class("codemods.findings", name)
     with pytest.raises(pickle.UnpicklingError):

@@ -38,7 +38,8 @@ CODEMODS_ORDER = [
     {"codemods.commands"},
 ]  # fmt: skip
 DDPFIX_ORDER = [
-    {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog"},
+    {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog",
+     "ddpfix.unpickling"},
     {"ddpfix.discovery", "ddpfix.answers", "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache", "ddpfix.gate",
      "ddpfix.workers", "ddpfix.engine"},
     {"ddpfix.baseline", "ddpfix.narrowing"},

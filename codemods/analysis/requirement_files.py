@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatch
@@ -124,6 +123,8 @@ def _setup_py(path: str, text: str) -> Iterator[Pin]:
 
 
 def _toml(path: str, text: str) -> Iterator[Pin]:
+    import tomllib
+
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

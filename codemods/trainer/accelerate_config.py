@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from posixpath import basename
 
@@ -126,6 +125,8 @@ class AccelerateConfig(DdpCodemod):
                 "training arguments of the Hugging Face Trainer",
             )
         else:
+            import difflib
+
             close = difflib.get_close_matches(key, KEYS, 1, 0.75)
             yield self.finding(
                 file,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
@@ -118,6 +117,8 @@ class MissingLabelNames(DdpCodemod):
             message = f"{why}, {taken}: {lost}"
             wraps = f"; line {model.wrapped} may put another model in its place" if model.wrapped else ""
             if found.targets:
+                import json
+
                 given = f"[{', '.join(json.dumps(name) for name in found.targets)}]"
                 named = " and ".join(repr(name) for name in found.targets)
                 reason = f"assumes that the batches of the evaluation hold {named}, which the loss is made with{wraps}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +49,8 @@ def show_patch(data: bytes, color: str) -> None:
 
         data = patches.colored(data)
     if sys.stdout.isatty() and data.count(b"\n") > os.get_terminal_size().lines - 2:
+        import subprocess
+
         pager = os.environ.get("PAGER", "less -FRX")
         try:
             subprocess.run(pager, shell=True, input=data, check=False)
@@ -64,4 +64,6 @@ def show_patch(data: bytes, color: str) -> None:
 
 def command_line() -> str:
     """The command as it was given, for the summary; no path of this machine in it."""
+    import shlex
+
     return shlex.join(["ddpfix", *(Path(a).name if os.path.isabs(a) else a for a in sys.argv[1:])])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from types import ModuleType
 
 PACKAGE = __name__.rpartition(".")[0]
@@ -22,6 +21,8 @@ class UnknownFormat(Exception):
 
 def names() -> tuple[str, ...]:
     """Every format there is."""
+    from pkgutil import iter_modules
+
     found = (info.name for info in iter_modules([str(Path(__file__).parent)]))
     return tuple(sorted(n.replace("_", "-") for n in found if hasattr(import_module(f"{PACKAGE}.{n}"), "document")))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import io
-import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -140,6 +139,7 @@ def comments_inside(module: SourceModule, statement: ast.stmt) -> tuple[str, ...
     text = "".join(module.lines[statement.lineno - 1 : statement.end_lineno])
     if "#" not in text:
         return ()
+    import textwrap
     import tokenize
 
     try:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from dataclasses import dataclass
 
 from codemods.analysis.job_files.command_lines import CommandLine, Flag
@@ -99,6 +97,8 @@ def _added_items(command: CommandLine, name: str, value: str | None) -> Edit | N
     words = [f"--{name}={value}"] if command.flags[-1].joined else [f"--{name}", *([] if value is None else [value])]
     if value is not None and not _PLAIN.fullmatch(value):
         return NoEdit(f"{value!r} cannot be written here without quotes")
+    import json
+
     written = [json.dumps(w) if i or "," in w else w for i, w in enumerate(words)]  # 4 is a number for YAML, not a word
     text = "".join(between + w for w in written)
     return ChangeItems(file.path, file.span_between(last.end, last.end), text, len(words))
@@ -114,8 +114,8 @@ def _quoted(passage: Passage, old: str, value: str) -> str | None:
         return f"{old[0]}{value}{old[0]}"
     if _PLAIN.fullmatch(value):
         return value
-    return (
-        shlex.quote(value)
-        if passage.style in ("|", ">") or passage.file.path.endswith((".sh", ".bash", ".slurm", ".sbatch"))
-        else None
-    )
+    if passage.style in ("|", ">") or passage.file.path.endswith((".sh", ".bash", ".slurm", ".sbatch")):
+        import shlex
+
+        return shlex.quote(value)
+    return None

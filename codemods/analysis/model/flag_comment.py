@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.model.flag_setting import Framework, Setting
 from codemods.data.find_unused_parameters import LIGHTNING_ERROR, LIGHTNING_OFF_FROM, TORCH_ERROR
@@ -20,6 +18,8 @@ def off_comment(project: Project, setting: Setting, framework: Framework, why: s
 
 def comment_lines(project: Project, path: str, framework: Framework, why: str, *, back: str, column: int) -> tuple[str, ...]:
     """The same for any file. back: what stood there."""
+    import textwrap
+
     width = max(COLUMNS - column - 2, 40)
     error, names = _how_to_see(project, path, framework)
     unbroken = error.replace(" ", "\0")  # whoever searches the code for the error must find it
