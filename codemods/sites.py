@@ -20,8 +20,12 @@ class Site:
     """
 
     def __init__(self, pattern: bytes, *words: bytes, behind: int = 0) -> None:
-        self.pattern = re.compile(pattern)
+        self._written = pattern
         self.words, self.behind = words, behind
+
+    @cached_property
+    def pattern(self) -> re.Pattern[bytes]:  # where no file holds a word it is never compiled
+        return re.compile(self._written)
 
     @cached_property
     def _scan(self) -> BytesAhoCorasick:
@@ -39,8 +43,7 @@ class Site:
 
     def search(self, data: bytes) -> bool:
         """True if the pattern matches somewhere in `data`."""
-        search = self.pattern.search
-        return any(search(data, start, last) for start, _, last in self._windows(data))
+        return any(self.pattern.search(data, start, last) for start, _, last in self._windows(data))
 
     def lines(self, data: bytes) -> Iterator[int]:
         """The numbers of the lines in which a match begins, from 1, in order."""
