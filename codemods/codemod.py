@@ -106,6 +106,13 @@ class DdpCodemod(ABC):
             return False
         return not self.SITES or any(site.search(data) for site in self.SITES)
 
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        """False where what is known of other files already shows that nothing can be found in this one. Parses no file for it
+        that is not parsed anyway.
+        """
+        del path, project
+        return True
+
     @abstractmethod
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """What is wrong in `module`. Reads other files through `project` only."""

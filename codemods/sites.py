@@ -32,14 +32,17 @@ class Site:
         return BytesAhoCorasick(self.words, matchkind=MatchKind.LeftmostFirst)
 
     def _windows(self, data: bytes) -> Iterator[tuple[int, int, int]]:
-        """(start, end of the line, end of what may belong to a match) for each line with a word."""
+        """(start, end of the line, end of what may belong to a match) for each line with a word that is no comment."""
         end = -1
         for _, at, _ in self._scan.find_matches_as_indexes(data):
             if at >= end:
                 last = end = data.find(b"\n", at) + 1 or len(data)
+                start = data.rfind(b"\n", 0, at) + 1
+                if data[start:at].lstrip()[:1] == b"#":
+                    continue
                 for _ in range(self.behind):
                     last = data.find(b"\n", last) + 1 or len(data)
-                yield data.rfind(b"\n", 0, at) + 1, end, last
+                yield start, end, last
 
     def search(self, data: bytes) -> bool:
         """True if the pattern matches somewhere in `data`."""
@@ -56,11 +59,11 @@ class Site:
 
 
 class Beside(Site):
-    """A site that counts where one of other words, `beside`, stands anywhere in the file."""
+    """A site that counts where one of other words or sites, `beside`, stands anywhere in the file."""
 
-    def __init__(self, beside: tuple[bytes, ...], pattern: bytes, *words: bytes) -> None:
+    def __init__(self, beside: tuple[bytes | Site, ...], pattern: bytes, *words: bytes) -> None:
         super().__init__(pattern, *words)
         self.beside = beside
 
     def search(self, data: bytes) -> bool:
-        return super().search(data) and any(word in data for word in self.beside)
+        return super().search(data) and any(b.search(data) if isinstance(b, Site) else b in data for b in self.beside)

@@ -128,16 +128,21 @@ def _check(
     def judge(paths: Sequence[str]) -> Judged:
         findings: list[Finding] = []
         broken: list[Failure] = []
+        parsed = 0
         for i, path in enumerate(paths):
             if progress:
                 progress(i, len(paths))
             project.make_room()
+            asking = [c for c in work[path] if c.is_worth_parsing(path, project)]
+            if not asking:
+                continue
             module = project.module(path)
             if module is None:
-                broken.append(Failure(path, _why_unreadable(project, path, work[path])))
+                broken.append(Failure(path, _why_unreadable(project, path, asking)))
                 continue
-            findings += [f for f in find_in(module, project, work[path]) if not _ignored_here(f, settings)]
-        return Judged(tuple(findings), tuple(broken), len(paths) - len(broken))
+            parsed += 1
+            findings += [f for f in find_in(module, project, asking) if not _ignored_here(f, settings)]
+        return Judged(tuple(findings), tuple(broken), parsed)
 
     if work:
         # a server may have threads, which a fork leaves behind; a process that ends with this has none

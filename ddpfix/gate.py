@@ -10,6 +10,7 @@ from ahocorasick_rs import BytesAhoCorasick, MatchKind
 from codemods.analysis.distribution import is_test_file
 from codemods.codemod import DdpCodemod
 from codemods.sites import Site
+from codemods.spoken import without_docstrings
 from codemods.text_file import TEXT_KINDS
 
 HEAD = 4096  # bytes; where a common word occurs, it mostly does so early
@@ -64,9 +65,16 @@ class Gate:
             open_for = [c for c in open_for if c.READS_TESTS]
         found: dict[re.Pattern[bytes] | Site, bool] = {}  # codemods share patterns, too
 
+        code: list[bytes] = []
+
+        def done() -> bytes:
+            if not code:
+                code.append(without_docstrings(data))
+            return code[0]
+
         def has(site: re.Pattern[bytes] | Site) -> bool:
             if site not in found:
-                found[site] = bool(site.search(data))
+                found[site] = bool(site.search(data) and site.search(done()))
             return found[site]
 
         return tuple(c for c in open_for if not c.SITES or any(map(has, c.SITES)))

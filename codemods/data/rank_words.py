@@ -32,7 +32,8 @@ _READ = rb"(?:" + _COMPARED + rb"|(?=[\"'][^\n]{0,10}?[\])]+" + _TESTED + rb"))"
 _VARIABLE = rb"RANK" + _READ + rb"|PROCID" + _READ + rb"|LOCALID" + _READ
 _INDEX = rb"process_index(?:" + _COMPARED + rb"|(?=" + _TESTED + rb"))"
 _FLAG = (
-    rb"main_process\b|logging_process\b|master_process\b|zero(?<=[kls]_zero)\b(?!\.|\(self|[ \t]+(?:import|as)\b)|"
+    rb"main_process\b|logging_process\b|master_process\b|zero(?:(?<=rank_zero)|(?<=process_zero)|(?<=global_zero)|(?<=local_zero))"
+    rb"\b(?!\.|\(self|[ \t]+(?:import|as)\b)|"
     rb"master(?<=_master)\b|master(?=" + _TESTED + rb")|"
     rb"is_(?:main|primary|root|chief|leader|first_worker|(?:first|lead|root|primary|chief)_process|"
     rb"(?:main|master)_(?:worker|rank|proc|ordinal))\b|ordinal\(\)[ \t]*[=!]=|should_(?<=args\.should_)(?:save|log)\b"

@@ -115,6 +115,10 @@ class ReentrantCheckpointWithFindUnused(DdpCodemod):
     SITES = (Site(rb"(?<!def )\bcheckpoint(?:_sequential)?[ \t]*\(|use_reentrant", b"checkpoint", b"use_reentrant"),)
     READS_TESTS = False
 
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        """Most files with a checkpoint hold models that no wrapper with the flag on is seen to train."""
+        return b"use_reentrant" in (project.read(path) or b"") or path in _paths(project)
+
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
@@ -195,6 +199,11 @@ def _level(project: Project, module: SourceModule, call: ast.Call, found: _Searc
 def _places(project: Project) -> dict[str, _Searched]:
     """`path:line` of a reentrant checkpoint -> a wrapper with the flag on whose model goes through it, written flags first."""
     return project.memo("reentrant checkpoints under the flag", lambda: _find_places(project))
+
+
+def _paths(project: Project) -> frozenset[str]:
+    build = lambda: frozenset(place.rpartition(":")[0] for place in _places(project))  # noqa: E731
+    return project.keep("files with reentrant checkpoints under the flag", build)
 
 
 def _find_places(project: Project) -> dict[str, _Searched]:

@@ -47,6 +47,12 @@ _TAKES_PATH = (
     | {last(name) for name in host_only.WRITERS} - {"dump", "safe_dump", "dump_all", "writer", "DictWriter", "save_image"}
 )  # fmt: skip
 
+# The rest of a call that ends in its line and names no mode that writes: a mode that is no literal is known to nobody.
+_NO_MODE = rb"(?![rbt]*[wax+][rbt+]*[\"'])"
+_OPENED_TO_READ = (
+    rb"(?:[^\n()\"']|\"" + _NO_MODE + rb"[^\"\n]*\"|'" + _NO_MODE + rb"[^'\n]*'|\((?:[^\n()]|\([^\n()]*\))*\))*\)"
+)
+
 
 class UnguardedFileIo(DdpCodemod):
     """A file that every rank writes, renames or deletes.
@@ -125,9 +131,11 @@ class UnguardedFileIo(DdpCodemod):
     # tensors are copied in place, and lists have a `remove`
     SITES = (Site(
         rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate"
-        rb"|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()"
-        rb"\w*(?:open|save|dump|writ|to_csv|remove|rmtree|rename|unlink|copy|move)\w*\(|\bshutil\b|\bos\.remove\(",
-        b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"copy", b"move", b"shutil",
+        rb"|remove(?:pre|suf)fix\(|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()\w*"
+        rb"(?:(?:save|dump|writ|to_csv|remove|rmtree|make_archive|rename|unlink|copy|move)\w*\(|open\w*\("
+        rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(",
+        b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
+        b"move", b"shutil",
     ),)  # fmt: skip
     READS_TESTS = False
 

@@ -12,7 +12,7 @@ from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
 from codemods.analysis.names import dotted
 from codemods.codemod import DdpCodemod
-from codemods.data.rank_words import GUARDS
+from codemods.data.rank_words import RANK_TEST
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
 from codemods.project import Project
 from codemods.sites import Beside, Site
@@ -91,8 +91,8 @@ class OneRankDecision(DdpCodemod):
     SITES = (
         Site(rb"should_stop[ \t]*=|should_training_stop[ \t]*=", b"should_stop", b"should_training_stop"),
         # a step without a loss, or a loop that goes on with a backward pass
-        Beside((b"backward", b"training_step"), rb"is(?:nan|inf|finite)[ \t]*\(", b"isnan", b"isinf", b"isfinite"),
-        Beside(GUARDS, rb"[eE]arly_?[sS]top|patience", b"arly", b"patience"),
+        Beside((b"backward(", b"def training_step"), rb"is(?:nan|inf|finite)[ \t]*\(", b"isnan", b"isinf", b"isfinite"),
+        Beside((RANK_TEST,), rb"[eE]arly_?[sS]top|patience", b"arly", b"patience"),
         Site(rb"finally:[ \t]*\r?\n(?:[^\n]*\n){0,25}?[^\n]*(?:barrier|wait_for_everyone|all_reduce|broadcast)\w*\(",
              b"finally:", behind=27),
         Site(rb"rank[^\n]{0,40}:[ \t]*\r?\n(?:[^\n]*\n){0,3}[ \t]*break\b", b"rank", behind=5),

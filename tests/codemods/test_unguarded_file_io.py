@@ -93,9 +93,9 @@ def test_the_spelling_of_a_module_and_of_transformers() -> None:
 
 
 def test_a_helper_that_writes_is_called_under_the_test() -> None:
-    files = {"files.py": "def keep(path, rows):\n    with open(path, 'w') as f:\n        f.write(str(rows))\n"}
-    head = "from files import keep\n"
-    before, after = hook("keep('a', [])"), hook("if trainer.is_global_zero:", "    keep('a', [])")
+    files = {"files.py": "def save_rows(path, rows):\n    with open(path, 'w') as f:\n        f.write(str(rows))\n"}
+    head = "from files import save_rows\n"
+    before, after = hook("save_rows('a', [])"), hook("if trainer.is_global_zero:", "    save_rows('a', [])")
     check_transformed(UnguardedFileIo, head + before, head + after, files=files)
 
 
