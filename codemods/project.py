@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from posixpath import dirname, join, normpath
+from posixpath import basename, dirname, join, normpath
 from typing import TypeVar
 
 from codemods.corpus import Corpus, alias_at, calls, is_imported, uses
@@ -252,6 +252,8 @@ class Project:
     def _resolve(self, dotted: str, importer: str) -> Resolved | None:
         level = len(dotted) - len(dotted.lstrip("."))
         parts = tuple(p for p in dotted.lstrip(".").split(".") if p)
+        if not level and parts and parts[0] not in self._importable:
+            return None
         folder = dirname(importer)
         if level:
             base = normpath(join(folder, *[".."] * (level - 1))) if level > 1 else folder
@@ -270,9 +272,19 @@ class Project:
                 break
         return best
 
+    @property
+    def _importable(self) -> frozenset[str]:
+        """The names that an absolute import of the project's own can begin with: those of its files and folders."""
+        return self.keep("importable", self._first_names)
+
+    def _first_names(self) -> frozenset[str]:
+        folders = {dirname(path) for path in self.python_files}
+        names = {name for folder in folders for name in folder.split("/")}
+        return frozenset(names | {basename(path).removesuffix(".py") for path in self.python_files})
+
     def _below(self, base: str, parts: tuple[str, ...], *, allow_base: bool) -> Resolved | None:
         for used in range(len(parts), -1 if allow_base else 0, -1):
-            stem = join(base, *parts[:used])
+            stem = "/".join((base, *parts[:used]) if base else parts[:used])
             for path in (join(stem, "__init__.py") if stem else "__init__.py", f"{stem}.py"):  # as Python, the package first
                 if path in self.files:
                     return Resolved(path, parts[used:])

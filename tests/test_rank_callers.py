@@ -9,6 +9,7 @@ import pytest
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import MANY, calls_of
+from codemods.project import Project
 from ddpfix.testing import MAIN, project_of
 
 DIST = "import contextlib\nimport torch\nimport torch.distributed as dist\nimport torch.multiprocessing as mp\n"
@@ -151,3 +152,16 @@ NO_SECTIONS = {
 @pytest.mark.parametrize("name", NO_SECTIONS)
 def test_what_is_no_section(name: str) -> None:
     assert reaching(NO_SECTIONS[name]) is Ranks.ALL
+
+
+def test_tests_count_as_callers_where_there_are_no_others() -> None:
+    head = f"from {MAIN.removesuffix('.py')} import work\n\n"
+    files = {MAIN: WORK, "train.py": f"{head}work()\n", "tests/test_work.py": f"{head}x = work()\n"}
+    project = Project.of({name: text.encode() for name, text in files.items()})
+    module = project.module(MAIN)
+    assert module is not None
+    assert [site.module.path for site in calls_of(project, module, module.functions[0]) or ()] == ["train.py"]
+    alone = Project.of({name: project.read(name) or b"" for name in (MAIN, "tests/test_work.py")})
+    module = alone.module(MAIN)
+    assert module is not None
+    assert [site.module.path for site in calls_of(alone, module, module.functions[0]) or ()] == ["tests/test_work.py"]

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from enum import Enum
 
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, is_from, last, qualified
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -209,7 +210,7 @@ def role_of_method(project: Project, module: SourceModule, node: ast.AST) -> tup
 
 
 def subclasses(project: Project, site: ClassSite) -> tuple[ClassSite, ...]:
-    """Project classes that derive from `site`, directly or not.
+    """Project classes that derive from `site`, directly or not; those of the repository's own tests are left out.
 
     The headers of all classes are read from the bytes first, so that only files with a likely heir are parsed.
     """
@@ -229,6 +230,8 @@ def _subclasses(project: Project, site: ClassSite, mentioning: str, most: int) -
     def build() -> tuple[ClassSite, ...] | None:
         heirs = _likely_heirs(project, site)
         paths = set(heirs).intersection(project.files_containing(mentioning.encode())) if mentioning and heirs else set(heirs)
+        if not is_test_file(site.module.path):
+            paths = {p for p in paths if not is_test_file(p)}
         if len(paths) > most:
             return None
         found: dict[tuple[str, int], ClassSite] = {}

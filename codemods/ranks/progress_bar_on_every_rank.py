@@ -102,9 +102,11 @@ class ProgressBarOnEveryRank(DdpCodemod):
         if is_test_file(module.path) or module.holds(b"split_between_processes"):
             return
         for call in module.calls_named("tqdm", "trange"):
-            if _draws(module, call) and self._is_reached(module, project, call) and not _is_read(module, call):
-                if (found := self._judge(module, project, call)) is not None:
-                    yield found
+            if not _draws(module, call) or _is_read(module, call):
+                continue
+            found = self._judge(module, project, call)
+            if found is not None and self._is_reached(module, project, call):  # the dearest question, asked of few
+                yield found
 
     def _is_reached(self, module: SourceModule, project: Project, call: ast.Call) -> bool:
         place = module.method_of(call)

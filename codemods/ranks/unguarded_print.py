@@ -188,14 +188,16 @@ class UnguardedPrint(DdpCodemod):
         plain = isinstance(function, ast.FunctionDef) and not function.decorator_list and module.parent(function) is module.tree
         if not plain or (planned := plan_rank_zero_only(module)) is None:
             return None
-        if not _is_called_for_nothing(project, module, function) or has_guard(project, module, function, lines=True):
-            return None
-        if is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
+        if any(not is_for_everybody(module, statement) for statement in function.body):
             return None
         effects = effects_of_function(project, module, function)
-        only = effects.only_output and not effects.returns and all(e.kind is Kind.PRINT for e in effects.output)
-        everybody = all(is_for_everybody(module, statement) for statement in function.body)
-        if not only or not effects.output or not everybody or ranks_reaching(project, module, function.body[0]).some:
+        if not effects.only_output or any(e.kind is not Kind.PRINT for e in effects.output):
+            return None
+        if has_guard(project, module, function, lines=True) or not _is_called_for_nothing(project, module, function):
+            return None  # who calls it may stand in many files
+        if is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
+            return None
+        if ranks_reaching(project, module, function.body[0]).some:
             return None
         return self.finding(
             module,

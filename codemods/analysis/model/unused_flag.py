@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.flag_setting import Framework, Setting, Wrapper
 from codemods.analysis.model.flag_values import keyword_settings
 from codemods.analysis.model.strategy_names import strategy_settings
@@ -65,7 +66,7 @@ def _decided_elsewhere(project: Project) -> dict[str, tuple[Wrapper, ...]]:
     """Path of a setting -> wrappers of other files that it is for."""
     out: dict[str, tuple[Wrapper, ...]] = {}
     for path in project.files_containing(RAW_KEYWORD.encode()):
-        module = project.module(path)
+        module = project.module(path) if not is_test_file(path) else None
         for wrapper in wrappers(project, module) if module is not None else ():
             for home in dict.fromkeys(s.module.path for s in wrapper.settings if s.module is not module):
                 out[home] = (*out.get(home, ()), wrapper)

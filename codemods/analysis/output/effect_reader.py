@@ -26,6 +26,9 @@ _MODEL_CHANGES = frozenset(
 )  # fmt: skip
 
 
+_SPOILT = Effect(Kind.UNKNOWN, "", "", 0)
+
+
 def _spoils(effect: Effect) -> bool:
     return effect.kind not in OUTPUT and effect.kind is not Kind.QUIET
 
@@ -71,13 +74,16 @@ class Reader:
 
     def _read_quickly(self, nodes: list[ast.AST]) -> Effects:
         """First what needs no other function to be read: most statements that are no output show it there."""
-        if not self._is_spoiled_by(n for n in nodes if not self._leads_away(n)):
+        if not self.is_spoiled_by(nodes, following=False):
             self._found.clear()
-            self._is_spoiled_by(nodes)
+            self.is_spoiled_by(nodes)
         return Effects(tuple(dict.fromkeys(self._found)), self._returns)
 
-    def _is_spoiled_by(self, nodes: Iterable[ast.AST]) -> bool:
+    def is_spoiled_by(self, nodes: Iterable[ast.AST], *, following: bool = True) -> bool:
+        """True where one of the nodes does something that is no output; `following` what it calls, or not."""
         for node in nodes:
+            if not following and self._leads_away(node):
+                continue
             before = len(self._found)
             self._look(node)
             if any(_spoils(e) for e in self._found[before:]):
@@ -94,6 +100,9 @@ class Reader:
         return not isinstance(node.func, ast.Attribute) or root in ("self", "cls", "") or root in self._module.imports
 
     def _add(self, kind: Kind, text: str, node: ast.AST) -> None:
+        if self._quick and kind not in OUTPUT and kind is not Kind.QUIET:
+            self._found.append(_SPOILT)  # nobody reads on: what it is, and for whom, is not asked
+            return
         guarded = ranks_at(self._module, node, project=self._project).some
         line = getattr(node, "lineno", 0)
         own = kind in OUTPUT and names_rank(self._module.text_of(node))
@@ -141,6 +150,8 @@ class Reader:
             self._take(read_function(self._project, found[0].module, found[1], self._chain, quick=self._quick), node)
 
     def _take(self, effects: Effects, node: ast.AST) -> None:
+        if not effects.items:
+            return
         guarded = ranks_at(self._module, node, project=self._project).some
         self._found += [replace(e, guarded=e.guarded or guarded) for e in effects.items]
 

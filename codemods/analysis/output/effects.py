@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterable
 
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank, phrases
-from codemods.analysis.output.effect_reader import Reader, read_function, within
+from codemods.analysis.output.effect_reader import Reader, read_function
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, child_nodes
 
 __all__ = [
     "OUTPUT", "Effect", "Effects", "Kind", "does_nothing", "effects_of", "effects_of_function", "names_rank", "only_output_of",
@@ -34,10 +34,47 @@ def effects_of(project: Project, module: SourceModule, nodes: Iterable[ast.AST])
 
 def only_output_of(project: Project, module: SourceModule, statement: ast.stmt) -> Effects | None:
     """What the statement does, if that is output and nothing else; the reading ends at the first thing that is not."""
-    if any(isinstance(n, _NEVER_OUTPUT) for n in within(statement)):
+    if _is_spoiled(project, module, statement, following=False) or _is_spoiled(project, module, statement, following=True):
         return None
     found = Reader(project, module, (), quick=True).read([statement])
     return found if found.only_output else None
+
+
+def _is_spoiled(project: Project, module: SourceModule, statement: ast.stmt, *, following: bool) -> bool:
+    """True for a statement that does something else, or holds one that does: each is asked once, however deep it stands.
+
+    following: what it calls is read, too.
+    """
+    key = ("spoiled", module.path, statement.lineno, statement.col_offset, following)
+    return project.keep(key, lambda: _find_spoiled(project, module, statement, following=following))
+
+
+def _find_spoiled(project: Project, module: SourceModule, statement: ast.stmt, *, following: bool) -> bool:
+    own, below = _parts(statement)
+    if any(_is_spoiled(project, module, s, following=following) for s in below):
+        return True
+    if not following and any(isinstance(n, _NEVER_OUTPUT) for n in own):
+        return True
+    return Reader(project, module, (), quick=True).is_spoiled_by(own, following=following)
+
+
+def _parts(statement: ast.stmt) -> tuple[list[ast.AST], list[ast.stmt]]:
+    """(the nodes of a statement itself, the statements in its blocks), without functions and classes."""
+    own: list[ast.AST] = []
+    below: list[ast.stmt] = []
+    stack: list[ast.AST] = [statement]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        if isinstance(top, ast.stmt) and top is not statement:
+            below.append(top)
+            continue
+        own.append(top)
+        if children := child_nodes(top):
+            children.reverse()
+            stack += children
+    return own, below
 
 
 def does_nothing(project: Project, module: SourceModule, statement: ast.stmt) -> bool:

@@ -38,6 +38,8 @@ class HandedOn:
 class Uses:
     """Every place of the project that uses a function or a class; nothing in it where nobody does.
 
+    Tests of the repository count where nothing else uses it: they run on one process, and are not parsed else.
+
     more: there are too many places of that name to look at; these are in the files that speak of its class.
     """
 
@@ -85,9 +87,22 @@ def _of_function(project: Project, module: SourceModule, function: FunctionNode)
 
 
 def _in_files(project: Project, module: SourceModule, function: FunctionNode, users: Iterable[str] | None) -> Uses | None:
-    """The uses in these files and its own; None where there are too many."""
+    """The uses in these files and its own, in tests where there are no others; None where there are too many."""
     if users is None:
         return None
+    others, tests = _parted(module, users)
+    found = _read_in(project, module, function, others)
+    return found if found is None or found.calls or found.handed_on or not tests else _read_in(project, module, function, tests)
+
+
+def _parted(module: SourceModule, users: Iterable[str]) -> tuple[list[str], list[str]]:
+    """(files, the repository's own tests among them): half of all files that use a name may be tests, on one process."""
+    paths = list(users)
+    tests = [p for p in paths if is_test_file(p)] if not is_test_file(module.path) else []
+    return [p for p in paths if p not in tests], tests
+
+
+def _read_in(project: Project, module: SourceModule, function: FunctionNode, users: Iterable[str]) -> Uses | None:
     owner = module.parent(function)
     calls: list[CallSite] = []
     handed_on: list[HandedOn] = []
@@ -114,13 +129,24 @@ def constructions(project: Project, module: SourceModule, owner: ast.ClassDef) -
 
 
 def _of_class(project: Project, site: ClassSite) -> Uses | None:
+    users: list[tuple[ClassSite, list[str], list[str]]] = []
+    for made in (site, *subclasses(project, site)):
+        bringing = _bringing_in(project, made.module, made.node.name)
+        if bringing is None:
+            return None
+        users.append((made, *_parted(made.module, bringing)))
+    found = _made_in(project, [(made, others) for made, others, _ in users])
+    if found is None or found.calls or found.handed_on:
+        return found
+    return _made_in(project, [(made, tests) for made, _, tests in users])
+
+
+def _made_in(project: Project, users: Iterable[tuple[ClassSite, list[str]]]) -> Uses | None:
+    """The places that make objects of classes, each in its own file and those beside it; None where there are too many."""
     calls: list[CallSite] = []
     handed_on: list[HandedOn] = []
-    for made in (site, *subclasses(project, site)):
-        users = _bringing_in(project, made.module, made.node.name)
-        if users is None:
-            return None
-        for other in _modules(project, made.module, users):
+    for made, paths in users:
+        for other in _modules(project, made.module, paths):
             for node, call in _reads(other, made.node.name):
                 if _only_names(other, node) or not _means(project, other, node, made):
                     continue
