@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
 from codemods.layout import hashed
+from codemods.record import record
 
 Blank = Sequence[cst.EmptyLine]
 Suite = cst.Module | cst.IndentedBlock | cst.SimpleStatementSuite
 
 
-@dataclass
+@record(frozen=False)
 class Item:
     """A statement of a block: the original nodes that `ast` gives a span, and what it has become."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from codemods.findings import Finding, Fix, ReplaceLines, Span
 from codemods.project import Project
+from codemods.record import record, replace
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EditedLines:
     """Lines of a file as a person wants them: from `line` (1 is the first) `before` stands, `after` takes its place.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import pkgutil
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,8 +31,9 @@ def built_in() -> list[type[DdpCodemod]]:
     classes: list[type[DdpCodemod]] = []
     for topic in TOPICS:
         package = import_module(f"codemods.{topic}")
-        for info in pkgutil.iter_modules(package.__path__):
-            module = import_module(f"codemods.{topic}.{info.name}")
+        files = sorted(os.listdir(package.__path__[0]))  # pkgutil would do it with `inspect`, for 10 ms
+        for name in (file.removesuffix(".py") for file in files if file.endswith(".py") and file != "__init__.py"):
+            module = import_module(f"codemods.{topic}.{name}")
             classes += [
                 value for value in vars(module).values()
                 if isinstance(value, type) and issubclass(value, DdpCodemod) and value.__module__ == module.__name__

@@ -7,10 +7,10 @@ machine as JSON (`to_json`, `from_json`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from codemods.findings import Evidence
+from codemods.record import field, record
 
 FORMAT, VERSION = "ddpfix evidence", 1
 
@@ -19,7 +19,7 @@ class BadEvidence(ValueError):
     """A text that holds no rows of this format. The message says what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Observed:
     """One observation of a run.
 
@@ -63,7 +63,7 @@ class Observed:
         return Evidence(self.kind, f"{at}: {self.text}" if at else self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EvidenceFile:
     """Rows, and how they came about: the command that ran, the versions of what it ran with, the commit it ran on."""
 
@@ -75,6 +75,9 @@ class EvidenceFile:
 
 def to_json(evidence: EvidenceFile) -> str:
     """One JSON document. Fields that say nothing are left out of the rows."""
+    import json
+    from dataclasses import asdict, fields
+
     empty = {f.name: f.default for f in fields(Observed)}
     rows = [{k: v for k, v in asdict(row).items() if v != empty[k]} for row in evidence.observed]
     document = {
@@ -85,8 +88,6 @@ def to_json(evidence: EvidenceFile) -> str:
         "base": evidence.base,
         "observed": rows,
     }
-    import json
-
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -115,6 +116,8 @@ def from_json(text: str, *, file: str = "") -> EvidenceFile:
 
 
 def _observed(row: object, file: str) -> Observed:
+    from dataclasses import fields
+
     known = {f.name: f for f in fields(Observed)}
     if not isinstance(row, dict) or not {"kind"} <= set(row) <= set(known):
         raise BadEvidence(f"an observation that is not understood: {row!r:.100}")

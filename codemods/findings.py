@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from codemods.record import record
 
 
 class Applicability(Enum):
@@ -24,7 +25,7 @@ def lowest(*levels: Applicability) -> Applicability:
     return min(levels, key=lambda level: level.rank)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@record(order=True)
 class Span:
     """A place in a file: lines from 1, columns from 0, in characters; the end is exclusive."""
 
@@ -44,7 +45,7 @@ class Span:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Evidence:
     """A reason the reader can check.
 
@@ -58,7 +59,7 @@ class Evidence:
     strength: str = "strong"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edit:
     """One change, anchored by the span of a node of the original file."""
 
@@ -66,7 +67,7 @@ class Edit:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SetKeyword(Edit):
     """Give the call at `span` the keyword argument `name=value`, in place of one of that name if it has one."""
 
@@ -74,21 +75,21 @@ class SetKeyword(Edit):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropKeyword(Edit):
     """Take the keyword argument `name` out of the call at `span`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropKey(Edit):
     """Take the entry with the key `name` out of the dict literal at `span`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RenameKeyword(Edit):
     """Call the keyword argument `name` of the call at `span` by the name `new`; its value and its place stay."""
 
@@ -96,35 +97,35 @@ class RenameKeyword(Edit):
     new: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplaceExpression(Edit):
     """Put `code` in the place of the expression at `span`. Comments inside the old expression are lost: keep it small."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RenameName(Edit):
     """Put the name `code` in the place of the one at `span`: in a definition, an import, a keyword, an attribute or a use."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AddDecorator(Edit):
     """Decorate the function at `span` with `code`, next to the `def` (innermost)."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropDecorator(Edit):
     """Take the decorator whose expression reads `code` off the function at `span`."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WrapInGuard(Edit):
     """Put the statements from the one at `span` to the one at `last` (neighbours, whole lines) under `if test:`.
 
@@ -136,31 +137,31 @@ class WrapInGuard(Edit):
     comments_inside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unwrap(Edit):
     """Replace the `if` at `span` (no `else`) by its body."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InsertBefore(Edit):
     """Put the statement(s) `code` in front of the statement at `span`, outside any guard that begins there."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InsertAfter(Edit):
     """Put the statement(s) `code` behind the statement at `span`, outside any guard that ends there."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RemoveStatement(Edit):
     """Take out the statement at `span`, with the comment lines that stand directly on it; `pass` stays in an empty block."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AddComment(Edit):
     """Put comment lines above the statement at `span`; with `keyword`, above that argument of the call at `span`."""
 
@@ -168,21 +169,21 @@ class AddComment(Edit):
     keyword: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropImport(Edit):
     """Take the bound name `name` out of the import statement at `span`, and the statement with its last name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExtendImport(Edit):
     """Bring the name `name` in by the `from` import statement at `span`, too."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NeedImport(Edit):
     """The import statement `code` behind the statement at `span`, or in front of it where `before` is set."""
 
@@ -193,21 +194,21 @@ class NeedImport(Edit):
 # Files that are no Python. There a ReplaceExpression is the value of a scalar, which keeps its quotes.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplaceText(Edit):
     """Put `text`, as it is, in the place of a piece of a command line; an empty span is a place to insert it at."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplaceWithText(Edit):
     """Put a text in the place of the scalar at `span`, in quotes: a text whatever it reads like (`"no"`)."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChangeItems(Edit):
     """Put `text` in the place of items of a list of scalars, with what separates them; added: how many items `text` holds."""
 
@@ -215,12 +216,12 @@ class ChangeItems(Edit):
     added: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DropEntry(Edit):
     """Take the key and value at `span` out of their mapping."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AddEntry(Edit):
     """Put the entry `key: value` behind the one at `span`, in its layout. value: as it is to be written."""
 
@@ -231,7 +232,7 @@ class AddEntry(Edit):
 # What a person wrote
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReplaceLines(Edit):
     """Put the whole lines `code` in the place of those from `span.line` to before `span.end_line`; as a person wrote them."""
 
@@ -248,7 +249,7 @@ def claims(edit: Edit) -> Span:
     return edit.span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fix:
     """Edits that belong together: all are made or none. `group` ties fixes in several files into one."""
 
@@ -257,7 +258,7 @@ class Fix:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Doubt:
     """The only doubt over a finding without a fix: one with the same `key` is told once. parts: what is said of this place."""
 
@@ -265,7 +266,7 @@ class Doubt:
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """What is wrong at one place.
 

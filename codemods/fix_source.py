@@ -6,7 +6,6 @@ Nothing here touches a disk. LibCST is imported only when there is an edit to wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from codemods import suppressions
 from codemods.by_hand import EditedLines, in_place_of
@@ -32,6 +31,7 @@ from codemods.findings import (
 )
 from codemods.lineage import Lineage
 from codemods.project import Project
+from codemods.record import field, record, replace
 from codemods.source import SourceModule
 
 ROUNDS = 8  # a chain of fixes that needs more is a defect: the loop ends and the rest is told
@@ -39,7 +39,7 @@ ROUNDS = 8  # a chain of fixes that needs more is a defect: the loop ends and th
 Accept = Callable[[Finding], bool | None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FixResult:
     """What a run over a project came to.
 
@@ -64,7 +64,7 @@ def with_unsafe(finding: Finding) -> bool:
     return finding.applicability is not Applicability.DISPLAY
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chosen:
     """What a person decided over findings, by id; nothing is said of the others. edited: lines in the place of a fix."""
 

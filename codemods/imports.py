@@ -11,14 +11,14 @@ import ast
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from codemods.analysis.names import family
 from codemods.findings import Edit, ExtendImport, NeedImport
+from codemods.record import record
 from codemods.source import Import, SourceModule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Planned:
     """The name to write, and the edits that make it known: none where it already is."""
 

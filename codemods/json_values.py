@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from codemods.record import record
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None}
@@ -11,7 +12,7 @@ _WORD = re.compile(r"true|false|null")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JsonValue:
     """A value and where it stands. kind: text, number, bool, null, list, mapping. items: elements; pairs: key and value."""
 

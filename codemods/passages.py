@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codemods.findings import Span
 from codemods.json_values import JsonValue
+from codemods.record import record
 from codemods.shell_words import Word
 from codemods.text_entries import scalar_place
 from codemods.text_file import JSON_KINDS, SHELL_KINDS, TextFile
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HEADER = re.compile(r"[|>](?:[+-]?(\d)?|(\d)?[+-]?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n]|$)")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Passage:
     """A text in a file. places: where each character stands there. style: how YAML writes it, "" for a plain one or a script."""
 
@@ -43,7 +43,7 @@ class Passage:
         return self.file.text[self.places[first.end - 1] + 1 : self.places[second.start]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WordList:
     """A list of scalars: a command given word by word. words: without their quotes, their places in the file with them."""
 

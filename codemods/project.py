@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from posixpath import basename, dirname, join, normpath
 from typing import TypeVar
 
 from codemods.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.evidence import Observed
+from codemods.record import record
 from codemods.source import SourceModule, Unreadable
 from codemods.text_file import TEXT_KINDS, TextFile
 
@@ -24,7 +24,7 @@ MOST_HELD = 8_000_000  # bytes
 FEW = 20  # files that are read one by one; a search through all of them costs as much as reading so many
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Resolved:
     """A project file that an import leads to, and the names still to be looked up in it."""
 

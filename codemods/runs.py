@@ -6,9 +6,9 @@ import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from codemods.findings import Edit, RemoveStatement, Span, Unwrap, WrapInGuard, claims
+from codemods.record import field, record
 from codemods.source import SourceModule
 
 NEWLINES = ("\r\n", "\n", "\r")
@@ -21,7 +21,7 @@ class RewriteError(Exception):
     """An edit that cannot be written. The text says which and why."""
 
 
-@dataclass
+@record(frozen=False)
 class Run:
     """Whole lines `top`..`bottom` (1-based, inclusive) of statements that change together, and the edits inside."""
 
@@ -30,7 +30,7 @@ class Run:
     edits: list[Edit] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lines:
     """Neighbours in one block that share lines (`a(); b()`), mostly a single statement, and the lines they fill."""
 

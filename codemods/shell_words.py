@@ -6,7 +6,8 @@ The rules are those of POSIX 2.2 and 2.3 (quoting, token recognition) as far as 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from codemods.record import field, record
 
 _BLANK = " \t"
 _ENDS = ";&|()\n\r"
@@ -18,7 +19,7 @@ _CLOSING = {"(": ")", "{": "}"}
 _EXPANDED = re.compile(r"[*?\[]|\{[^{}]*(?:,|\.\.)[^{}]*\}|^~|\{\{")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Word:
     """One word. raw: as written; value: what the program is given, None where the shell decides; start, end: in the text."""
 
@@ -42,7 +43,7 @@ class _Unbalanced(Exception):
     """A quote or a bracket that is not closed: what follows means nothing."""
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Reader:
     text: str
     at: int = 0

@@ -8,11 +8,11 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 
 from codemods.findings import Span
+from codemods.record import record
 
 BOM = b"\xef\xbb\xbf"
 # PEP 263: a cookie stands in the first or second line.
@@ -36,7 +36,7 @@ class Unreadable(Exception):
         return Unreadable, (self.path, self.reason)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Suppression:
     """A `# ddpfix: ignore[...] reason` comment. No codes: it is not accepted as one. `whole_file` for ignore-file."""
 
@@ -47,7 +47,7 @@ class Suppression:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Import:
     """What a name was imported as: `module` (with its leading dots) and `name` in it, or "" for the module itself."""
 

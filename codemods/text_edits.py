@@ -10,7 +10,6 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from codemods.findings import (
@@ -24,6 +23,7 @@ from codemods.findings import (
     ReplaceWithText,
     Span,
 )
+from codemods.record import record
 from codemods.runs import RewriteError, newline_of
 from codemods.text_entries import Entry, Table, tables
 from codemods.text_file import JSON_KINDS, SHELL_KINDS, TextFile
@@ -34,7 +34,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./+-]+")
 _ITEM = re.compile(r"[ ]*(?:-[ ]+)*")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@record(order=True)
 class Splice:
     """`text` in the place of `file.text[start:end]`."""
 

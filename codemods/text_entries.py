@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codemods.findings import Span
 from codemods.json_values import JsonValue
+from codemods.record import record
 from codemods.text_file import JSON_KINDS, TextFile
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _TAGS = {"str": "text", "int": "number", "float": "number", "bool": "bool", "nul
 _COMMENT_LINE = re.compile(r"\s*#[^\r\n]*\s*$")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry:
     """One key of a mapping.
 
@@ -39,7 +39,7 @@ class Entry:
     shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """A mapping. uses: the keys that lead to it from the root; several where an anchor is used again. flow: in braces."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from codemods.json_values import JsonValue
 from codemods.passages import Passage, passages
+from codemods.record import field, record
 from codemods.runs import RewriteError
 from codemods.shell_words import commands
 from codemods.text_entries import PROPERTIES
@@ -18,7 +18,7 @@ _ANY = "\0any"
 _FOLD = re.compile(r"(?<!\\)\r?\n[ \t]*")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Meant:
     """What the edits ask for. values: place of a scalar -> its new value; texts: pieces of command lines and what takes their
     place; dropped: places of keys that go; added: places of keys behind whose values a number of new entries stand; items:
@@ -32,7 +32,7 @@ class Meant:
     items: list[tuple[int, int, int]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Event:
     """One step through a document: a scalar, or the begin or end of a collection; start and end are its place."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from codemods.findings import Evidence, Finding
+from codemods.record import replace
 
 SHOWN = 3  # other places that the message names; the evidence names all
 

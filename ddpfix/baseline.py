@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codemods.findings import Finding
+from codemods.record import names, record, replace
 from ddpfix.discovery import Tree
 from ddpfix.results import Report
 
@@ -22,7 +22,7 @@ class BaselineError(Exception):
         super().__init__(f"{what}: {why}; {todo}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry:
     """A known finding, matched by its id; where its file is gone, by all but the id and the path."""
 
@@ -33,7 +33,7 @@ class Entry:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compared:
     """report: without the known findings. known: how many those are. gone: entries that nothing answers to any more."""
 
@@ -51,7 +51,7 @@ def read(file: Path) -> tuple[Entry, ...]:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data["version"] != VERSION:
             raise BaselineError(what, f"its version is {data['version']!r}, this program reads {VERSION}")
-        return tuple(Entry(*(str(row[name]) for name in Entry.__slots__)) for row in data["findings"])
+        return tuple(Entry(*(str(row[name]) for name in names(Entry))) for row in data["findings"])
     except OSError as error:
         raise BaselineError(what, error.strerror or str(error)) from error
     except (ValueError, KeyError, TypeError) as error:
@@ -104,5 +104,5 @@ def text_of(findings: Iterable[Finding], kept: Iterable[Entry] = ()) -> str:
     made = [Entry(f.id, f.code, f.path, f.symbol, " ".join(f.message.split())) for f in findings]
     rows: Mapping[str, Entry] = {e.id: e for e in (*kept, *made)}
     ordered = sorted(rows.values(), key=lambda e: (e.path, e.code, e.symbol, e.id))
-    body = [{name: getattr(e, name) for name in Entry.__slots__} for e in ordered]
+    body = [{name: getattr(e, name) for name in names(Entry)} for e in ordered]
     return json.dumps({"version": VERSION, "findings": body}, indent=1) + "\n"

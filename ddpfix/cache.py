@@ -13,11 +13,11 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from codemods import findings
 from codemods.codemod import DdpCodemod
+from codemods.record import record
 from ddpfix import __version__, answers
 from ddpfix.discovery import Tree
 from ddpfix.results import Failure, Report
@@ -49,7 +49,7 @@ def _time_of(codemod: DdpCodemod) -> int:
     return os.stat(own).st_mtime_ns if own and os.path.exists(own) else 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class State:
     """Every file of a tree as it was before it was read: a digest of sizes, times and inodes, and the latest time."""
 

@@ -6,11 +6,11 @@ import os
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 
 from codemods.codemod import TOPICS, DdpCodemod, built_in
+from codemods.record import record
 
 ENTRY_POINTS = "ddpfix.codemods"
 OTHER_TOPICS = ("project", "plugins")  # of renames given as data, and of plug-ins
@@ -106,7 +106,7 @@ def is_plugged_in(codemod: DdpCodemod) -> bool:
     return not type(codemod).__module__.startswith(("codemods.", "ddpfix."))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Selection:
     """What the user asked for: words are code prefixes, names or topics."""
 

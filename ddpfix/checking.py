@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from codemods import suppressions
 from codemods.project import Project
+from codemods.record import record
 from ddpfix import baseline, engine, narrowing, plugins
 from ddpfix.discovery import Tree
 from ddpfix.outputs import files
@@ -22,7 +22,7 @@ Stdin = tuple[Path, bytes]  # the file that the bytes stand for
 MOST_GONE = 10
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Baseline:
     """A baseline that is asked for. write: what is found is written into it; narrowed: only a part of it can be found."""
 

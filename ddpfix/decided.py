@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from codemods.findings import Finding
+from codemods.record import record, replace
 from ddpfix.decisions import Decision, Decisions
 from ddpfix.results import Fixed
 
 MOST = 6
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decided:
     """A run by decisions. Findings are as they were found before anything was fixed.
 

@@ -12,12 +12,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from codemods.by_hand import EditedLines
 from codemods.fix_source import Chosen
+from codemods.record import field, record
 
 FILE = "ddpfix-decisions.json"
 VERSION = 1
@@ -37,7 +37,7 @@ class BadDecisions(Exception):
         return f"{self.what}: {self.why}; {self.todo}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decision:
     """What is to be done with a finding. reason: why it is rejected. edited: in place of the fix that was offered."""
 
@@ -46,7 +46,7 @@ class Decision:
     edited: tuple[EditedLines, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decisions:
     """Decisions by finding id, and the commit that they were made on ("" where nothing is known of it)."""
 

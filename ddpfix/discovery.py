@@ -6,10 +6,10 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from codemods.evidence import Observed
+from codemods.record import record
 from codemods.text_file import JSON_KINDS, TEXT_KINDS
 from ddpfix import ignore_rules
 from ddpfix.results import Failure
@@ -30,7 +30,7 @@ class NoSuchPath(Exception):
     """A path given on the command line that is not there."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tree:
     """One project: its root, every file in it (relative, posix), and those the user asked about: Python, YAML, shell, JSON.
 

@@ -9,7 +9,6 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from codemods import suppressions
@@ -17,6 +16,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
 from codemods.fix_source import Accept, Chosen, find_in, fix_project
 from codemods.project import Project
+from codemods.record import record
 from codemods.text_file import TEXT_KINDS
 from codemods.told_once import told_once
 from ddpfix import cache, catalog, plugins, workers
@@ -101,7 +101,7 @@ def check(
     return report
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Judged:
     """What came of some files. broken: those that cannot be parsed."""
 

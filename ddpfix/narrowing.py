@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from codemods.findings import Finding
 from codemods.project import Project
+from codemods.record import replace
 from ddpfix.results import Report
 
 Ranges = tuple[tuple[int, int], ...]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
 from codemods.codemod import DdpCodemod
+from codemods.record import record, replace
 from ddpfix import catalog
 from ddpfix.discovery import Tree
 from ddpfix.results import Failure
@@ -20,7 +20,7 @@ NOT_ALLOWED = "a plug-in that the repository names itself: it is code, and runs 
 _from_files: dict[str, DdpCodemod] = {}  # by code: those that this process has loaded, so that a summary can give their reasons
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chosen:
     """The codemods that the settings select, and the plug-ins that could not be used with the reason."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from codemods.findings import Applicability, Finding
+from codemods.record import field, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     """A file that could not be read, and why, in one line."""
 
@@ -17,7 +17,7 @@ class Failure:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """Findings of one project. Paths are relative to `root`; `scanned` counts files looked at, `parsed` those read whole."""
 
@@ -32,7 +32,7 @@ class Report:
         return tuple(f for f in self.findings if f.applicability is level)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fixed:
     """What fixing one project came to. before, after: path -> bytes of the changed files.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from codemods.record import names, record, replace
 from ddpfix.catalog import Selection
 
 
@@ -15,7 +15,7 @@ class SettingsError(Exception):
     """A settings file that cannot be used. The text says which, why, and the nearest right key."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settings:
     """select, ignore, extend_select: codes, names, topics. exclude: globs of paths. per_file_ignores: glob -> codes.
 
@@ -35,16 +35,17 @@ class Settings:
     bot: bool = True
     rewrites: Mapping[str, Mapping[str, str]] | None = None
     plugins: tuple[str, ...] = ()
-    allow_plugins: bool = field(default=False, metadata={"from": "user"})
+    allow_plugins: bool = False
 
     @property
     def selection(self) -> Selection:
         return Selection(self.select, self.ignore, self.extend_select)
 
     def digest(self) -> str:
-        return repr([(f.name, getattr(self, f.name)) for f in fields(self)])
+        return repr([(name, getattr(self, name)) for name in names(self)])
 
 
+IN_FILES = tuple(name for name in names(Settings) if name != "allow_plugins")
 FAIL_ON = ("display", "unsafe", "safe")
 
 
@@ -96,9 +97,8 @@ def _table(path: Path) -> Mapping[str, object]:
 def as_toml(settings: Settings) -> str:
     """The settings as lines of a settings file."""
     rows = []
-    for key in fields(Settings):
-        if not key.metadata:
-            rows.append(f"{key.name.replace('_', '-')} = {_toml(getattr(settings, key.name))}")
+    for name in IN_FILES:
+        rows.append(f"{name.replace('_', '-')} = {_toml(getattr(settings, name))}")
     return "\n".join(rows) + "\n"
 
 
@@ -116,7 +116,7 @@ def _toml(value: object) -> str:
 
 def parse(data: Mapping[str, object], source: str) -> Settings:
     """Settings from a table. Raises SettingsError for an unknown key or a value of the wrong kind."""
-    known = {f.name.replace("_", "-"): f.name for f in fields(Settings) if not f.metadata}
+    known = {name.replace("_", "-"): name for name in IN_FILES}
     values: dict[str, object] = {}
     for key, value in data.items():
         name = known.get(key.replace("_", "-"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from codemods.record import field, record
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binding:
     """One place where a name gets a value. value: the expression, None where it is a loop variable, a parameter and so on.
 
@@ -22,7 +22,7 @@ class Binding:
     part: bool = False
 
 
-@dataclass
+@record(frozen=False)
 class _Index:
     names: dict[tuple[int, str], list[Binding]] = field(default_factory=dict)
     attributes: dict[tuple[int, str], list[Binding]] = field(default_factory=dict)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, subclasses
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.project import Project
+from codemods.record import field, record
 from codemods.source import FunctionNode, SourceModule, walk
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Caller:
     """A call of a method through `self` (or `super()`), and the method it stands in."""
 
@@ -23,7 +23,7 @@ class Caller:
     call: ast.Call
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Outside:
     """A call of a method on another object: `model.validation_step(batch)`."""
 
@@ -31,7 +31,7 @@ class Outside:
     call: ast.Call
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entries:
     """How a method is reached. hooks: names of the framework's hooks. steps: the calls on the way. outside: calls that other
     code makes. unknown: why it may be reached in other ways too, "" where it is not."""
@@ -42,7 +42,7 @@ class Entries:
     unknown: str = ""
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _SelfCalls:
     """What one class calls on itself. inner: names called from a function inside a method. passed: names handed on."""
 

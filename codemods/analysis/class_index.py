@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from enum import Enum
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, is_from, last, qualified
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 
@@ -69,7 +69,7 @@ def external_role(name: str) -> Role | None:
 MANY_FILES = 40  # as many heirs are read to see what one call may run; it costs about 5 ms a file
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClassSite:
     """A class definition and the file it stands in."""
 
@@ -85,7 +85,7 @@ class ClassSite:
         return self.module.methods_of(self.node)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClassFacts:
     """What is known of a class.
 

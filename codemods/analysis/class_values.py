@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts, ClassSite
 from codemods.analysis.names import dotted
 from codemods.project import Project
+from codemods.record import field, record
 from codemods.source import FunctionNode, walk
 
 # Methods that run once, before any batch: what only they set is configuration.
@@ -15,7 +15,7 @@ SETUP_METHODS = frozenset({"__init__", "__post_init__", "setup", "configure_mode
 _FILLERS = frozenset({"append", "extend", "update", "add", "insert", "appendleft", "setdefault"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Given:
     """A value that `self.x` is given, and the method that does it. part: the element, where it is unpacked."""
 
@@ -25,7 +25,7 @@ class Given:
     part: int | None = None
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class ClassValues:
     """given: attribute -> its values. items: what `self.x[...] = value` puts into it. filled: collections that a method other
     than the set-up puts something into. fillers: what it puts there. grown: numbers that such a method adds to. loose: values

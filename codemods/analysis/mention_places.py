@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 
 from codemods.findings import Span
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 KINDS = ("functions", "methods", "modules", "attributes", "keywords")
 Found = tuple[Span, str, str]  # where, what it becomes, the doubt
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rename:
     """`old` -> `new`. kind: one of KINDS. A dotted `old` names the module, class or callee that it belongs to."""
 

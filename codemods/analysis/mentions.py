@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.functions import follow_function
 from codemods.analysis.local_names import is_local
@@ -17,10 +16,11 @@ from codemods.analysis.module_mentions import modules
 from codemods.analysis.names import dotted, is_parameter, qualified
 from codemods.findings import Span
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mentions:
     """places: spans of names with what each becomes. doubts: spans of mentions that stay, with the reason."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, walk_scope
 
 DEPTH = 6
@@ -16,7 +16,7 @@ _CONTAINERS = frozenset({"ModuleList", "ModuleDict", "list", "dict", "tuple", "O
 _SAME_OBJECT = frozenset({"clone", "to", "cuda", "cpu", "deepcopy", "copy"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Made:
     """The assignment that shows what an attribute is: the class's written name, and where.
 

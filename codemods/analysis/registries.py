@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from codemods.analysis.class_index import ClassSite, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.project import Project
+from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule
 from codemods.text_file import TEXT_KINDS
 
@@ -18,7 +18,7 @@ MOST = 12  # of more classes the verdict on all of them says nothing about the o
 _BUILDERS = ("build", "build_from_cfg")  # mmcv's and mmengine's registries, and those made after them
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Choices:
     """What a table may make. table: its name. open: other packages may add to it, so these are all that the project has.
 
@@ -31,7 +31,7 @@ class Choices:
     assumed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Table:
     """A module-level (or local) name that holds classes."""
 

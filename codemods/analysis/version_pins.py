@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
+
+from codemods.record import record
 
 Version = tuple[int, ...]
 # (lowest allowed, first not allowed); None is "no bound".
@@ -13,7 +14,7 @@ Range = tuple[Version | None, Version | None]
 _CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>|\^|~|=)?\s*v?(\d[\w.*+!-]*|\*)")
 
 
-@dataclass(frozen=True)
+@record
 class Pin:
     """A requirement of `package` in a file. `spec` is what stands behind the name, "" where any version will do.
 

@@ -7,14 +7,15 @@ of a minor line. Defaults and replacements are those of the source of the named 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from codemods.record import field, record
 
 Minor = tuple[int, int]
 MEASURED_FROM: Minor = (3, 0)
 MEASURED_TO: Minor = (5, 23)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Replacement:
     """What one value of an old parameter is called now. python and flag: how it is written in code, and behind a flag."""
 
@@ -23,7 +24,7 @@ class Replacement:
     flag: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """A parameter of TrainingArguments, or of the Trainer itself.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from codemods.analysis.model.answer import Answer
 from codemods.analysis.model.config_flags import config_settings
@@ -35,6 +34,7 @@ from codemods.analysis.model.unused_flag import settings_in
 from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
 from codemods.project import Project
+from codemods.record import replace
 from codemods.source import SourceModule
 from codemods.text_file import TextFile
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import torch_pin
@@ -17,11 +16,12 @@ from codemods.codemod import DdpCodemod
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.project import Project
+from codemods.record import record
 from codemods.sites import Site
 from codemods.source import SourceModule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Searched:
     """A wrapper that searches the graph, and a model that it wraps."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.hooks import NEEDED_ON_EVERY_RANK, OBSERVERS
@@ -16,6 +15,7 @@ from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
 from codemods.project import Project
+from codemods.record import record
 from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule, walk
 
@@ -53,7 +53,7 @@ _SOFT = frozenset(
 _DOWNLOADS = re.compile(r"download|urlretrieve|requests\.|snapshot|wget", re.IGNORECASE)
 
 
-@dataclass
+@record(frozen=False)
 class _Place:
     """A decorated hook: the decorator as it is written, and the finding's parts as they become known."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
@@ -22,6 +21,7 @@ from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
 from codemods.data.process_words import SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
 from codemods.project import Project
+from codemods.record import record
 from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule
 
@@ -195,7 +195,7 @@ class TrackerOnEveryRank(DdpCodemod):
                 yield self.finding(module, call, message, reason=reason)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Start:
     """A `wandb.init(...)`, whether every rank comes there, and whether it is one for each rank on purpose."""
 

@@ -6,7 +6,6 @@ import ast
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import replace
 
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
@@ -28,6 +27,7 @@ from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, Fix, WrapInGuard
 from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
+from codemods.record import replace
 from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
 from codemods.analysis.class_index import class_facts
@@ -18,6 +17,7 @@ from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import PROCESSES, RANK_TEST
 from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
@@ -126,7 +126,7 @@ class ValueOfOneRank(DdpCodemod):
         return self.finding(module, use, message, level=unsafe, edits=edits, reason=reason, evidence=evidence)
 
 
-@dataclass(frozen=True)
+@record
 class _Made:
     """A name that is bound on rank 0 alone: in a class (`self.x`) or a function, the line of the binding, and its test.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
@@ -18,6 +17,7 @@ from codemods.codemod import DdpCodemod
 from codemods.data.training_arguments import OLD, OLD_OF_TRAINER, row, text_of
 from codemods.findings import Applicability, Doubt, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
+from codemods.record import replace
 from codemods.sites import Beside, Site
 from codemods.source import SourceModule
 from codemods.text_file import TEXT_KINDS, TextFile

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_file
@@ -16,6 +15,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Finding, InsertAfter, InsertBefore, ReplaceExpression, SetKeyword
 from codemods.imports import plan_beside
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule
 
 MONITOR = "LearningRateMonitor"
@@ -30,7 +30,7 @@ if self.trainer.is_global_zero:
     print(f"epoch {self.current_epoch}: learning rate {self.trainer.optimizers[0].param_groups[0]['lr']:.3g}")"""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoPlace:
     """Why the learning rate cannot be logged there."""
 

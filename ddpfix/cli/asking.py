@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codemods.record import replace
 from ddpfix.cli.ends import Trouble
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codemods.record import replace
 from ddpfix.cli.asking import asked
 from ddpfix.cli.ends import CLEAN, FINDINGS, Trouble
 from ddpfix.cli.showing import clear_progress, note, progress

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from codemods.findings import Applicability, Finding, Span
+from codemods.record import field, record
 from codemods.source import Unreadable, decode
 from ddpfix.baseline import Entry
 from ddpfix.outputs.paths import Shown
@@ -21,7 +21,7 @@ from ddpfix.results import Report
 SOURCES, EDITS = "sources", "edits"  # what a format may ask for in its NEEDS
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LineEdit:
     """Whole lines of a file to replace: `top` to `bottom`, from 1, both included; `text` ends with a line end or is empty."""
 
@@ -31,7 +31,7 @@ class LineEdit:
     text: str
 
 
-@dataclass(frozen=True)
+@record
 class Checked:
     """One project: its report, how its paths are shown, and, where a format needs them, bytes of files and edits by finding."""
 
@@ -55,7 +55,7 @@ class Checked:
         return 0 < number <= len(self._lines.get(path, ()))
 
 
-@dataclass(frozen=True)
+@record
 class Answer:
     """What `check` found. fails_from: the rank of the level that makes it fail; unsafe: fixes on an assumption are wanted;
     with_edits: the JSON shows the line replacements.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from enum import Enum
 
 from codemods.analysis.names import last, qualified
+from codemods.record import record
 from codemods.source import SourceModule, walk
 
 
@@ -71,7 +71,7 @@ NAMES = frozenset({"open", "exists", "load", "save_model", "save", *map(last, _F
 _FETCHED = "torchvision.datasets."
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileCall:
     """What `call` does, and the path as it is written."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
@@ -16,6 +15,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, child_nodes, walk
 
 DEPTH = 5
@@ -32,7 +32,7 @@ _LOOKS = frozenset({"sleep", "exists", "isfile", "is_file"})
 _NOT_WAITING = frozenset({"reduce_lr", "train_test_split", "broadcast_to", "broadcast_tensors", "block", "unlock", "train_size"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One thing that happens. act None: it waits for the other ranks, in code of the project or elsewhere.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.files.file_calls import CHANGES, Act, meets
@@ -12,13 +11,14 @@ from codemods.analysis.files.file_flow import Step, steps_in
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 _DATA_SETS = frozenset({"Dataset", "IterableDataset", "VisionDataset", "InMemoryDataset"})
 _READERS = ("__getitem__", "__iter__", "__len__", "__getitems__", "get")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SharedCache:
     """call: what in the constructor fills the files. write, read: the places."""
 

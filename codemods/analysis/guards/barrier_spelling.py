@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.bindings import Binding, bindings_in, bindings_of
 from codemods.analysis.class_index import Role, class_facts
@@ -14,6 +13,7 @@ from codemods.analysis.ranks.collectives import trainer_of
 from codemods.findings import Applicability
 from codemods.imports import in_scope
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
@@ -22,7 +22,7 @@ _ROLES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_CALLBACK, Role.LIGHTNING_DATA_MO
 _TOO_EARLY = frozenset({"prepare_data", "configure_callbacks", "state_dict", "load_state_dict", "__init__"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Barrier:
     """The statement, how far it may be trusted, and why no further. No code: there is no spelling."""
 

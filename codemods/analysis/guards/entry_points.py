@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_flow import callee
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.imports import in_scope
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk_scope
 
 _SPAWNS = frozenset({"spawn", "start_processes", "Process", "launch", "elastic_launch", "notebook_launcher"})
 CLIMBS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry:
     """function: what a script, or a process that it starts, runs; None where the script itself is the program.
 

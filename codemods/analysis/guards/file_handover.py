@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.distribution import is_test_file
@@ -25,13 +24,14 @@ from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks
 from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.uses import CallSite, calls_of, constructions
 from codemods.project import Project
+from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule, walk
 
 CLIMBS = 3
 _CALLERS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Write:
     """A change of a path that rank 0 alone makes. forms: the path, in the words of the function asked about."""
 
@@ -42,7 +42,7 @@ class Write:
     written: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Use:
     """Where every rank needs the path."""
 
@@ -51,7 +51,7 @@ class Use:
     act: Act
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Handover:
     """anchor: the statement behind which somebody should wait, in `module`; a guard, or a call whose function is guarded inside.
 

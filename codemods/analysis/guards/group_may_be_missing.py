@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.guards.entry_points import starts_group
@@ -13,6 +12,7 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import guards_over
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _WORKS_ALONE = frozenset({"get_dist_info"})  # mmcv's and mmengine's: (0, 1) without a group
@@ -20,7 +20,7 @@ _ASKED = frozenset({"is_initialized", "is_available"})
 _SPEAKING = ("dist", "ddp", "world", "multi", "parallel", "num_proc", "n_gpu", "num_gpus")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unguarded:
     """call: the collective, or the destruction of the group. why, line: what shows that there may be no group."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.guards.guard_split import (
@@ -24,13 +23,14 @@ from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.findings import Applicability, Edit
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 # torch.distributed writes the result into its argument.
 _OVERWRITING = frozenset({"all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "broadcast_object_list"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Repair:
     """Edits with their level; without edits, `reason` says why there are none."""
 
@@ -39,7 +39,7 @@ class Repair:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where the repair is made."""
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import asks_for_group
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parts:
     """The statements of a guarded block: collectives at its head, the rest, collectives at its end."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import lightning_pin
@@ -19,13 +18,14 @@ from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPE
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, negated
 from codemods.analysis.ranks.reached_collectives import Reached, reached_by
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 SHOWN = (Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.OTHERS, Ranks.LOCAL_OTHERS)
 _Place = tuple[ast.Call | ast.Attribute, tuple[Guard, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guarded:
     """A collective, or a call that leads to one, and the guards that keep ranks from it, innermost first."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from codemods.analysis.bindings import bindings_in
@@ -15,6 +14,7 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 _NOT_A_NUMBER = frozenset({"isnan", "isinf", "isfinite", "is_nan"})
@@ -35,7 +35,7 @@ class Form(Enum):
     FINALLY = "finally"  # a collective that an exception of one rank leads to
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decision:
     """node: the assignment or the exit. test: what decides, where the data do. guard: the rank test, where ranks do.
 

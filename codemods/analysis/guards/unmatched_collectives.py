@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.guards.guarded_collectives import SHOWN, Guarded
 from codemods.analysis.ranks.collectives import PENDING
@@ -16,10 +15,11 @@ from codemods.analysis.ranks.traces import trace_of
 from codemods.analysis.ranks.uses import calls_of
 from codemods.findings import Evidence
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unmatched:
     """A collective that one side meets alone. at: the line at which the ranks part. why: what parts them
     there. by_exit: some of them leave the function or the loop."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from posixpath import basename, dirname, join, normpath
 
 from codemods.findings import Span
 from codemods.passages import Passage, WordList, passages, word_lists
 from codemods.project import Project
+from codemods.record import record
 from codemods.shell_words import Word, commands
 from codemods.text_file import TextFile
 
@@ -26,7 +26,7 @@ _FLAG = re.compile(r"(--?[A-Za-z][\w.-]*)(=?)")
 _STARTS = re.compile(r"python|PYTHON|torchrun|accelerate|deepspeed")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flag:
     """One flag of a program. name: as written, with its dashes; values: the words it is given; joined: by `=` in its own word.
 
@@ -49,7 +49,7 @@ class Flag:
         return self.values[-1].end if self.values else self.word.end
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandLine:
     """A program that is started. launcher: torchrun, accelerate, deepspeed, or "" for Python alone; target: the script as it is
     written, or the module's dotted name; module: it is started by `-m`. words: all of the command's; flags: those of the program.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from codemods.analysis.job_files.command_lines import CommandLine, Flag
 from codemods.findings import ChangeItems, Edit, ReplaceExpression, ReplaceText
 from codemods.passages import Passage
+from codemods.record import record
 from codemods.shell_words import Word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:+,=-]+")  # as it is in a shell, and in a plain scalar of YAML
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoEdit:
     """Why a flag cannot be changed where it stands."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.names import dotted, last
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 # The shape of a batch and what it is are the same everywhere; a value in it is not.
@@ -16,7 +16,7 @@ _MAPPING = frozenset({"items", "keys", "values"})
 _GIVEN = frozenset({"batch", "outputs", "output"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Divergence:
     """how: "if", "loop" or "key". text: what decides. line: where."""
 

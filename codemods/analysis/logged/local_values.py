@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.logged.value_kinds import IN_PLACE
 from codemods.analysis.names import dotted, last
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk_scope
 
 Path = tuple[object, ...]
 _FILLERS = frozenset({"append", "extend", "add", "insert", "update", "appendleft"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bound:
     """A value that a local name gets. value: None where it is not followed. path: which part of it, by index or key.
     into: the key under which it is put into the name, None for the name as a whole. loop: it is an element of `value`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.callers import Entries, entries, family_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts, role_of_method
@@ -16,13 +15,14 @@ from codemods.analysis.logged.logged_values import Scope, classify, is_parameter
 from codemods.analysis.logged.value_kinds import Kind, Value
 from codemods.analysis.names import dotted
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 _STEPS = frozenset({"training_step", "validation_step", "test_step"})
 CALLERS_DEEP = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogCall:
     """A `self.log` or `pl_module.log` call and where it stands."""
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.uniform import kept_equal
+from codemods.record import record
 from codemods.source import child_nodes
 
 _TEXT_METHODS = frozenset({"format", "lower", "upper", "title", "capitalize", "strip", "replace", "join"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KeyPart:
     """A part of a key that may differ between ranks. configured: it is an attribute of the module."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.class_values import SETUP_METHODS, Given, class_values
@@ -16,13 +15,14 @@ from codemods.analysis.metric_attributes import loose_metric, metric_attribute, 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import PENDING
 from codemods.project import Project
+from codemods.record import field, record
 from codemods.source import FunctionNode, SourceModule, walk_scope
 
 DEPTH = 40
 STEPS = 1200  # looks at one logged value; enough for every value seen in 79 repositories, and a bound for generated code
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Budget:
     """What one question may cost, and what it has found out so far."""
 
@@ -31,7 +31,7 @@ class Budget:
     calls: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scope:
     """Where a name is looked up. given: what the callers hand in for a parameter, each in its caller's scope."""
 

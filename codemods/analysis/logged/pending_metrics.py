@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import Role, class_facts
@@ -24,6 +23,7 @@ from codemods.analysis.ranks.collectives import PENDING, collective_at
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 TRAINING_ENDS = ("on_train_epoch_end", "training_epoch_end")
@@ -32,7 +32,7 @@ _FIRST_IN_THE_SANITY_CHECK = ("on_validation_epoch_end",)
 EVALUATION_ENDS = ("on_validation_epoch_end", "on_test_epoch_end", "validation_epoch_end", "test_epoch_end")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A line somewhere in the project, and what stands there."""
 

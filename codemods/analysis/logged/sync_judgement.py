@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 
 from codemods.analysis.callers import Entries, family_of
 from codemods.analysis.class_index import Role, class_facts
@@ -32,13 +31,14 @@ from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.uniform import Condition, Place, conditions
 from codemods.findings import Applicability, Evidence, lowest
+from codemods.record import field, record
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 _EPOCH_HOOKS = TRAINING_EPOCH_HOOKS | frozenset(h for h in EVALUATION_HOOKS if "epoch" in h)
 _NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL)
 
 
-@dataclass
+@record(frozen=False)
 class Verdict:
     """The level so far, with every reason that lowered it and every fact that carries it."""
 

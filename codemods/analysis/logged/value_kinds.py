@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
+
+from codemods.record import record
 
 
 class Kind(IntEnum):
@@ -21,7 +22,7 @@ class Kind(IntEnum):
     METRIC_OBJECT = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Value:
     """A kind, and the text that shows it. traced: every part of it was followed to where it comes from."""
 

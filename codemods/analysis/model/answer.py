@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from codemods.analysis.model.flag_setting import Setting
 from codemods.findings import Applicability, Edit, Evidence
+from codemods.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Answer:
     """One answer. The finding points at the setting's place; edits only where the level lets them be made."""
 

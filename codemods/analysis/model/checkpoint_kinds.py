@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import torch_pin
@@ -12,13 +11,14 @@ from codemods.analysis.names import qualified
 from codemods.data.find_unused_parameters import REENTRANT_CHOICE_FROM
 from codemods.findings import Edit, SetKeyword
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule
 
 CALLS = ("checkpoint", "checkpoint_sequential")
 MOST_CALLS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mended:
     """What makes every reentrant checkpoint of a model the other kind.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codemods.analysis.model.flag_setting import Framework, State
 from codemods.analysis.model.strategy_names import state_of_name
 from codemods.data.find_unused_parameters import HF_KEYWORD, RAW_KEYWORD, STATIC_KEYWORDS, STRATEGY_CLASSES
 from codemods.findings import Span
+from codemods.record import record
 from codemods.text_file import TextFile
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _SITE = re.compile(rb"find_unused_parameters|strategy[\"']?[ \t]*:[ \t]*(?:[&!]\
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # an anchor and a tag stand in front of their scalar
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigSetting:
     """One scalar that decides the flag.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.model.checkpoint_kinds import mended
 from codemods.analysis.model.config_flags import ConfigSetting
@@ -22,11 +20,12 @@ from codemods.data.find_unused_parameters import (
 )
 from codemods.findings import AddComment, Applicability, Edit, Evidence, ReplaceExpression
 from codemods.project import Project
+from codemods.record import record
 
 ROWS = 30
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Judged:
     """What to say of one setting: a finding's fields, without its codemod."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from posixpath import basename, dirname
 from typing import TYPE_CHECKING
 
 from codemods.analysis.class_index import ClassSite, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.project import Project
+from codemods.record import record
 from codemods.text_file import TEXT_KINDS, TextFile
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ MOST_FILES = 40  # composing a file takes milliseconds, a large configuration ha
 _CLASS_KEYS = ("_target_", "class_path")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Target:
     """One mapping that names a class. name: as written; key: the key it stands under, for a whole file its folder's name."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
@@ -17,6 +16,7 @@ from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.findings import Evidence
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule
 from codemods.text_file import YAML_KINDS
 
@@ -47,7 +47,7 @@ def _configured(project: Project, framework: Framework | None) -> Trained:
     return Trained(tuple(usages.values()), unknown, tuple(evidence))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Maker:
     """A place that makes a Trainer or a wrapper from a configuration, and the models behind it, worked out when asked for."""
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.config_targets import argument, name_of, targets_of_class
 from codemods.analysis.names import dotted
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 MOST_CALLS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Given:
     """One thing that is handed over. function: round the call, None at the top level of a file. name: of a class in YAML."""
 

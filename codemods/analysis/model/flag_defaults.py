@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.setting_values import given_in_jobs
 from codemods.analysis.names import last, qualified
 from codemods.project import Project
+from codemods.record import record, replace
 from codemods.source import SourceModule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Default:
     """A constant that holds unless somebody gives another.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from enum import Enum
 
 from codemods.data.find_unused_parameters import STATIC_KEYWORDS
+from codemods.record import record
 from codemods.source import SourceModule
 
 
@@ -29,7 +29,7 @@ class State(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Setting:
     """One place where the flag is decided.
 
@@ -49,7 +49,7 @@ class Setting:
     overridable: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wrapper:
     """A place where a framework takes the flag. call: DDP(…), Trainer(…), TrainingArguments(…), or the strategy's call."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codemods.analysis.class_index import Role, class_facts, find_class
@@ -17,6 +16,7 @@ from codemods.analysis.model.flow_values import NONE, NOTHING, UNSET, Ref, Value
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.data import torch_modules as table
+from codemods.record import replace
 from codemods.source import SourceModule
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codemods.analysis.class_index import ClassFacts, class_facts
@@ -15,6 +14,7 @@ from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.model.model_members import BASE, members_of, set_from_outside
 from codemods.analysis.names import dotted, last
 from codemods.data import torch_modules as table
+from codemods.record import replace
 
 if TYPE_CHECKING:
     from codemods.analysis.model.model_flow import Flow

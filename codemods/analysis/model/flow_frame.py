@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.model.flow_values import Names, Ref, Value
 from codemods.analysis.model.signatures import parameters
+from codemods.record import field, record
 from codemods.source import FunctionNode, SourceModule
 
 Env = dict[str, Value]
@@ -17,7 +17,7 @@ class TooDeep(Exception):
     """The model is too large to follow."""
 
 
-@dataclass
+@record(frozen=False)
 class Frame:
     """One call of one function.
 
@@ -40,7 +40,7 @@ class Frame:
         return frozenset(a.arg for a in parameters(self.function, bound=False)) - {"self"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Branch:
     """An `if` whose answer the source does not decide, and what it costs: names of the modules only one side uses."""
 
@@ -50,7 +50,7 @@ class Branch:
     lost: Names
 
 
-@dataclass(frozen=True)
+@record
 class Bound:
     """The object a method is bound to."""
 
@@ -59,7 +59,7 @@ class Bound:
     module: SourceModule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pass:
     """One `loss.backward()`, and what had been found on the way by then."""
 
@@ -72,7 +72,7 @@ class Pass:
     decisions: int
 
 
-@dataclass
+@record(frozen=False)
 class Loop:
     """A run that starts outside of the model: its object, its class, and the backward passes that are met."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codemods.analysis.model.flow_elements import iterate
@@ -11,6 +10,7 @@ from codemods.analysis.model.flow_frame import Env, Frame
 from codemods.analysis.model.flow_meeting import meet_all
 from codemods.analysis.model.flow_values import NOTHING, Value, flat, union
 from codemods.analysis.names import dotted, last
+from codemods.record import replace
 from codemods.source import walk
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codemods.analysis.class_index import ClassFacts, class_facts
@@ -12,6 +11,7 @@ from codemods.analysis.model.flow_values import NONE, Cause, Decision, Ref, Valu
 from codemods.analysis.model.member_kinds import Kind
 from codemods.analysis.model.model_members import BASE, members_of
 from codemods.data import torch_modules as table
+from codemods.record import replace
 
 if TYPE_CHECKING:
     from codemods.analysis.model.model_flow import Flow

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from codemods.analysis.model.member_kinds import Kind, Member
+from codemods.record import field, record, replace
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -33,7 +33,7 @@ class Cause(Enum):
         return self is not Cause.CONFIG
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decision:
     """A place where parameters drop out. names: those; text: the test as written; literal: it draws the random number."""
 
@@ -45,7 +45,7 @@ class Decision:
     literal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ref:
     """A module: where it hangs below the root, and what it is.
 
@@ -67,7 +67,7 @@ class Unset(Enum):
 UNSET = Unset.UNSET
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Value:
     """A value in forward.
 

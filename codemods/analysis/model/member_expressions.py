@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from dataclasses import replace
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.functions import find_function
@@ -29,6 +28,7 @@ from codemods.analysis.registries import Choices, built_by, makes_one
 from codemods.data import torch_modules as table
 from codemods.data.external_layers import has_parameters
 from codemods.project import Project
+from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, walk
 
 _MODULE_WORD = re.compile(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
 from enum import Enum
 
 from codemods.analysis.class_index import ClassSite
+from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule
 
 
@@ -27,7 +27,7 @@ class Kind(Enum):
     UNKNOWN = "something made outside the project"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Member:
     """What `self.name` is. parts: elements of a container or the choices. condition: the test it is made under, if any.
 
@@ -47,7 +47,7 @@ class Member:
     assumed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Members:
     """All that a class registers.
 

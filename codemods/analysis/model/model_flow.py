@@ -7,7 +7,6 @@ functions. What is not known carries a doubt instead of a parameter, so a missin
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from codemods.analysis.class_index import ClassFacts, class_facts
 from codemods.analysis.model.flow_calls import call
@@ -36,6 +35,7 @@ from codemods.analysis.model.signatures import defaults, parameters
 from codemods.analysis.names import dotted, last, qualified
 from codemods.data import torch_modules as table
 from codemods.project import Project
+from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule
 
 BUDGET = 120_000  # expressions looked at for one model

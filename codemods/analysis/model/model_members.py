@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts
 from codemods.analysis.model.member_expressions import METRIC, Maker
@@ -26,6 +25,7 @@ from codemods.analysis.model.setting_values import values_of
 from codemods.analysis.names import dotted, last
 from codemods.data import torch_modules as table
 from codemods.project import Project
+from codemods.record import replace
 from codemods.source import FunctionNode, walk
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
 
@@ -15,6 +14,7 @@ from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.model.model_flow import Flow
 from codemods.findings import Evidence
 from codemods.project import Project
+from codemods.record import record
 
 EVIDENCE_ROWS = 12
 # in front of a name: not of self, whose class is followed, nor of a configuration, where it is a section
@@ -42,7 +42,7 @@ class Entry(Enum):
         return self.value.strip()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Usage:
     """The verdict over one model.
 

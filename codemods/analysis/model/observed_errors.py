@@ -8,7 +8,6 @@ that a parameter went without a gradient.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
@@ -23,6 +22,7 @@ from codemods.data.find_unused_parameters import LIGHTNING_OFF_FROM
 from codemods.evidence import Observed, named
 from codemods.findings import Applicability, Evidence
 from codemods.project import Project
+from codemods.record import record
 from codemods.text_file import YAML_KINDS, TextFile
 
 # ids of the table of messages: torch's error with the flag off, and Lightning's text for it since 2.0
@@ -33,7 +33,7 @@ AGAINST = ("T03", "T04", "T05", "T06", "T12")
 _WRAPS = (b"DistributedDataParallel", b"Trainer", b"Fabric", b"DDPStrategy", b"DDPPlugin", b"Arguments")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     """A logged error that fits a wrapper. others: where the other wrappers stand that it fits as well. against: what the logs
     say besides, and that the flag would not mend."""

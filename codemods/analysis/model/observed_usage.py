@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from codemods.analysis.model.flag_setting import Framework, Wrapper
 from codemods.evidence import Observed
 from codemods.findings import Evidence
 from codemods.project import Project
+from codemods.record import record
 
 ENOUGH = 20  # steps: of a branch taken in one step of ten, fewer miss more than one in eight
 _NAMES = {
@@ -19,7 +19,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Probed:
     """The observations of one setting's models, at least one. A model that was not probed leaves `whole` False."""
 

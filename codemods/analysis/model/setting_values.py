@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule, walk
 from codemods.text_file import JSON_KINDS, TEXT_KINDS, TextFile
 
@@ -23,7 +23,7 @@ _TAGS: dict[str, Callable[[str], object]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Values:
     """Every value that the project gives. where: `path:line` of the first."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.model.by_hand import lightning_usage
@@ -16,10 +15,11 @@ from codemods.analysis.model.wrapped_model import Model, callers, joined, model_
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.findings import Evidence
 from codemods.project import Project
+from codemods.record import record, replace
 from codemods.source import SourceModule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Trained:
     """The models behind a wrapper, each with its verdict. unknown: why there may be others, or why none was found.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from codemods.analysis.class_index import ClassSite
 from codemods.analysis.model.flow_frame import Frame, Loop
@@ -12,6 +11,7 @@ from codemods.analysis.model.model_usage import Entry, Judge, Usage, Verdict
 from codemods.analysis.model.wrapped_model import callers
 from codemods.findings import Evidence
 from codemods.project import Project
+from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule
 
 LEVELS = 3  # how far above the wrapper the training is looked for

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts, find_class
 from codemods.analysis.functions import find_function
@@ -14,12 +13,13 @@ from codemods.analysis.registries import built_by
 from codemods.data import torch_modules as table
 from codemods.findings import Evidence
 from codemods.project import Project
+from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule
 
 DEPTH = 10
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Model:
     """The classes that an expression may be an instance of.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from codemods.record import record
 
 
 class Kind(Enum):
@@ -29,7 +30,7 @@ class Kind(Enum):
 OUTPUT = frozenset({Kind.PRINT, Kind.LOG, Kind.FILE, Kind.TRACKER})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effect:
     """One thing that happens: its kind, the text of the call or target, and where.
 
@@ -48,7 +49,7 @@ class Effect:
         return f"{self.kind.value} {self.text}" if self.kind in (Kind.STATE, Kind.UNKNOWN) else f"{self.text} {self.kind.value}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effects:
     """Everything a piece of code does, in the order of its text."""
 

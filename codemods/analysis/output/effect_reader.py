@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from codemods.analysis.class_index import ClassFacts, class_facts, overriding
 from codemods.analysis.functions import find_function
@@ -15,6 +14,7 @@ from codemods.analysis.ranks.collectives import collective_call, collective_read
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.data import host_only
 from codemods.project import Project
+from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, child_nodes
 
 DEPTH = 8

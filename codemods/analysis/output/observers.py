@@ -7,7 +7,6 @@ answer is worked out for the whole class at once: a method falls out, and with i
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
@@ -21,6 +20,7 @@ from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import calls_of
 from codemods.findings import Applicability
 from codemods.project import Project
+from codemods.record import field, record
 from codemods.source import FunctionNode, SourceModule, walk
 
 # Evaluation metrics are reduced before these run (measured; reading them under a guard, then a barrier, finishes). Not so
@@ -32,7 +32,7 @@ GATHER_FIRST = "rank 0 alone would lose the other ranks' part; gather it on ever
 ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE)
 
 
-@dataclass
+@record(frozen=False)
 class Observer:
     """A method that may be left to rank 0. `told`: why it may not, where a person should know."""
 

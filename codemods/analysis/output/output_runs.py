@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.early_ranks import under_such_a_test
@@ -17,12 +16,13 @@ from codemods.analysis.ranks.rank_guards import early_exit, ranks_at
 from codemods.analysis.ranks.uses import calls_of
 from codemods.data.host_only import MUTATORS
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 _UNITS = (ast.Expr, ast.For, ast.If, ast.With, ast.Delete)
 
 
-@dataclass(frozen=True)
+@record
 class Run:
     """Neighbours in one block, from the first that puts something out to the last."""
 

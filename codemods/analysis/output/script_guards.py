@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import Role, external_role
 from codemods.analysis.functions import find_function
@@ -19,6 +18,7 @@ from codemods.analysis.output.natures import values_of
 from codemods.findings import Applicability, Edit
 from codemods.imports import plan_rank_zero_only, runs_at_import
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk_scope
 
 _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
@@ -28,7 +28,7 @@ _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _ACCELERATOR = "accelerate.Accelerator"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spelling:
     """The text of the test, the imports it takes, and what it rests on where that is not shown."""
 

@@ -6,13 +6,13 @@ Measured on two processes: Lightning 2.6.6 and 1.9.5, Accelerate 1.15, transform
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule
 
 # torch.distributed: all of them wait for the other ranks (`new_group` too).
@@ -53,7 +53,7 @@ WAITS = frozenset({"barrier", "wait_for_everyone", "monitored_barrier", "synchro
 _GROUP_POSITION = {"barrier": 0, "all_reduce": 2, "broadcast": 2, "all_gather": 2, "monitored_barrier": 0, "reduce": 3}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Collective:
     """A call, or the read of a property, that every rank must make.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, speaks_of_ranks
 from codemods.analysis.ranks.trace_items import Choice, Item, Meeting, Side, Trace, Unknown, holds_unknown, meetings
 from codemods.analysis.ranks.traces import parts_ranks, trace_of
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 _HEAVY = 1000  # a collective is paired before any number of unknown calls
@@ -23,7 +23,7 @@ Items = tuple[Item, ...]
 _WIDEST = 400  # items of one side; longer ones are not laid side by side
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mismatch:
     """A collective that one side meets and the other does not.
 
@@ -39,7 +39,7 @@ class Mismatch:
     leaves: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pairing:
     """What became of a function. left_over: what has no partner. sure: nothing is paired with an unknown call."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.ranks.rank_comparisons import constant_of
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.rank_tests import split_of
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule, once_a_module
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Branch:
     """A block and the ranks that run it. alone: nothing but the rank decides."""
 

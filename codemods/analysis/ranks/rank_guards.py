@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.call_graph import FunctionSite, find_function
 from codemods.analysis.class_index import find_class
@@ -15,6 +14,7 @@ from codemods.analysis.ranks.rank_sets import Ranks, both, negated
 from codemods.analysis.ranks.rank_tests import split_of
 from codemods.data.rank_names import LOCAL_DECORATORS, ORDERED_CONTEXTS, ZERO_DECORATORS
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
 __all__ = [
@@ -26,7 +26,7 @@ _PLAIN_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guard:
     """Something that keeps ranks from a statement. ranks: those that pass.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from codemods.record import record
 
 
 class Ranks(Enum):
@@ -22,7 +23,7 @@ class Ranks(Enum):
         return self is not Ranks.ALL
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Split:
     """The ranks for which a test can be true, those for which it can be false, and whether ranks alone decide it."""
 

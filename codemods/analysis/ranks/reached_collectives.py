@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.ranks.collectives import Collective, collective_at
@@ -11,12 +10,13 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.analysis.ranks.trace_items import Step
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule, walk_scope
 
 DEPTH = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reached:
     """A collective, and the calls that lead to it; the last step is the collective itself."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from codemods.analysis.ranks.collectives import PENDING, Collective
+from codemods.record import field, record, replace
 
 Key = tuple[tuple[str, int, int], ...]
 
@@ -23,7 +23,7 @@ class Side(Enum):
         return Side.OTHER if self is Side.ZERO else Side.ZERO
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """A place on the way to a collective."""
 
@@ -32,7 +32,7 @@ class Step:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Meeting:
     """A collective. steps: the calls that lead to it, itself the last. node: where the function that is read makes the first."""
 
@@ -43,7 +43,7 @@ class Meeting:
     collective: Collective = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unknown:
     """Something that may hold collectives: a call that leads out of what is known, a `yield`."""
 
@@ -51,7 +51,7 @@ class Unknown:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Choice:
     """A test that has nothing to do with ranks; or a loop, with one arm."""
 
@@ -63,7 +63,7 @@ class Choice:
 Item = Meeting | Unknown | Choice
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Trace:
     """Items in the order in which they are met. end: the exit that the last statement makes, "" where it goes on."""
 

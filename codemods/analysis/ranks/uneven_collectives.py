@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from codemods.analysis.bindings import Binding, bindings_in, bindings_of
 from codemods.analysis.frameworks import lightning_pin
@@ -21,6 +20,7 @@ from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.analysis.ranks.rank_zero_forward import forwards_on_one_rank
 from codemods.findings import DropKeyword, Edit, SetKeyword
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 _PROGRESS = frozenset({"tqdm", "trange", "track", "ProgressBar", "progress"})
@@ -28,7 +28,7 @@ NOT_MONITORED = "assumes that nothing monitors it (a checkpoint, early stopping,
 _EPOCH_HOOKS = EVALUATION_HOOKS | TRAINING_EPOCH_HOOKS
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Uneven:
     """message: what happens. why: (line, text) of what shows it. edits: a repair; it is safe where `reason` is empty, else
     `reason` is what it assumes. Without a repair, `reason` says why there is none."""

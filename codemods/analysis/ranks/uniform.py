@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 
 from codemods.analysis.class_index import ClassFacts
@@ -13,6 +12,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 
@@ -50,7 +50,7 @@ _TRANSPARENT = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Condition:
     """Something that can keep a rank from the statement. uniform: it looks the same on every rank."""
 
@@ -59,7 +59,7 @@ class Condition:
     uniform: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A function of a class, and its parameters that every caller gives a literal."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class, has_many_heirs, subclasses
@@ -12,13 +11,14 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.corpus import may_bring_in
 from codemods.project import Project
+from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule
 
 MANY = 60  # a name that is called in more places than this belongs to more than one function
 MANY_FILES = 25  # and so does one that stands in more files than this
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallSite:
     """A call, and the file it stands in."""
 
@@ -26,7 +26,7 @@ class CallSite:
     call: ast.Call
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HandedOn:
     """A place that names a function or class without calling it, and the file it stands in."""
 
@@ -34,7 +34,7 @@ class HandedOn:
     node: ast.expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Uses:
     """Every place of the project that uses a function or a class; nothing in it where nobody does.
 

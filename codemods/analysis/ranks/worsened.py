@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.logged.pending_metrics import epoch_end_collective
 from codemods.analysis.ranks.collectives import keyword_is
@@ -18,6 +17,7 @@ from codemods.analysis.ranks.trace_items import Side, meetings
 from codemods.analysis.ranks.traces import trace_of
 from codemods.data.rank_words import GUARDS
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 _FAR = 60  # callers in more files than this are not asked
@@ -25,7 +25,7 @@ _TRAINING = frozenset({"training_step", "on_train_batch_end", "on_train_epoch_en
 _ENDS = (b"def on_train_epoch_end(", b"def training_epoch_end(")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Harm:
     """A place where the ranks part since a change. text: what happens, as a reason not to make it."""
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.references import binding_scope, bindings, names_of
 from codemods.findings import DropKey, DropKeyword, Edit, RemoveStatement, RenameKeyword, ReplaceExpression
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Given:
     """One parameter given in code. shown: the call or dict for people; beside: the other names given there; fixed: why it cannot
     be changed, "" where it can."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
@@ -15,6 +14,7 @@ from codemods.data.training_arguments import FIELDS
 from codemods.findings import DropEntry, Edit, ReplaceExpression, ReplaceText, Span
 from codemods.passages import Passage
 from codemods.project import Project
+from codemods.record import record
 from codemods.text_entries import Entry, Table, tables
 from codemods.text_file import SHELL_KINDS, TextFile
 
@@ -31,7 +31,7 @@ _FILLED = re.compile(rb"(?:Arguments|Config)\(\s*\*\*")
 ENOUGH = 3  # other fields of TrainingArguments by which a mapping is known
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flagged:
     """A flag of a training script. why: why it cannot be said to be one of TrainingArguments, "" where it can."""
 
@@ -65,7 +65,7 @@ class Flagged:
         return drop_flag(self.command, self.flag)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keyed:
     """An entry of a mapping that TrainingArguments is made of. assumes: what an edit assumes; why: why there is none."""
 

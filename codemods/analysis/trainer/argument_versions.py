@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from codemods.analysis.version_pins import Pin
 from codemods.data.training_arguments import Parameter, last_with, text_of
+from codemods.record import record
 
 
 class Act(Enum):
@@ -18,7 +18,7 @@ class Act(Enum):
     TOLD = "told"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Judged:
     """What to do with one use of a parameter. name, python, flag: the new spelling; why: the reason where there is no edit.
 

@@ -7,7 +7,6 @@ transformers calls it once per evaluation or prediction on every rank, if predic
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import HARMLESS_FAMILIES, class_facts, find_class
 from codemods.analysis.names import dotted, family, last, qualified
@@ -24,12 +23,13 @@ from codemods.analysis.trainer.trainer_calls import (
 )
 from codemods.findings import Evidence
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 STRATEGIES = ("eval_strategy", "evaluation_strategy")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dead:
     """why: the proof. against: the reason not to touch it, "" if there is none. assumes: what the proof leaves open.
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
 from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.analysis.trainer.trainer_calls import TrainerCall
 from codemods.findings import Evidence
 from codemods.project import Project
+from codemods.record import record
 from codemods.text_file import SHELL_KINDS, YAML_KINDS, TextFile
 
 _YES = ("true", "1", "yes", "on")
 _NO = ("no", "none", "false")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Jobs:
     """The commands that start a script. unknown: what of one of them the file does not show, "" where all is there."""
 

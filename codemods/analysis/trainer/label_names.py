@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
@@ -18,6 +17,7 @@ from codemods.analysis.trainer.batch_keys import evaluation_keys
 from codemods.analysis.trainer.references import binding_scope, bindings, names_of
 from codemods.analysis.trainer.trainer_calls import TrainerCall, constant, keyword, literals
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 NAME = "label_names"
@@ -29,7 +29,7 @@ _LOSSES = ("loss", "criterion", "cross_entropy", "nll", "bce")
 _TARGETS = ("label", "target")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Model:
     """The project's class that a Trainer is given an object of. wrapped: the line that may wrap it in another, else 0."""
 
@@ -38,7 +38,7 @@ class Model:
     wrapped: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unlabelled:
     """A Trainer without labels. arguments: the call that `label_names` belongs into. targets: the inputs that the loss is made
     with, none where that is not shown. missing: what is called a label, and is in no batch. lost: what the evaluation lacks,

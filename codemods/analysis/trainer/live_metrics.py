@@ -7,7 +7,6 @@ prints is the same everywhere; what it returns every rank needs, or the choice o
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Kind, names_rank
@@ -19,13 +18,14 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.findings import Edit, WrapInGuard
 from codemods.imports import plan_plain
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _WRITERS = frozenset({"open", "dump", "save", "savetxt", "to_csv", "to_json", "write_text", "write_bytes", "savefig"})
 _NO_READERS = ("os.path.join", "print", "str")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guarding:
     """Guards for what a function puts out. assumes: what they rest on; why_not: why they cannot be made, then without edits."""
 

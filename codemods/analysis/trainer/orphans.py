@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass, field
 
 from codemods.analysis.names import qualified
 from codemods.analysis.trainer.references import (
@@ -24,6 +23,7 @@ from codemods.analysis.trainer.references import (
 )
 from codemods.findings import DropImport, Edit, RemoveStatement
 from codemods.project import Project
+from codemods.record import field, record
 from codemods.source import SourceModule, walk
 
 # Packages whose import does nothing that other code could rely on.
@@ -37,7 +37,7 @@ _LOUD = frozenset({"__future__", "antigravity", "faulthandler", "readline", "thi
 METRIC_LOADERS = frozenset({"evaluate.load", "evaluate.combine", "datasets.load_metric"})
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Removal:
     """Code to take out and what goes with it.
 
@@ -62,7 +62,7 @@ class Removal:
         return frozenset(n for nodes in self.gone.values() for n in nodes)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Name:
     module: SourceModule
     word: str

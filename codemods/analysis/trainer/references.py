@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from posixpath import basename, dirname
 
 from codemods.analysis.names import dotted
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, child_nodes, walk
 
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef | ast.expr
@@ -24,7 +24,7 @@ _BINARY = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mention:
     """A place that names something. kind: use, import, string, comment, text (no Python file), unreadable."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from functools import cached_property
 
 from codemods.analysis.class_index import (
@@ -18,6 +17,7 @@ from codemods.analysis.class_index import (
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.trainer.references import binding_scope, bindings, in_other_files, names_of
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 # Classes whose use of compute_metrics is that of transformers' own loop.
@@ -38,7 +38,7 @@ DECISIVE = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Handed:
     """An argument of a call: a keyword of it, or an entry of the dict literal behind its `**`. place: what it is named at."""
 
@@ -48,7 +48,7 @@ class Handed:
     value: ast.expr
 
 
-@dataclass(frozen=True)
+@record
 class TrainerCall:
     """A call of a Trainer class. kind: the framework's class at its root, by qualified name."""
 
@@ -88,7 +88,7 @@ class TrainerCall:
         return trace_arguments(self)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arguments:
     """The TrainingArguments of a Trainer. call: the literal they are made by; else why it is not known, and how they are made."""
 

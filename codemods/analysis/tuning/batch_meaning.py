@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule
 
 TOKENS_OF_THE_STEP = (4, 46, 0)
@@ -28,7 +28,7 @@ _CAUSAL = re.compile(rb"\bAutoModelForCausalLM\b|\bSFTTrainer\b|\w+ForCausalLM\b
 _COUNTS_ALIKE = re.compile(rb"\w*For(?:Sequence|Image|Audio)Classification\b")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Meaning:
     """unequal: why the training would be another one, "" where nothing says so. assumes: what was not shown, "" for nothing."""
 

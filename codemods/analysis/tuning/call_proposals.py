@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from codemods.analysis.tuning.job_runs import Processes, Run, runs_of
 from codemods.analysis.tuning.judgement import (
@@ -17,9 +16,10 @@ from codemods.analysis.tuning.judgement import (
 from codemods.analysis.tuning.profiles import ACCUMULATION, BATCH, LOGGING, WORKERS, Tuning
 from codemods.analysis.tuning.training_calls import Setting, TrainingCall
 from codemods.findings import Applicability, Edit, Evidence, lowest
+from codemods.record import record, replace
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Proposed:
     """A proposal for a call. layer: option, where it is made in the default of one. node: where to show it."""
 

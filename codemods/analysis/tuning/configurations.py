@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.tuning.call_proposals import processes_for
@@ -11,10 +10,11 @@ from codemods.analysis.tuning.job_runs import Run, runs_in, runs_of
 from codemods.analysis.tuning.profiles import ACCUMULATION, BATCH, LOGGING, WORKERS, Load, Tuning
 from codemods.analysis.tuning.training_calls import training_calls
 from codemods.project import Project
+from codemods.record import record
 from codemods.text_file import TextFile
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Configured:
     """One run as it is set. job: the file that starts it, or that calls where no job does; numbers as texts, "?" for unknown."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.job_files.command_lines import CommandLine, Flag, command_lines, script_of
 from codemods.analysis.trainer.argument_files import PARSERS
@@ -15,6 +14,7 @@ from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.analysis.tuning.profiles import DEFAULTS
 from codemods.analysis.tuning.training_calls import TrainingCall, training_calls
 from codemods.project import Project
+from codemods.record import record
 from codemods.text_entries import Entry, tables
 from codemods.text_file import JSON_KINDS, TEXT_KINDS, YAML_KINDS, TextFile
 
@@ -22,7 +22,7 @@ LAUNCHED_BY = frozenset({"deepspeed", "deepspeed_config", "ds_config", "config_f
 _CALLS = (b"TrainingArguments", b"Config(")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Processes:
     """How many processes a command starts, 0 where that is not shown, on how many of them each machine has, and what says so.
 
@@ -36,7 +36,7 @@ class Processes:
     launched: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Value:
     """What a parameter comes to in a run. layer: flag, file, script (its own keyword or the default of an option), unknown.
 
@@ -51,7 +51,7 @@ class Value:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Run:
     """A command that starts a script which makes TrainingArguments. parses: HfArgumentParser makes them of the flags.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.analysis.tuning.batch_meaning import meaning_of_the_batch
@@ -23,6 +22,7 @@ from codemods.analysis.tuning.profiles import (
 )
 from codemods.findings import Applicability
 from codemods.project import Project
+from codemods.record import field, record
 from codemods.source import SourceModule
 
 _READS_LOGS = re.compile(rb"\bdef on_log\b|\blog_history\b|\bdef log\(self")
@@ -31,7 +31,7 @@ AS_MANY_CORES = "assumes that the machine that trains has as many cores"
 MEMORY = "the larger batch fits into the device's memory; where it does not, halve the batch, double the accumulation"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Proposal:
     """What to change, how sure, and what to say. values: parameter -> its new value; none where there is no change."""
 

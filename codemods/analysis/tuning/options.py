@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import last, qualified
 from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Option:
     """An option. name: as the program reads it. node: the literal whole number that is its default, None where there is none.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from codemods.record import record
 
 BATCH = "per_device_train_batch_size"
 ACCUMULATION = "gradient_accumulation_steps"
@@ -19,7 +20,7 @@ MOST_GROWTH = 4  # a batch that grows by more than this is hardly one that fits
 MOST_WORKERS = 8  # more than these for one process seldom feed it faster
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tuning:
     """What is asked for. world_size: the processes that it will run on, 0: as its job says. cores: of the machine that trains,
     0 where that is not known."""
@@ -29,7 +30,7 @@ class Tuning:
     cores: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Load:
     """What one optimizer step takes. world: processes, 0 where that is not known."""
 
@@ -53,7 +54,7 @@ class Load:
         return f"{self.batch} x {self.accumulation} x {self.world} {processes} = {self.effective}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoLoad:
     """Why batch and accumulation stay as they are."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from codemods.analysis.trainer.argument_calls import training_argument_calls
@@ -13,12 +12,13 @@ from codemods.analysis.tuning.profiles import DEFAULTS
 from codemods.data.training_arguments import FIELDS
 from codemods.findings import Edit, ReplaceExpression, SetKeyword
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule
 
 Layer = Literal["keyword", "option", "absent", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Setting:
     """One parameter of a call. value: None where it is not known, with `why`. option: what a job can give it by."""
 
@@ -30,7 +30,7 @@ class Setting:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TrainingCall:
     """A call of TrainingArguments or an heir."""
 
