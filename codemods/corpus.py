@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
+from codemods.late_pattern import late
+
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _RUN = 1 << 21  # bytes; a search that knows enough ends with the run it is in
 
@@ -34,8 +36,8 @@ def uses(data: bytes, name: bytes) -> bool:
     return False
 
 
-_CALL = re.compile(rb"[\s\\]*\(")
-_HANDED_ON = re.compile(rb"[ \t]*(?:[,)#;\r\n\\]|as\b|\Z)")
+_CALL = late(rb"[\s\\]*\(")
+_HANDED_ON = late(rb"[ \t]*(?:[,)#;\r\n\\]|as\b|\Z)")
 
 
 def is_call(data: bytes, at: int, end: int) -> bool:
@@ -75,8 +77,8 @@ def is_imported(data: bytes, at: int, end: int) -> bool:
     return False
 
 
-_OPENED = re.compile(rb"import[ \t\\\r\n]*\(")
-_COMMENT = re.compile(rb"#[^\n]*")
+_OPENED = late(rb"import[ \t\\\r\n]*\(")
+_COMMENT = late(rb"#[^\n]*")
 _LONGEST_IMPORT = 8000  # bytes between `import (` and a name
 
 
@@ -93,9 +95,9 @@ def may_bring_in(data: bytes, name: bytes) -> bool:
     return False
 
 
-_IMPORTS = re.compile(rb"\b(?:from|import)\b")
-_AS = re.compile(rb"[ \t]+as[ \t]+(\w+)")
-_IMPORT = re.compile(rb"import [ \t]*\Z")
+_IMPORTS = late(rb"\b(?:from|import)\b")
+_AS = late(rb"[ \t]+as[ \t]+(\w+)")
+_IMPORT = late(rb"import [ \t]*\Z")
 
 
 def alias_at(data: bytes, at: int, end: int) -> bytes:

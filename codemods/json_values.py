@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
+from codemods.late_pattern import late
 from codemods.record import record
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+_SPACE = late(r"[ \t\n\r]*")
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None}
-_WORD = re.compile(r"true|false|null")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
+_WORD = late(r"true|false|null")
+_NUMBER = late(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 
 
 @record

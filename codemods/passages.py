@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from codemods.findings import Span
 from codemods.json_values import JsonValue
+from codemods.late_pattern import late
 from codemods.record import record
 from codemods.shell_words import Word
 from codemods.text_entries import scalar_place
@@ -19,7 +20,7 @@ from codemods.text_file import JSON_KINDS, SHELL_KINDS, TextFile
 if TYPE_CHECKING:
     import yaml
 
-_HEADER = re.compile(r"[|>](?:[+-]?(\d)?|(\d)?[+-]?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n]|$)")
+_HEADER = late(r"[|>](?:[+-]?(\d)?|(\d)?[+-]?)[ \t]*(?:#[^\r\n]*)?(?=[\r\n]|$)")
 
 
 @record

@@ -10,14 +10,15 @@ from typing import TypeVar
 
 from codemods.corpus import Corpus, alias_at, calls, is_imported, uses
 from codemods.evidence import Observed
+from codemods.late_pattern import late
 from codemods.record import record
 from codemods.source import SourceModule, Unreadable
 from codemods.text_file import TEXT_KINDS, TextFile
 
 T = TypeVar("T")
 # A header as far as its colon; a longer one than this is no list of bases.
-_CLASS_HEADER = re.compile(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
-_DOTTED = re.compile(rb"[A-Za-z_][\w.]*")
+_CLASS_HEADER = late(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
+_DOTTED = late(rb"[A-Za-z_][\w.]*")
 Reader = Callable[[str], bytes | None]
 # Source of which the trees are held at the same time: a tree with its index is 37 times its text (CPython 3.11, measured).
 MOST_HELD = 8_000_000  # bytes

@@ -8,13 +8,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from codemods.findings import Edit, RemoveStatement, Span, Unwrap, WrapInGuard, claims
+from codemods.late_pattern import late
 from codemods.record import field, record
 from codemods.source import SourceModule
 
 NEWLINES = ("\r\n", "\n", "\r")
 BLANK = " \t\f\r\n"
-_SEMICOLON_CONTINUED = re.compile(r"\s*;\s*\\[\r\n]*")
-_COLON_CONTINUED = re.compile(r":\s*\\[\r\n]*$")
+_SEMICOLON_CONTINUED = late(r"\s*;\s*\\[\r\n]*")
+_COLON_CONTINUED = late(r":\s*\\[\r\n]*$")
 
 
 class RewriteError(Exception):

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 
+from codemods.late_pattern import late
 from codemods.record import field, record
 
 _BLANK = " \t"
 _ENDS = ";&|()\n\r"
-_PLAIN = re.compile(r"[^\s'\"\\$`;&|()<>#]+")
-_NUMBER = re.compile(r"\d+")
-_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)([\w.-]+)\1")
+_PLAIN = late(r"[^\s'\"\\$`;&|()<>#]+")
+_NUMBER = late(r"\d+")
+_HEREDOC = late(r"<<-?[ \t]*(['\"]?)([\w.-]+)\1")
 _CLOSING = {"(": ")", "{": "}"}
 # an unquoted word with one of these is a pattern, a list or a home folder that the shell replaces
-_EXPANDED = re.compile(r"[*?\[]|\{[^{}]*(?:,|\.\.)[^{}]*\}|^~|\{\{")
+_EXPANDED = late(r"[*?\[]|\{[^{}]*(?:,|\.\.)[^{}]*\}|^~|\{\{")
 
 
 @record

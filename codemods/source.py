@@ -12,12 +12,13 @@ from functools import cached_property, wraps
 from typing import Any, TypeVar
 
 from codemods.findings import Span
+from codemods.late_pattern import late
 from codemods.record import record
 
 BOM = b"\xef\xbb\xbf"
 # PEP 263: a cookie stands in the first or second line.
-_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
-_SUPPRESSION = re.compile(r"#\s*ddpfix:\s*(ignore(?:-file)?)\s*(?:\[([^\]]*)\])?\s*(.*)")
+_COOKIE = late(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
+_SUPPRESSION = late(r"#\s*ddpfix:\s*(ignore(?:-file)?)\s*(?:\[([^\]]*)\])?\s*(.*)")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 N = TypeVar("N", bound=ast.AST)
@@ -203,10 +204,10 @@ def decode(path: str, data: bytes) -> tuple[str, str, bytes]:
 
 
 _NEWER = (
-    (re.compile(r"^[ \t]*type[ \t]+\w+[ \t]*(\[[^\]]*\])?[ \t]*=", re.M), "3.12 (type statement)"),
-    (re.compile(r"^[ \t]*(async[ \t]+def|def|class)[ \t]+\w+[ \t]*\[", re.M), "3.12 (type parameters)"),
-    (re.compile(r"\bt[\"']"), "3.14 (template strings)"),
-    (re.compile(r"^[ \t]*except[ \t]+\w+[ \t]*,[ \t]*\w+[ \t]*:", re.M), "3.14 (except without parentheses), or Python 2"),
+    (late(r"^[ \t]*type[ \t]+\w+[ \t]*(\[[^\]]*\])?[ \t]*=", re.M), "3.12 (type statement)"),
+    (late(r"^[ \t]*(async[ \t]+def|def|class)[ \t]+\w+[ \t]*\[", re.M), "3.12 (type parameters)"),
+    (late(r"\bt[\"']"), "3.14 (template strings)"),
+    (late(r"^[ \t]*except[ \t]+\w+[ \t]*,[ \t]*\w+[ \t]*:", re.M), "3.14 (except without parentheses), or Python 2"),
 )
 
 

@@ -7,7 +7,6 @@ against what the old one meant (`text_meaning`); anything but what was asked for
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
@@ -23,6 +22,7 @@ from codemods.findings import (
     ReplaceWithText,
     Span,
 )
+from codemods.late_pattern import late
 from codemods.record import record
 from codemods.runs import RewriteError, newline_of
 from codemods.text_entries import Entry, Table, tables
@@ -30,8 +30,8 @@ from codemods.text_file import JSON_KINDS, SHELL_KINDS, TextFile
 from codemods.text_meaning import Meant, must_mean
 
 # plain scalars that YAML takes as they are, in block and flow style
-_PLAIN = re.compile(r"[A-Za-z0-9_./+-]+")
-_ITEM = re.compile(r"[ ]*(?:-[ ]+)*")
+_PLAIN = late(r"[A-Za-z0-9_./+-]+")
+_ITEM = late(r"[ ]*(?:-[ ]+)*")
 
 
 @record(order=True)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codemods.findings import Span
 from codemods.json_values import JsonValue
+from codemods.late_pattern import late
 from codemods.record import record
 from codemods.text_file import JSON_KINDS, TextFile
 
 if TYPE_CHECKING:
     import yaml
 
-PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # an anchor and a tag stand in front of their scalar
+PROPERTIES = late(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # an anchor and a tag stand in front of their scalar
 _TAGS = {"str": "text", "int": "number", "float": "number", "bool": "bool", "null": "null"}
-_COMMENT_LINE = re.compile(r"\s*#[^\r\n]*\s*$")
+_COMMENT_LINE = late(r"\s*#[^\r\n]*\s*$")
 
 
 @record

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from codemods.json_values import JsonValue
+from codemods.late_pattern import late
 from codemods.passages import Passage, passages
 from codemods.record import field, record
 from codemods.runs import RewriteError
@@ -15,7 +15,7 @@ from codemods.text_entries import PROPERTIES
 from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS, TextFile
 
 _ANY = "\0any"
-_FOLD = re.compile(r"(?<!\\)\r?\n[ \t]*")
+_FOLD = late(r"(?<!\\)\r?\n[ \t]*")
 
 
 @record(frozen=False)

@@ -22,7 +22,7 @@ WRITES_SOURCE = {
     "codemods.commands",
 }  # fmt: skip
 CODEMODS_ORDER = [
-    {"codemods.record"},
+    {"codemods.record", "codemods.late_pattern"},
     {"codemods.findings"},
     {"codemods.source", "codemods.evidence"},
     {"codemods.shell_words", "codemods.json_values"},

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted
 from codemods.corpus import may_give_function
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
-_RANK_WORDS = re.compile(rb"rank|RANK|master|main|primary|root|chief|_zero|process_index|PROCID|LOCALID")
+_RANK_WORDS = late(rb"rank|RANK|master|main|primary|root|chief|_zero|process_index|PROCID|LOCALID")
 
 
 @record

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from codemods.analysis.names import dotted, family, last
 from codemods.findings import Evidence
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
 
@@ -19,9 +19,9 @@ _NAMES = {
 }
 _PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "trl"})
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
-_WORDS = re.compile(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|trl")
-_USES = re.compile(rb"torch\s*\.\s*distributed|DistributedDataParallel")
-_TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
+_WORDS = late(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|trl")
+_USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel")
+_TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
 
 
 def is_test_file(path: str) -> bool:

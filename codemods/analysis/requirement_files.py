@@ -10,13 +10,14 @@ from fnmatch import fnmatch
 from posixpath import basename
 
 from codemods.analysis.version_pins import Pin
+from codemods.late_pattern import late
 
-_REQUIREMENT = re.compile(
+_REQUIREMENT = late(
     r"^\s*(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?"
     r"\s*(?P<spec>(?:\(?\s*[<>=!~^]=?=?[^;#@()]*\)?)|@[^;#]*)?\s*(?:[;#].*)?$"
 )
-_LOCKED = re.compile(r'^\[\[packages?\]\]\s*\nname = "([^"]+)"\s*\nversion = "([^"]+)"', re.M)
-_CONDA = re.compile(
+_LOCKED = late(r'^\[\[packages?\]\]\s*\nname = "([^"]+)"\s*\nversion = "([^"]+)"', re.M)
+_CONDA = late(
     r"^\s*-\s*[\"']?(?:[\w./-]+::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*([<>=!~|][^\"'#]*)?[\"']?\s*(?:#.*)?$"
 )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from codemods.late_pattern import late
+
 GLOBAL_NAMES = frozenset(
     {"global_rank", "world_rank", "process_index", "distributed_rank", "get_global_rank", "get_world_rank", "ddp_rank",
      "dist_rank", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "GLOBAL_RANK", "WORLD_RANK",
@@ -69,4 +71,4 @@ ORDERED_CONTEXTS = frozenset(
 EXIT_CALLS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 
 # A field, property or method of an object that nothing shows the class of is looked for by its name, if that speaks of ranks.
-MEMBER_WORD = re.compile(r"rank|master|main_proc|is_main|primary|is_root|chief|is_first|leader|first_proc|_zero$|^gpu$", re.I)
+MEMBER_WORD = late(r"rank|master|main_proc|is_main|primary|is_root|chief|is_first|leader|first_proc|_zero$|^gpu$", re.I)

@@ -14,6 +14,7 @@ from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropDecorator, DropImport, Edit, Finding, WrapInGuard
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.sites import Site
@@ -50,7 +51,7 @@ _SOFT = frozenset(
     {"setup", "teardown", "on_fit_start", "on_before_zero_grad", "on_before_backward", "on_after_backward",
      "on_before_optimizer_step"}
 )  # fmt: skip
-_DOWNLOADS = re.compile(r"download|urlretrieve|requests\.|snapshot|wget", re.IGNORECASE)
+_DOWNLOADS = late(r"download|urlretrieve|requests\.|snapshot|wget", re.IGNORECASE)
 
 
 @record(frozen=False)

@@ -15,15 +15,16 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule, walk
 
 _CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
-_OWN_PATH = re.compile(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
-_CLOCK = re.compile(r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
+_OWN_PATH = late(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
+_CLOCK = late(r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
 _LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"
-_FRESH = re.compile(r"increment|unique|next_|new_run|(^|_)version", re.I)
+_FRESH = late(r"increment|unique|next_|new_run|(^|_)version", re.I)
 _EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})
 
 

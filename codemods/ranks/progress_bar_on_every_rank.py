@@ -16,6 +16,7 @@ from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Evidence, Finding, SetKeyword
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule
@@ -27,9 +28,9 @@ _STILL_THERE = frozenset(
      "clear", "unpause", "disable", "total", "iterable"}
 )  # fmt: skip
 _NEGATED = (
-    (re.compile(r"^(?P<a>[\w.]+) == 0$"), r"\g<a> != 0"),
-    (re.compile(r"^(?P<a>[\w.]+) in (?P<b>[(\[].*)$"), r"\g<a> not in \g<b>"),
-    (re.compile(r"^(?P<a>int\(os\.environ\.get\(\"RANK\", 0\)\)) == 0$"), r"\g<a> != 0"),
+    (late(r"^(?P<a>[\w.]+) == 0$"), r"\g<a> != 0"),
+    (late(r"^(?P<a>[\w.]+) in (?P<b>[(\[].*)$"), r"\g<a> not in \g<b>"),
+    (late(r"^(?P<a>int\(os\.environ\.get\(\"RANK\", 0\)\)) == 0$"), r"\g<a> != 0"),
 )
 
 

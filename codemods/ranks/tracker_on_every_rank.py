@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
@@ -20,6 +19,7 @@ from codemods.corpus import calls
 from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
 from codemods.data.process_words import SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword, WrapInGuard
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.sites import Site
@@ -29,7 +29,7 @@ _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK, Ro
 _WRITERS = frozenset({"torch.utils.tensorboard.SummaryWriter", "tensorboardX.SummaryWriter"})
 _HARMLESS = frozenset({"finish"})  # does nothing without a run
 # What asks whether this process has a run: the same as a test of the rank, where only rank 0 starts one.
-_ASKS_FOR_RUN = re.compile(r"wandb\.run\b|^(?:not )?wandb\b(?!\.)|\bis_main|\bis_master|_logger\b|\bdisabled\b")
+_ASKS_FOR_RUN = late(r"wandb\.run\b|^(?:not )?wandb\b(?!\.)|\bis_main|\bis_master|_logger\b|\bdisabled\b")
 
 
 class TrackerOnEveryRank(DdpCodemod):

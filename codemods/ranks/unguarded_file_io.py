@@ -28,6 +28,7 @@ from codemods.codemod import DdpCodemod
 from codemods.data import host_only
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
@@ -38,7 +39,7 @@ _READS = frozenset(
     {"open", "load", "exists", "isfile", "is_file", "isdir", "is_dir", "listdir", "glob", "read_csv", "read_text", "imread",
      "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
 )  # fmt: skip
-_OF_A_NODE = re.compile(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
+_OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
 _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})

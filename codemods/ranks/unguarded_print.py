@@ -26,12 +26,13 @@ from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, Fix, WrapInGuard
 from codemods.imports import plan_rank_zero_only
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import replace
 from codemods.sites import Site
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
-_TROUBLE = re.compile(
+_TROUBLE = late(
     r"\b(error|fail|failed|failure|exception|traceback|warn|warning|invalid|missing|not found|cannot|can't|could not|nan|inf|"
     r"mismatch|unexpected|abort\w*|stopping training|non-?finite|not finite|diverg\w+|oom|"
     r"out of memory|corrupt|skipping|skipped|worker)\b|"
@@ -39,7 +40,7 @@ _TROUBLE = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 # A setting, the same everywhere, that is named after the device.
-_SETTING = re.compile(r"batch[ _]size[ _-]per[ _-]\w+|per[ _-]\w+[ _-](?:train |eval )?batch", re.IGNORECASE)
+_SETTING = late(r"batch[ _]size[ _-]per[ _-]\w+|per[ _-]\w+[ _-](?:train |eval )?batch", re.IGNORECASE)
 _DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node"})
 _OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.node")
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)

@@ -18,13 +18,14 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, ranks_of_test
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_rank_zero_only, runs_at_import
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
 
 _LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
 # Files that each node wants on its own disk.
-_NODE_FILES = re.compile(r"cache|download|extract|unzip|untar|/tmp|tempdir|tmpdir|scratch|local_dir|node|shm|build|compile", re.I)
+_NODE_FILES = late(r"cache|download|extract|unzip|untar|/tmp|tempdir|tmpdir|scratch|local_dir|node|shm|build|compile", re.I)
 _DEVICE_CALLS = frozenset({"torch.cuda.set_device", "torch.device", "torch.cuda.device"})
 _DISK = frozenset({"makedirs(…)", "mkdir(…)"})
 

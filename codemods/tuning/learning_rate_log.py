@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts
@@ -14,6 +13,7 @@ from codemods.analysis.trainer.references import binding_scope, bindings
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Finding, InsertAfter, InsertBefore, ReplaceExpression, SetKeyword
 from codemods.imports import plan_beside
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
@@ -21,7 +21,7 @@ from codemods.source import SourceModule
 MONITOR = "LearningRateMonitor"
 HOOK = "on_train_epoch_start"
 # The learning rate is logged or shown already: by the monitor, by a key, or by hand; the setting alone is no schedule.
-_SHOWN = re.compile(
+_SHOWN = late(
     rb"LearningRateMonitor|LearningRateFinder|log(?:_dict)?\(\s*[\"'{fF]+[^\n]*(?:\blr\b|learning_rate)|"
     rb"(?:print|info|log)\([^\n]*(?:[\[\"']lr\b|\bcurrent_lr\b|get_last_lr|param_groups)"
 )

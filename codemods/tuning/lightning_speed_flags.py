@@ -11,17 +11,18 @@ from codemods.analysis.names import family, last, qualified
 from codemods.analysis.trainer.metric_obstacles import imported_files, nearby
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding, SetKeyword
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
 
 LOG_EVERY = 10
-_STEPS_READ = re.compile(rb"log_every_n_steps(?!\s*=)")
+_STEPS_READ = late(rb"log_every_n_steps(?!\s*=)")
 # What hands something on to the data set of the process that trains: workers that stay keep their old copy.
-_CHANGES_DATA = re.compile(
+_CHANGES_DATA = late(
     rb"\.set_epoch\(|\.dataset\.\w+\s*=[^=]|\b(?:train_set|train_dataset|trainset|dataset)\.(?:set|update|resize|grow|shuffle)\w*\(|"
     rb"reload_dataloaders_every_n_epochs|update_resolution"
 )
-_TOUCHES_GRADIENTS = re.compile(rb"\.grad\.detach_\(|\.grad\s*=[^=]|automatic_optimization\s*=\s*False|ddp_comm_hook")
+_TOUCHES_GRADIENTS = late(rb"\.grad\.detach_\(|\.grad\s*=[^=]|automatic_optimization\s*=\s*False|ddp_comm_hook")
 
 
 class LightningSpeedFlags(DdpCodemod):

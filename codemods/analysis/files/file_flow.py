@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
@@ -14,17 +13,18 @@ from codemods.analysis.files.file_paths import forms, outside
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, child_nodes, walk
 
 DEPTH = 5
-_FILE_WORDS = re.compile(
+_FILE_WORDS = late(
     rb"open\(|save|mkdir|makedirs|copy|\.move|to_csv|to_json|write_|urlretrieve|dump|rename|replace\(|download|extractall|to_p"
     rb"|rmtree|remove\(|unlink|touch\(|imwrite|symlink"
 )
 # Calls of code that is not in the project and waits for the others, by their names; a step of training does too.
-_WAITING = re.compile(
+_WAITING = late(
     r"barrier|synchron|wait|gather|reduce|broadcast|backward|prepare$|prepare_model|launch|spawn|rendezvous|[lL]ock|^sleep$|^fit$|^train$"
     r"|^training_step$|^setup$|init_process_group|init_distributed|^initialize$|^Accelerator$|^train_"
 )

@@ -12,9 +12,10 @@ import re
 
 from codemods.analysis.bindings import attribute_bindings, bindings_at_top, bindings_in
 from codemods.analysis.names import qualified
+from codemods.late_pattern import late
 from codemods.source import FunctionNode, SourceModule, walk
 
-_TOKEN = re.compile(r"<([PNSIGE]):([^<>]*)>")
+_TOKEN = late(r"<([PNSIGE]):([^<>]*)>")
 _JOINS = frozenset({"os.path.join", "posixpath.join", "pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath"})
 _SAME = frozenset(
     {"str", "os.fspath", "os.path.abspath", "os.path.realpath", "os.path.expanduser", "os.path.normpath", "os.path.expandvars"}

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from posixpath import basename, dirname, join, normpath
 
 from codemods.findings import Span
+from codemods.late_pattern import late
 from codemods.passages import Passage, WordList, passages, word_lists
 from codemods.project import Project
 from codemods.record import record
 from codemods.shell_words import Word, commands
 from codemods.text_file import TextFile
 
-_PYTHON = re.compile(r"@?-?(?:.*/)?(?:python[\d.]*|\$\{?PYTHON\}?|\$\(PYTHON\))$")
+_PYTHON = late(r"@?-?(?:.*/)?(?:python[\d.]*|\$\{?PYTHON\}?|\$\(PYTHON\))$")
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
 _LAUNCHER_MODULES = frozenset(
     {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
@@ -22,8 +23,8 @@ _LAUNCHER_MODULES = frozenset(
 _TALKERS = frozenset(
     {"echo", "printf", "cat", "grep", "pip", "pip3", "conda", "alias", "which", "test", "[", "pkill", "pgrep", "#"}
 )
-_FLAG = re.compile(r"(--?[A-Za-z][\w.-]*)(=?)")
-_STARTS = re.compile(r"python|PYTHON|torchrun|accelerate|deepspeed")
+_FLAG = late(r"(--?[A-Za-z][\w.-]*)(=?)")
+_STARTS = late(r"python|PYTHON|torchrun|accelerate|deepspeed")
 
 
 @record

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from codemods.analysis.job_files.command_lines import CommandLine, Flag
 from codemods.findings import ChangeItems, Edit, ReplaceExpression, ReplaceText
+from codemods.late_pattern import late
 from codemods.passages import Passage
 from codemods.record import record
 from codemods.shell_words import Word
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./:+,=-]+")  # as it is in a shell, and in a plain scalar of YAML
+_PLAIN = late(r"[A-Za-z0-9_./:+,=-]+")  # as it is in a shell, and in a plain scalar of YAML
 
 
 @record

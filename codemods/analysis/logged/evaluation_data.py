@@ -8,6 +8,7 @@ import re
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.logged.pending_metrics import Place
 from codemods.analysis.names import last, qualified
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
 
@@ -15,12 +16,12 @@ _STREAMS = (b"IterableDataset", b"webdataset", b"IterableDataPipe", b"IterDataPi
 _STREAM_BASES = frozenset({"IterableDataset", "IterableDataPipe", "IterDataPipe"})
 # What the bytes must show before a file is parsed for it: many more speak of such data than make them.
 _STREAM = rb"(?:IterableDataset|IterableDataPipe|IterDataPipe)"
-_MAKES_A_STREAM = re.compile(
+_MAKES_A_STREAM = late(
     rb"class[ \t]+\w+[^\n(]*\([^)]*" + _STREAM + rb"|" + _STREAM + rb"[ \t]+as\b|(?:import|from)[ \t][^\n]*webdataset"
     rb"|streaming[ \t]*=[ \t]*True"
 )
-_SAMPLER = re.compile(rb"sampler[ \t]*=(?!=)")
-_MONITOR = re.compile(rb"\bmonitor[ \t]*=(?!=)|[\"']monitor[\"']")
+_SAMPLER = late(rb"sampler[ \t]*=(?!=)")
+_MONITOR = late(rb"\bmonitor[ \t]*=(?!=)|[\"']monitor[\"']")
 _NOT_CODE = ("docs/", "doc/", "third_party/")
 
 
@@ -142,7 +143,7 @@ def monitor_of(project: Project, key: str, near: str = "") -> Place | None:
     return next((place for place in places if place.path == near), places[0] if places else None)
 
 
-_YAML = re.compile(r"^\s*(?:-\s*)?monitor:\s*[\"']?([^\s\"'#]+)", re.M)
+_YAML = late(r"^\s*(?:-\s*)?monitor:\s*[\"']?([^\s\"'#]+)", re.M)
 
 
 def _monitors(project: Project) -> dict[str, list[Place]]:

@@ -9,7 +9,6 @@ go straight on to that hook. A collective in it then pairs with rank 0's reducti
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
@@ -22,12 +21,13 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.collectives import PENDING, collective_at
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 TRAINING_ENDS = ("on_train_epoch_end", "training_epoch_end")
-_NO_SANITY = re.compile(rb"num_sanity_val_steps[\"']?\s*[=:]\s*0(?![.\d])")
+_NO_SANITY = late(rb"num_sanity_val_steps[\"']?\s*[=:]\s*0(?![.\d])")
 _FIRST_IN_THE_SANITY_CHECK = ("on_validation_epoch_end",)
 EVALUATION_ENDS = ("on_validation_epoch_end", "on_test_epoch_end", "validation_epoch_end", "test_epoch_end")
 

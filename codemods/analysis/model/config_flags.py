@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from codemods.analysis.model.flag_setting import Framework, State
 from codemods.analysis.model.strategy_names import state_of_name
 from codemods.data.find_unused_parameters import HF_KEYWORD, RAW_KEYWORD, STATIC_KEYWORDS, STRATEGY_CLASSES
 from codemods.findings import Span
+from codemods.late_pattern import late
 from codemods.record import record
 from codemods.text_file import TextFile
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 CLASS_KEYS = ("_target_", "class_path", "target")
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
-_SITE = re.compile(rb"find_unused_parameters|strategy[\"']?[ \t]*:[ \t]*(?:[&!]\S+[ \t]+)*[\"']?ddp")
-_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # an anchor and a tag stand in front of their scalar
+_SITE = late(rb"find_unused_parameters|strategy[\"']?[ \t]*:[ \t]*(?:[&!]\S+[ \t]+)*[\"']?ddp")
+_PROPERTIES = late(r"(?:[&!][^\s,\[\]{}]*\s+)*")  # an anchor and a tag stand in front of their scalar
 
 
 @record

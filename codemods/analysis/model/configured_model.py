@@ -15,6 +15,7 @@ from codemods.analysis.model.trained_model import Trained, trained_by
 from codemods.analysis.model.unused_flag import wrappers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.findings import Evidence
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
@@ -22,11 +23,11 @@ from codemods.text_file import YAML_KINDS
 
 MOST_SCRIPTS = 6  # of more programs nobody could say which configuration goes with which
 # told from the bytes: composing every file of a large configuration takes seconds
-_NAMED = re.compile(rb"^[ \t-]*(?:_target_|class_path):[ \t]*[\"']?([A-Za-z_][\w.]*\.\w+)", re.M)
+_NAMED = late(rb"^[ \t-]*(?:_target_|class_path):[ \t]*[\"']?([A-Za-z_][\w.]*\.\w+)", re.M)
 
 
-_TRAINER = re.compile(rb"Trainer\(")
-_TOKEN = re.compile(rb"[()]|\*\*|#[^\n]*|\"[^\"\n]*\"|'[^'\n]*'")
+_TRAINER = late(rb"Trainer\(")
+_TOKEN = late(rb"[()]|\*\*|#[^\n]*|\"[^\"\n]*\"|'[^'\n]*'")
 
 
 def configured(project: Project, framework: Framework | None) -> Trained:

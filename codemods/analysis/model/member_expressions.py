@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.functions import find_function
@@ -27,16 +26,17 @@ from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.registries import Choices, built_by, makes_one
 from codemods.data import torch_modules as table
 from codemods.data.external_layers import has_parameters
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, walk
 
-_MODULE_WORD = re.compile(
+_MODULE_WORD = late(
     r"(^|_)(model|net|network|encoder|decoder|backbone|head|heads|teacher|student|critic|module|generator|discriminator|unet|"
     r"transformer|policy|embedder|embedding|trunk|tower|denoiser|vae|lm|llm|clip|base_model|net_g|net_d)s?$"
 )
 # Objects of other packages that people keep on a model and that hold no parameters.
-_HARMLESS_OBJECT = re.compile(
+_HARMLESS_OBJECT = late(
     r"(Tokenizer|Processor|Config|Logger|Writer|Scheduler|Sampler|Extractor|Parser|Path|Metric|Meter|Accuracy|Lock|Queue)\w*$"
 )
 _NO_MODULES = frozenset(
@@ -46,7 +46,7 @@ _NO_MODULES = frozenset(
      "tokenizers", "sentencepiece", "nltk", "wandb", "lightning_utilities"}
 )  # fmt: skip
 # Metrics that judge by a network of their own.
-_HOLDS_A_NETWORK = re.compile(r"Frechet|Inception|LearnedPerceptual|CLIPScore|CLIPImage|BERTScore|InfoLM|PerceptualPath")
+_HOLDS_A_NETWORK = late(r"Frechet|Inception|LearnedPerceptual|CLIPScore|CLIPImage|BERTScore|InfoLM|PerceptualPath")
 METRIC = "metric"  # the note of a torchmetrics object: called like a module, and without parameters
 _BUILTINS = frozenset(dir(builtins))
 

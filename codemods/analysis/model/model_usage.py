@@ -13,6 +13,7 @@ from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, 
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.model.model_flow import Flow
 from codemods.findings import Evidence
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 
@@ -266,7 +267,7 @@ def _tops(names: Iterable[str]) -> str:
     return ", ".join(sorted({_top(n) for n in names}))
 
 
-_VARIANT = re.compile(r"\(\d+\)(\[\w+\])*$")  # which of several makes of a module: they share a name to freeze it by
+_VARIANT = late(r"\(\d+\)(\[\w+\])*$")  # which of several makes of a module: they share a name to freeze it by
 
 
 def left_out_where(decision: Decision) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
+from codemods.late_pattern import late
 from codemods.record import record
 
 
@@ -73,7 +74,7 @@ class Effects:
         return bool(self.output) and not self.besides() and not self.returns
 
 
-_OWN = re.compile(
+_OWN = late(
     r"(?<![a-z])(?:global_|local_|node_|world_|proc_|process_)?rank(?!_zero|ing|ed|s?_?score)|process_index|getpid|hostname|"
     r"gethostname|mkdtemp|uuid", re.IGNORECASE
 )  # fmt: skip

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import effects_of
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
-_SUFFIX = re.compile(r"\.(png|jpe?g|csv|tsv|json|jsonl|npy|npz|ya?ml|pkl|pickle|mp4|gif|parquet|h5|txt)\b")
+_SUFFIX = late(r"\.(png|jpe?g|csv|tsv|json|jsonl|npy|npz|ya?ml|pkl|pickle|mp4|gif|parquet|h5|txt)\b")
 _READS = frozenset({"open", "imread", "load", "read_csv", "read_json", "read_text", "read_parquet", "safe_load", "read_image"})
 
 

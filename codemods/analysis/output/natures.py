@@ -11,6 +11,7 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.paths import is_path, origin_text
 from codemods.data import host_only
+from codemods.late_pattern import late
 from codemods.source import SourceModule
 
 # What people call the model, as a name or an attribute.
@@ -19,7 +20,7 @@ MODEL_NAMES = frozenset(
      "unet", "vae", "critic", "policy", "ema_model", "student", "teacher"}
 )  # fmt: skip
 
-_MEDIA = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?|wav|flac|mp3|mp4)\b", re.IGNORECASE)
+_MEDIA = late(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?|wav|flac|mp3|mp4)\b", re.IGNORECASE)
 
 
 class Nature(IntEnum):

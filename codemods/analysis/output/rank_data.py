@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.natures import MODEL_NAMES
 from codemods.data.host_only import MUTATORS
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
 # What a step or batch hook is handed, and what people call the model's answers.
 _BATCH = frozenset({"batch", "outputs", "output", "preds", "predictions", "logits", "targets", "labels", "samples", "images"})
-_STEP = re.compile(r"(^|_)step(_|$)|_batch_(start|end)$|^forward$|_epoch_end_outputs")
+_STEP = late(r"(^|_)step(_|$)|_batch_(start|end)$|^forward$|_epoch_end_outputs")
 _GATHERS = ("all_gather", "gather_for_metrics", "gather_object", "all_gather_object", "all_reduce", "gather")
 
 

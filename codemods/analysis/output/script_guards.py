@@ -7,7 +7,6 @@ last the variable that every launcher of processes sets.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, external_role
@@ -17,13 +16,14 @@ from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
 from codemods.findings import Applicability, Edit
 from codemods.imports import plan_rank_zero_only, runs_at_import
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk_scope
 
 _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
 _TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer"})
-_TRAINS = re.compile(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
+_TRAINS = late(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _ACCELERATOR = "accelerate.Accelerator"
 

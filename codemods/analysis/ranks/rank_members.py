@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from functools import lru_cache
 
 from codemods.analysis.bindings import Binding
@@ -11,12 +10,13 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, last
 from codemods.data.rank_names import HOLDERS, MEMBER_WORD
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, once_a_module
 
 _PROPERTIES = frozenset({"property", "cached_property"})
 _MANY = 4  # a name that is defined more often than this says nothing of its own
-_SPAWNED = re.compile(rb"\bspawn\(\s*(?:fn\s*=\s*)?([\w.]+)")
+_SPAWNED = late(rb"\bspawn\(\s*(?:fn\s*=\s*)?([\w.]+)")
 
 
 def end_of(node: ast.AST) -> str:

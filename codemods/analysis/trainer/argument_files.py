@@ -12,6 +12,7 @@ from codemods.analysis.job_files.flag_edits import NoEdit, drop_flag, rename_fla
 from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.data.training_arguments import FIELDS
 from codemods.findings import DropEntry, Edit, ReplaceExpression, ReplaceText, Span
+from codemods.late_pattern import late
 from codemods.passages import Passage
 from codemods.project import Project
 from codemods.record import record
@@ -27,7 +28,7 @@ _FILE_READERS = (
     b"H4ArgumentParser",
     b"parse_args_and_config",
 )
-_FILLED = re.compile(rb"(?:Arguments|Config)\(\s*\*\*")
+_FILLED = late(rb"(?:Arguments|Config)\(\s*\*\*")
 ENOUGH = 3  # other fields of TrainingArguments by which a mapping is known
 
 

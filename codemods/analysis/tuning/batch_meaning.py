@@ -8,24 +8,24 @@ is off by 3.6e-2 where the counts differ, an in-batch contrastive loss by 1.1e-1
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.trainer.metric_obstacles import imported_files
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
 
 TOKENS_OF_THE_STEP = (4, 46, 0)
-_BATCH_NORM = re.compile(rb"\bBatchNorm[123]?d?\b|\bSyncBatchNorm\b")
-_CONTRASTIVE = re.compile(
+_BATCH_NORM = late(rb"\bBatchNorm[123]?d?\b|\bSyncBatchNorm\b")
+_CONTRASTIVE = late(
     rb"\b(?:InfoNCE\w*|info_nce\w*|NTXent\w*|nt_xent\w*|MultipleNegatives\w*|ContrastiveLoss|contrastive_loss|"
     rb"SupConLoss|in_batch_negatives|CLIPModel|ClipLoss|SiglipModel)\b"
 )
-_CAUSAL = re.compile(rb"\bAutoModelForCausalLM\b|\bSFTTrainer\b|\w+ForCausalLM\b|\w+LMHeadModel\b")
-_COUNTS_ALIKE = re.compile(rb"\w*For(?:Sequence|Image|Audio)Classification\b")
+_CAUSAL = late(rb"\bAutoModelForCausalLM\b|\bSFTTrainer\b|\w+ForCausalLM\b|\w+LMHeadModel\b")
+_COUNTS_ALIKE = late(rb"\w*For(?:Sequence|Image|Audio)Classification\b")
 
 
 @record

@@ -21,12 +21,13 @@ from codemods.analysis.tuning.profiles import (
     workers_for,
 )
 from codemods.findings import Applicability
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import field, record
 from codemods.source import SourceModule
 
-_READS_LOGS = re.compile(rb"\bdef on_log\b|\blog_history\b|\bdef log\(self")
-_LOADER = re.compile(rb"\bdef get_train_dataloader\b")
+_READS_LOGS = late(rb"\bdef on_log\b|\blog_history\b|\bdef log\(self")
+_LOADER = late(rb"\bdef get_train_dataloader\b")
 AS_MANY_CORES = "assumes that the machine that trains has as many cores"
 MEMORY = "the larger batch fits into the device's memory; where it does not, halve the batch, double the accumulation"
 
