@@ -15,13 +15,13 @@ from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 from codemods.late_pattern import late
 
-_WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _RUN = 1 << 21  # bytes; a search that knows enough ends with the run it is in
 
 
 def is_use(data: bytes | bytearray, at: int, end: int) -> bool:
     """True if `data[at:end]` is a whole word, and not the name that a `def` or a `class` gives."""
-    if (at and data[at - 1] in _WORD) or (end < len(data) and data[end] in _WORD):
+    if (at and data[at - 1] in WORD) or (end < len(data) and data[end] in WORD):
         return False
     return not data.endswith((b"def ", b"class "), max(at - 6, 0), at)
 
@@ -55,7 +55,7 @@ def may_give_function(data: bytes, name: bytes) -> bool:
     at, size = data.find(name), len(name)
     while at >= 0:
         end = at + size
-        if not (at and data[at - 1] in _WORD) and not (end < len(data) and data[end] in _WORD):
+        if not (at and data[at - 1] in WORD) and not (end < len(data) and data[end] in WORD):
             if data[max(at - 12, 0) : at].rstrip().endswith(b"def") or _HANDED_ON.match(data, end):
                 return True
         at = data.find(name, end)
@@ -64,7 +64,7 @@ def may_give_function(data: bytes, name: bytes) -> bool:
 
 def is_imported(data: bytes, at: int, end: int) -> bool:
     """True if `data[at:end]` is a whole word behind `from` or `import`, in its line or in the brackets of an import."""
-    if (at and data[at - 1] in _WORD) or (end < len(data) and data[end] in _WORD):
+    if (at and data[at - 1] in WORD) or (end < len(data) and data[end] in WORD):
         return False
     line = data.rfind(b"\n", 0, at) + 1
     if _IMPORTS.search(data, max(line, data.rfind(b"\0", line, at) + 1), at):
@@ -200,6 +200,18 @@ class Corpus:
         """
         for path, data, at in self._found(head):
             if match := pattern.match(data, at):
+                yield path, match
+
+    def holding(
+        self, word: bytes, head: bytes, pattern: re.Pattern[bytes], longest: int
+    ) -> Iterator[tuple[str, re.Match[bytes]]]:
+        """(file, match) for the matches that begin with `head` and hold `word`, found as they are asked for.
+
+        longest: bytes that may stand between the two.
+        """
+        for path, data, at in self._found(word):
+            start = data.rfind(head, max(at - longest, 0), at)
+            if start >= 0 and (match := pattern.match(data, start)) and at < match.end():
                 yield path, match
 
     def aliases(self, name: bytes) -> Iterator[tuple[str, bytes]]:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from codemods.analysis.names import family
 from codemods.findings import Edit, ExtendImport, NeedImport
 from codemods.record import record
-from codemods.source import Import, SourceModule
+from codemods.source import Import, SourceModule, once_a_module
 
 
 @record
@@ -44,6 +44,7 @@ def runs_at_import(module: SourceModule, node: ast.AST) -> bool:
     return True
 
 
+@once_a_module
 def plan_rank_zero_only(module: SourceModule) -> Planned | None:
     """`rank_zero_only` of Lightning, in the flavour this file imports; None where no import of it shows a flavour.
 

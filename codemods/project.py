@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from posixpath import basename, dirname, join, normpath
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from codemods.text_file import TEXT_KINDS, TextFile
 T = TypeVar("T")
 # A header as far as its colon; a longer one than this is no list of bases.
 _CLASS_HEADER = late(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
+_LONGEST_HEADER = 700  # bytes
 _DOTTED = late(rb"[A-Za-z_][\w.]*")
 Reader = Callable[[str], bytes | None]
 # Source of which the trees are held at the same time: a tree with its index is 37 times its text (CPython 3.11, measured).
@@ -214,6 +215,21 @@ class Project:
                 found.setdefault(base.decode("ascii", "replace"), []).append((path, name))
         return {base: tuple(places) for base, places in found.items()}
 
+    def headers_naming(self, base: str) -> Iterator[tuple[str, str]]:
+        """(path, name) of the classes whose header names a base of that last name, found as they are asked for.
+
+        Cheaper than `class_headers` for the first few names, and where the first few answers will do.
+        """
+        if "class headers" in self._kept:
+            yield from self.class_headers().get(base, ())
+            return
+        word = base.encode()
+        held = self._corpus((".py",)).holding(word, b"class ", _CLASS_HEADER, _LONGEST_HEADER)
+        old = (found for found in held if found[0] not in self._changed)
+        for path, match in chain(self._matches_in_changed(_CLASS_HEADER), old):
+            if any(b.rpartition(b".")[2] == word for b in _DOTTED.findall(match.group(2))):
+                yield path, match.group(1).decode("ascii", "replace")
+
     def aliases_of(self, name: str) -> tuple[str, ...]:
         """The other names that `import name as other` gives it somewhere, found in the bytes."""
 
@@ -229,6 +245,9 @@ class Project:
 
     def _matches(self, head: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
         yield from ((p, m) for p, m in self._corpus((".py",)).matches(head, pattern) if p not in self._changed)
+        yield from self._matches_in_changed(pattern)
+
+    def _matches_in_changed(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
         for path, data in self._changed.items():
             if path.endswith(".py"):
                 yield from ((path, m) for m in pattern.finditer(data))

@@ -1,10 +1,19 @@
-"""What a file only says, not does: its docstrings. A word that stands there alone is no reason to parse the file."""
+"""What a file only says, not does: docstrings and comments. A word that stands there alone is no reason to parse the file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+_COMMENT = re.compile(rb"\n[ \t]*#[^\n]*")  # on a line of its own
 _PLAIN = frozenset({b"", b"r", b"R", b"u", b"U"})  # what may stand between the line's beginning and a docstring; no f-string
+
+
+def without_words(data: bytes) -> bytes:
+    """The source without docstrings, and without comments on lines of their own; what stands behind `#` in a longer string goes
+    with them, no code is written there.
+    """
+    return _COMMENT.sub(b"", without_docstrings(data))
 
 
 def without_docstrings(data: bytes) -> bytes:

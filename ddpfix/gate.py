@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 from codemods.analysis.distribution import is_test_file
 from codemods.codemod import DdpCodemod
 from codemods.sites import Site
-from codemods.spoken import without_docstrings
+from codemods.spoken import without_words
 from codemods.text_file import TEXT_KINDS
 
 HEAD = 4096  # bytes; where a common word occurs, it mostly does so early
+
+
+# codemods with the numbers of the groups that each needs, and what is known of each group
+_Opened = tuple[list[tuple[DdpCodemod, tuple[int, ...]]], list[bool | None]]
 
 
 class Gate:
@@ -27,14 +32,39 @@ class Gate:
     MOST_WORDS = 64  # above it an automaton leaves its fast mode: 1.4 GB/s become 0.5 (ahocorasick_rs 1.0.3, measured)
 
     def __init__(self, codemods: Sequence[DdpCodemod]) -> None:
-        groups = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
+        self._codemods = codemods
+        self._words = tuple(dict.fromkeys(group for c in codemods for group in c.TRIGGERS))
+        self._groups = [_AnyOf(group) for group in self._words]
         self._anchors = _AnyOf(dict.fromkeys(word for c in codemods for word in c.TRIGGERS[0]))
-        self._opened_by = [_opened_by(anchor, self._anchors.words, codemods) for anchor in self._anchors.words]
-        self._groups = [_AnyOf(group) for group in groups]
-        # a word that was seen says yes for every group that asks for it, or for a part of it
-        self._said = [[i for i, group in enumerate(groups) if any(w in anchor for w in group)] for anchor in self._anchors.words]
         self._text = [(c, _AnyOf(c.TEXT)) for c in codemods if c.TEXT]
-        self._needs = [(c, tuple(groups.index(g) for g in c.TRIGGERS)) for c in codemods]
+        self._needs = [(c, tuple(self._words.index(g) for g in c.TRIGGERS)) for c in codemods]
+        self._needed = dict(self._needs)
+        self._of_anchor: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
+        self._opened: dict[frozenset[int], _Opened] = {}  # many files hold the same of the words
+
+    def _open(self, seen: frozenset[int]) -> _Opened:
+        """(the codemods for which these words may matter with the groups they need, the groups that are answered by them)."""
+        maybe: set[int] = set()
+        answers: list[bool | None] = [None] * len(self._groups)
+        for anchor in seen:
+            if anchor not in self._of_anchor:
+                self._of_anchor[anchor] = self._meaning(self._anchors.words[anchor])
+            opened, said = self._of_anchor[anchor]
+            maybe |= opened
+            for i in said:
+                answers[i] = True
+        return [needs for n, needs in enumerate(self._needs) if n in maybe], answers
+
+    def _meaning(self, anchor: bytes) -> tuple[frozenset[int], frozenset[int]]:
+        """(numbers of the codemods for which seeing `anchor` may matter, of the groups that it says yes for).
+
+        A pass reports no match inside another: a word that begins within `anchor` may stand there unreported, too. And a word
+        that was seen answers every group that asks for it, or for a part of it.
+        """
+        hidden = [w for w in self._anchors.words if any(anchor.endswith(w[:n]) for n in range(1, len(w)))]
+        words = (anchor, *hidden)
+        opened = (n for n, c in enumerate(self._codemods) if any(w in word for word in c.TRIGGERS[0] for w in words))
+        return frozenset(opened), frozenset(i for i, group in enumerate(self._words) if any(w in anchor for w in group))
 
     def open_for(self, data: bytes, path: str = "") -> tuple[DdpCodemod, ...]:
         """The codemods whose every group of words has one in `data`, whose site is there, and which read such a file."""
@@ -44,15 +74,14 @@ class Gate:
                 c for c, words in self._text
                 if path.endswith(c.TEXT_KINDS) and words.occurs_in(data) and (c.READS_TESTS or not tests)
             )  # fmt: skip
-        seen = self._anchors.seen_in(data)
+        seen = frozenset(self._anchors.seen_in(data))
         if not seen:
             return ()
-        maybe = frozenset().union(*(self._opened_by[i] for i in seen))
         groups = self._groups
-        answers: list[bool | None] = [None] * len(groups)
-        for anchor in seen:
-            for i in self._said[anchor]:
-                answers[i] = True
+        if seen not in self._opened:
+            self._opened[seen] = self._open(seen)
+        maybe, said = self._opened[seen]
+        answers = list(said)
 
         def passes(i: int) -> bool:
             known = answers[i]
@@ -60,34 +89,23 @@ class Gate:
                 known = answers[i] = groups[i].occurs_in(data)
             return known
 
-        open_for = [c for n, (c, needs) in enumerate(self._needs) if n in maybe and all(passes(i) for i in needs)]
-        if open_for and path and is_test_file(path):
-            open_for = [c for c in open_for if c.READS_TESTS]
+        tests = bool(path) and is_test_file(path)
+        open_for = [c for c, needs in maybe if (c.READS_TESTS or not tests) and all(passes(i) for i in needs)]
         found: dict[re.Pattern[bytes] | Site, bool] = {}  # codemods share patterns, too
-
-        code: list[bytes] = []
-
-        def done() -> bytes:
-            if not code:
-                code.append(without_docstrings(data))
-            return code[0]
 
         def has(site: re.Pattern[bytes] | Site) -> bool:
             if site not in found:
-                found[site] = bool(site.search(data) and site.search(done()))
+                found[site] = bool(site.search(data))
             return found[site]
 
-        return tuple(c for c in open_for if not c.SITES or any(map(has, c.SITES)))
+        opened = [c for c in open_for if not c.SITES or any(map(has, c.SITES))]
+        return self._in_code(opened, without_words(data)) if opened else ()
 
-
-def _opened_by(anchor: bytes, anchors: Sequence[bytes], codemods: Sequence[DdpCodemod]) -> frozenset[int]:
-    """The numbers of the codemods for which seeing `anchor` may matter.
-
-    A pass reports no match inside another: a word that begins within `anchor` may stand there unreported, too.
-    """
-    hidden = [w for w in anchors if any(anchor.endswith(w[:n]) for n in range(1, len(w)))]
-    words = (anchor, *hidden)
-    return frozenset(n for n, c in enumerate(codemods) if any(w in word for word in c.TRIGGERS[0] for w in words))
+    def _in_code(self, opened: Sequence[DdpCodemod], code: bytes) -> tuple[DdpCodemod, ...]:
+        """Those of the codemods whose words and sites stand in the code as well: documentation speaks of everything."""
+        groups = cache(lambda i: self._groups[i].occurs_in(code))
+        has = cache(lambda site: bool(site.search(code)))
+        return tuple(c for c in opened if all(map(groups, self._needed[c])) and (not c.SITES or any(map(has, c.SITES))))
 
 
 class _AnyOf:
@@ -96,10 +114,11 @@ class _AnyOf:
     def __init__(self, words: Iterable[bytes]) -> None:
         given = tuple(words)
         self.words = [w for w in given if not any(other != w and other in w for other in given)]
-        self._scans = [
-            BytesAhoCorasick(self.words[i : i + Gate.MOST_WORDS], matchkind=MatchKind.LeftmostFirst)
-            for i in range(0, len(self.words), Gate.MOST_WORDS)
-        ]
+
+    @cached_property
+    def _scans(self) -> list[BytesAhoCorasick]:
+        parts = [self.words[i : i + Gate.MOST_WORDS] for i in range(0, len(self.words), Gate.MOST_WORDS)]
+        return [BytesAhoCorasick(words, matchkind=MatchKind.LeftmostFirst) for words in parts]
 
     def seen_in(self, data: bytes) -> set[int]:
         """The numbers of words that one pass reports; a match inside another is not among them."""

@@ -6,12 +6,16 @@ import textwrap
 import pytest
 
 from codemods.analysis.class_index import (
+    MANY_FILES,
     ClassFacts,
+    ClassSite,
     Role,
     class_facts,
     external_role,
     find_class,
+    has_many_heirs,
     local_class,
+    overriding,
     role_of_method,
     subclasses,
 )
@@ -199,3 +203,29 @@ def test_subclasses_under_another_name_and_of_subclasses() -> None:
 )
 def test_roles_of_a_framework_s_own_classes(name: str, role: Role | None) -> None:
     assert external_role(name) is role
+
+
+MANY = {f"heir{i}.py": f"from base import Base\n\n\nclass Heir{i}(\n    Base,\n):\n    pass\n" for i in range(MANY_FILES + 1)}
+
+
+@pytest.mark.parametrize("count", [3, MANY_FILES + 1])
+def test_the_heirs_of_a_class_are_found_one_by_one_or_all_at_once(count: int) -> None:
+    heirs = dict(list(MANY.items())[:count])
+    grand = {"grand.py": "from heir0 import Heir0\n\n\nclass Grand(Heir0):\n    def go(self): pass\n"}
+    tests = {"tests/test_base.py": "from base import Base\n\n\nclass Fake(Base):\n    def go(self): pass\n"}
+    whole = project({"base.py": "class Base:\n    def go(self): pass\n", **heirs, **grand, **tests})
+    module = whole.module("base.py")
+    assert module is not None
+    site = ClassSite(module, module.nodes(ast.ClassDef)[0])
+    assert has_many_heirs(whole, site) is (count > MANY_FILES)
+    assert {s.node.name for s in subclasses(whole, site)} == {*(f"Heir{i}" for i in range(count)), "Grand"}
+    assert [s.node.name for s in overriding(whole, site, "go") or ()] == ["Grand"]
+    assert overriding(whole, site, "stop") == ()
+
+
+def test_heirs_in_the_same_file_define_a_method_anew() -> None:
+    whole = project({"a.py": "class A:\n    def go(self): pass\n\n\nclass B(A): pass\n\n\nclass C(B):\n    def go(self): pass\n"})
+    module = whole.module("a.py")
+    assert module is not None
+    found = overriding(whole, ClassSite(module, module.nodes(ast.ClassDef)[0]), "go")
+    assert [s.node.name for s in found or ()] == ["C"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codemods.spoken import without_docstrings
+from codemods.spoken import without_docstrings, without_words
 from ddpfix.catalog import all_codemods
 from ddpfix.gate import Gate
 
@@ -52,6 +52,18 @@ def test_nothing_but_strings_is_left_out_of_real_files() -> None:
         except SyntaxError:  # a body that was a docstring alone
             assert left != data
     assert seen > len(SOURCES) / 3
+
+
+def test_comments_on_lines_of_their_own_go_too() -> None:
+    assert without_words(b"x = 1\n    # print(x)\ny = 2  # print(y)\n") == b"x = 1\ny = 2  # print(y)\n"
+
+
+def test_the_words_must_stand_in_the_code() -> None:
+    gate = Gate(all_codemods())
+    code = b"import os\nrank = 0\n\n\ndef f(path):\n    print(path)\n"
+    spoken = b'"""For a Trainer of lightning, beside torch.distributed."""\n# self.global_rank\n' + code
+    assert "DDP203" not in {c.code for c in gate.open_for(spoken, "train.py")}
+    assert "DDP203" in {c.code for c in gate.open_for(b"from lightning import Trainer\n" + code, "train.py")}
 
 
 def test_a_file_that_only_speaks_of_a_word_is_not_parsed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Container, Iterator
 from enum import Enum
 
 from codemods.analysis.distribution import is_test_file
@@ -66,6 +67,7 @@ def external_role(name: str) -> Role | None:
     return None
 
 
+FEW_NAMES = 8  # heirs whose own heirs are looked for one by one
 MANY_FILES = 40  # as many heirs are read to see what one call may run; it costs about 5 ms a file
 
 
@@ -228,23 +230,36 @@ def overriding(project: Project, site: ClassSite, name: str) -> tuple[ClassSite,
 
 def _subclasses(project: Project, site: ClassSite, mentioning: str, most: int) -> tuple[ClassSite, ...] | None:
     def build() -> tuple[ClassSite, ...] | None:
+        mentioned = set(project.files_containing(mentioning.encode())) if mentioning else None
+        if mentioned is not None and mentioned <= {site.module.path}:  # as with most methods: no header need be read
+            return tuple(_deriving(project, site, site.module, _heirs_beside(site))) if mentioned else ()
         heirs = _likely_heirs(project, site)
-        paths = set(heirs).intersection(project.files_containing(mentioning.encode())) if mentioning and heirs else set(heirs)
+        paths = set(heirs) if mentioned is None else mentioned.intersection(heirs)
         if not is_test_file(site.module.path):
             paths = {p for p in paths if not is_test_file(p)}
         if len(paths) > most:
             return None
-        found: dict[tuple[str, int], ClassSite] = {}
-        for path in sorted(paths):
-            module = project.module(path)
-            for node in module.nodes(ast.ClassDef) if module else ():
-                if node.name in heirs[path] and node is not site.node and module is not None:
-                    facts = class_facts(project, module, node)
-                    if any(s.node is site.node for s in facts.lineage):
-                        found[module.path, node.lineno] = ClassSite(module, node)
-        return tuple(found.values())
+        modules = ((project.module(path), heirs[path]) for path in sorted(paths))
+        return tuple(s for module, names in modules if module is not None for s in _deriving(project, site, module, names))
 
     return project.memo(("subclasses", site.module.path, site.node.lineno, mentioning), build)
+
+
+def _deriving(project: Project, site: ClassSite, module: SourceModule, names: Container[str]) -> Iterator[ClassSite]:
+    """The classes of these names in a file that derive from `site`."""
+    for node in module.nodes(ast.ClassDef):
+        if node.name in names and node is not site.node:
+            if any(s.node is site.node for s in class_facts(project, module, node).lineage):
+                yield ClassSite(module, node)
+
+
+def _heirs_beside(site: ClassSite) -> set[str]:
+    """The names of the classes in its own file that may derive from `site`."""
+    names, size = {site.name}, 0
+    while size < len(names):
+        size = len(names)
+        names |= {c.name for c in site.module.nodes(ast.ClassDef) if any(last(dotted(base)) in names for base in c.bases)}
+    return names
 
 
 def _likely_heirs(project: Project, site: ClassSite) -> dict[str, set[str]]:
@@ -254,15 +269,31 @@ def _likely_heirs(project: Project, site: ClassSite) -> dict[str, set[str]]:
 
 def has_many_heirs(project: Project, site: ClassSite) -> bool:
     """True where the headers of more files than one reads speak of heirs of the class; nothing is parsed for it."""
-    return len(_likely_heirs(project, site)) > MANY_FILES
+    return _has_many(project, site.name) or len(_likely_heirs(project, site)) > MANY_FILES
+
+
+def _has_many(project: Project, name: str) -> bool:
+    """True where that many files name it as a base themselves: the first of them answer for all."""
+
+    def build() -> bool:
+        files: set[str] = set()
+        for path, _ in project.headers_naming(name):
+            files.add(path)
+            if len(files) > MANY_FILES:
+                return True
+        return False
+
+    return project.keep(("named as a base by many", name), build)
 
 
 def _heirs_of(project: Project, site: ClassSite) -> dict[str, set[str]]:
-    headers = project.class_headers()
     seen, queue = {site.name}, [site.name, *project.aliases_of(site.name)]
     out: dict[str, set[str]] = {}
+    few = not _has_many(project, site.name)
     while queue:
-        for path, name in headers.get(queue.pop(), ()):
+        base = queue.pop()
+        few = few and len(seen) <= FEW_NAMES
+        for path, name in project.headers_naming(base) if few else project.class_headers().get(base, ()):
             out.setdefault(path, set()).add(name)
             if name not in seen:
                 seen.add(name)

@@ -29,6 +29,8 @@ class _Searched:
     setting: Setting
     trained: Trained
 
+_LIGHTNING = (b"import lightning", b"from lightning", b"pytorch_lightning", b"lightning_fabric")
+
 
 class ReentrantCheckpointWithFindUnused(DdpCodemod):
     """Reentrant activation checkpointing in a model that is wrapped with `find_unused_parameters` on.
@@ -209,7 +211,7 @@ def _paths(project: Project) -> frozenset[str]:
 def _find_places(project: Project) -> dict[str, _Searched]:
     found: list[_Searched] = []
     paths = {p for word in (b"find_unused_parameters", b"TrainingArguments(") for p in project.files_containing(word)}
-    paths |= {p for p in project.files_containing(b"strategy") if b"ightning" in (project.read(p) or b"")}
+    paths |= {p for p in project.files_containing(b"strategy") if any(w in (project.read(p) or b"") for w in _LIGHTNING)}
     for path in sorted(paths):
         module = project.module(path) if not is_test_file(path) else None
         for wrapper in wrappers(project, module) if module is not None else ():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
@@ -17,6 +16,7 @@ from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Evidence, Finding, InsertAfter
 from codemods.project import Project
+from codemods.sites import Beside
 from codemods.source import SourceModule, walk
 
 
@@ -93,7 +93,7 @@ class MissingBarrier(DdpCodemod):
          b"rename", b"replace(", b"download", b"extract", b"to_p", b"rmtree", b"remove", b"unlink", b"import"),
         (*PROCESSES, b".save_model("),
     )  # fmt: skip
-    SITES = (*RANK_GUARDS, re.compile(rb"\.save_model\("))
+    SITES = (*RANK_GUARDS, Beside((b"Trainer",), rb"\.save_model\(", b".save_model("))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

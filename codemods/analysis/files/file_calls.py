@@ -82,8 +82,11 @@ class FileCall:
 
 def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
     """What a call does to a path, None where it does nothing, or nothing that its text shows."""
-    end = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
-    name = qualified(module, call.func)
+    func = call.func
+    end = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    if end not in NAMES and not end[:1].isupper() and end not in module.imports:
+        return None
+    name = qualified(module, func)
     if name.startswith(_FETCHED) and end[:1].isupper():
         return _fetched(call)
     if end not in NAMES and last(name) not in NAMES:

@@ -80,31 +80,38 @@ def _in_order(nodes: list[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _of_call(project: Project, module: SourceModule, call: ast.Call, depth: int) -> Iterator[Step]:
-    ranks = ranks_in_function(project, module, call)
+    """Most calls are no step: who comes to one is asked of those that are."""
     if found := file_call(module, call):
         own = names_the_rank(found.path)
         if not own or found.act is Act.WRITES:
-            yield Step(found.act, forms(module, found.path), module, call, Ranks.UNKNOWN if own else ranks)
+            ranks = Ranks.UNKNOWN if own else ranks_in_function(project, module, call)
+            yield Step(found.act, forms(module, found.path), module, call, ranks)
         return
     if (collective := collective_at(module, call, project)) is not None:
         if not collective.grouped:
-            yield Step(None, frozenset(), module, call, ranks)
+            yield Step(None, frozenset(), module, call, ranks_in_function(project, module, call))
         return
     site = callee(project, module, call)
     if site is None:
         end = last(dotted(call.func)) or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
         if _WAITING.search(end) and end not in _NOT_WAITING:
-            yield Step(None, frozenset(), module, call, ranks)
+            yield Step(None, frozenset(), module, call, ranks_in_function(project, module, call))
         return
-    yield from brought_out(project, site, module, call, ranks, depth)
+    yield from brought_out(project, site, module, call, None, depth)
 
 
 def brought_out(
-    project: Project, site: FunctionSite, module: SourceModule, call: ast.Call, ranks: Ranks, depth: int = 0
+    project: Project, site: FunctionSite, module: SourceModule, call: ast.Call, ranks: Ranks | None, depth: int = 0
 ) -> Iterator[Step]:
-    """The steps of the function that `call` runs, in the words of the function round the call."""
-    for step in steps_of(project, site, depth + 1):
-        merged = step.ranks if ranks is Ranks.ALL else ranks if step.ranks is Ranks.ALL else Ranks.UNKNOWN
+    """The steps of the function that `call` runs, in the words of the function round the call.
+
+    ranks: those that make the call; None: those that come to it.
+    """
+    steps = steps_of(project, site, depth + 1)
+    if steps and ranks is None:
+        ranks = ranks_in_function(project, module, call)
+    for step in steps:
+        merged = step.ranks if ranks is Ranks.ALL or ranks is None else ranks if step.ranks is Ranks.ALL else Ranks.UNKNOWN
         if step.act is None:
             yield Step(None, frozenset(), step.module, step.call, merged)
             continue

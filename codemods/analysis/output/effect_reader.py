@@ -90,6 +90,11 @@ class Reader:
                 return True
         return False
 
+    @property
+    def puts_out(self) -> bool:
+        """True where something that was looked at puts something out."""
+        return any(e.kind in OUTPUT for e in self._found)
+
     def _leads_away(self, node: ast.AST) -> bool:
         """True for what may run a function of the project."""
         if isinstance(node, ast.Attribute):

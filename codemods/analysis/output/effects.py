@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank, phrases
 from codemods.analysis.output.effect_reader import Reader, read_function
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, child_nodes
 
 __all__ = [
@@ -34,28 +35,52 @@ def effects_of(project: Project, module: SourceModule, nodes: Iterable[ast.AST])
 
 def only_output_of(project: Project, module: SourceModule, statement: ast.stmt) -> Effects | None:
     """What the statement does, if that is output and nothing else; the reading ends at the first thing that is not."""
-    if _is_spoiled(project, module, statement, following=False) or _is_spoiled(project, module, statement, following=True):
+    shown = _shown_by(project, module, statement)
+    if shown.spoiled or not shown.may_put_out or _calls_more(project, module, statement):
         return None
     found = Reader(project, module, (), quick=True).read([statement])
     return found if found.only_output else None
 
 
-def _is_spoiled(project: Project, module: SourceModule, statement: ast.stmt, *, following: bool) -> bool:
-    """True for a statement that does something else, or holds one that does: each is asked once, however deep it stands.
+@record
+class _Shown:
+    """What a statement shows without what it calls. may_put_out: it does, or calls something for nothing that may."""
 
-    following: what it calls is read, too.
-    """
-    key = ("spoiled", module.path, statement.lineno, statement.col_offset, following)
-    return project.keep(key, lambda: _find_spoiled(project, module, statement, following=following))
+    spoiled: bool
+    may_put_out: bool
 
 
-def _find_spoiled(project: Project, module: SourceModule, statement: ast.stmt, *, following: bool) -> bool:
+def _shown_by(project: Project, module: SourceModule, statement: ast.stmt) -> _Shown:
+    """Each statement is asked once, however deep it stands."""
+    key = ("shown by", module.path, statement.lineno, statement.col_offset)
+    return project.keep(key, lambda: _find_shown(project, module, statement))
+
+
+def _find_shown(project: Project, module: SourceModule, statement: ast.stmt) -> _Shown:
     own, below = _parts(statement)
-    if any(_is_spoiled(project, module, s, following=following) for s in below):
+    reader = Reader(project, module, (), quick=True)
+    if any(isinstance(n, _NEVER_OUTPUT) for n in own) or reader.is_spoiled_by(own, following=False):
+        return _Shown(True, False)
+    may_put_out = reader.puts_out or (isinstance(statement, ast.Expr) and isinstance(statement.value, (ast.Call, ast.Await)))
+    for inner in below:
+        shown = _shown_by(project, module, inner)
+        if shown.spoiled:
+            return shown
+        may_put_out = may_put_out or shown.may_put_out
+    return _Shown(False, may_put_out)
+
+
+def _calls_more(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    """True where what the statement calls does more than put something out."""
+    key = ("calls more", module.path, statement.lineno, statement.col_offset)
+    return project.keep(key, lambda: _find_more(project, module, statement))
+
+
+def _find_more(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    own, below = _parts(statement)
+    if any(_calls_more(project, module, inner) for inner in below):
         return True
-    if not following and any(isinstance(n, _NEVER_OUTPUT) for n in own):
-        return True
-    return Reader(project, module, (), quick=True).is_spoiled_by(own, following=following)
+    return Reader(project, module, (), quick=True).is_spoiled_by(own)
 
 
 def _parts(statement: ast.stmt) -> tuple[list[ast.AST], list[ast.stmt]]:

@@ -125,7 +125,7 @@ def _below(project: Project, module: SourceModule, statement: ast.stmt, wanted: 
         return
     if isinstance(statement, ast.If) and statement.orelse:
         for branch in (*statement.body, *statement.orelse):
-            if not wanted(branch) and _is_output(project, module, branch):
+            if _is_output(project, module, branch) and not wanted(branch):
                 return
     for inner in _blocks(statement):
         yield from _of_block(project, module, inner, wanted)
@@ -248,14 +248,12 @@ def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> b
 
 
 def _puts_out(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
-    if not module.is_whole(statement) or ranks_at(module, statement, project=project).some:
-        return False
-    if _leaves(statement) or _shows_progress(statement) or under_such_a_name(project, module, statement):
-        return False
-    if under_such_a_test(project, module, statement):
+    if not module.is_whole(statement) or _leaves(statement) or _shows_progress(statement):
         return False
     effects = only_output_of(project, module, statement)
-    if effects is None or any(e.guarded for e in effects.items):
+    if effects is None or any(e.guarded for e in effects.items) or ranks_at(module, statement, project=project).some:
+        return False
+    if under_such_a_name(project, module, statement) or under_such_a_test(project, module, statement):
         return False
     return not all(_is_seen_to(project, module, statement, e) for e in effects.output)
 

@@ -199,6 +199,7 @@ def _of_lightning(module: SourceModule) -> Spelling | None:
     return Spelling(f"{planned.name}.rank == 0", planned.edits) if planned else None
 
 
+@once_a_module
 def _of_environment(module: SourceModule) -> Spelling | None:
     """By `RANK`, which torchrun, accelerate and deepspeed set for each process, in a file that reads what they set.
 

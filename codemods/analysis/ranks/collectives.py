@@ -40,6 +40,7 @@ ACCELERATOR = frozenset(
 # `trainer.model(x)` is the forward of the DDP wrapper: one where gradients are on (measured).
 LIGHTNING_TRAINER = frozenset({"fit", "validate", "test", "predict", "save_checkpoint", "model"})
 HF_TRAINER = frozenset({"train", "evaluate", "predict"})
+_CHECKPOINTS = frozenset({"save", "load", "save_state_dict", "load_state_dict", "async_save"})  # of torch.distributed.checkpoint
 _MODULES = frozenset({"self", "pl_module", "lightning_module"})
 # Properties whose read is a collective, or runs pending ones (measured; Lightning issue #18148).
 PENDING = frozenset({"callback_metrics", "logged_metrics", "progress_bar_metrics"})
@@ -50,6 +51,9 @@ AFTER_EVALUATION = frozenset(
 )
 # Calls that only wait: they carry no value and can stand anywhere.
 WAITS = frozenset({"barrier", "wait_for_everyone", "monitored_barrier", "synchronize", "rendezvous"})
+_NAMES = frozenset(
+    {"setup_data", "save_checkpoint", "all_gather", "log", "log_dict", "compute", "sync", "DistributedDataParallel"}
+).union(TORCH, *PACKAGES.values(), STRATEGY, FABRIC, ACCELERATOR, LIGHTNING_TRAINER, HF_TRAINER, _CHECKPOINTS)
 _GROUP_POSITION = {"barrier": 0, "all_reduce": 2, "broadcast": 2, "all_gather": 2, "monitored_barrier": 0, "reduce": 3}
 
 
@@ -102,7 +106,11 @@ def collective_read(module: SourceModule, node: ast.Attribute, *, project: Proje
 
 
 def _call(module: SourceModule, call: ast.Call, project: Project | None) -> Collective | None:
-    name = qualified(module, call.func)
+    func = call.func
+    written = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    if written not in _NAMES and written not in module.imports and not module.holds(b"dist_sync_on_step"):
+        return None  # nearly every call, by its last name alone
+    name = qualified(module, func)
     end, root = last(name), family(name)
     framework = ""
     if name.startswith("torch."):
@@ -121,7 +129,7 @@ def _call(module: SourceModule, call: ast.Call, project: Project | None) -> Coll
 
 def _is_torch(name: str, end: str) -> bool:
     if name.startswith("torch.distributed.checkpoint."):
-        return end in ("save", "load", "save_state_dict", "load_state_dict", "async_save")
+        return end in _CHECKPOINTS
     return (name.startswith("torch.distributed.") and end in TORCH) or end == "DistributedDataParallel"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.ranks.rank_carriers import may_speak_of_ranks
 from codemods.analysis.ranks.rank_comparisons import constant_of
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import rank_source
@@ -26,7 +27,7 @@ def known_split(module: SourceModule, test: ast.expr, project: Project | None) -
     """What a test says of ranks, remembered: many statements stand under the same one."""
     known = _alone(module) if project is None else project.memo(("rank tests", module.path), dict[int, Split | None])
     if id(test) not in known:
-        known[id(test)] = split_of(module, test, project)
+        known[id(test)] = split_of(module, test, project) if may_speak_of_ranks(module, test, project) else None
     return known[id(test)]
 
 

@@ -115,6 +115,11 @@ def spawned_parameter(project: Project | None, module: SourceModule, node: ast.N
     function = module.function_of(node)
     if function is None or not function.args.args or function.args.args[0].arg != node.id:
         return False
+    return is_spawned(project, module, function)
+
+
+def is_spawned(project: Project | None, module: SourceModule, function: FunctionNode) -> bool:
+    """True for what `mp.spawn` starts, here or in another file."""
     if function.name in _spawned(module.data):
         return True
     return project is not None and function.name in project.keep("spawned functions", lambda: _all_spawned(project))

@@ -46,21 +46,23 @@ def _of_function(project: Project, site: FunctionSite, above: tuple[tuple[str, i
         return known[key]
     if key in above or len(above) > DEPTH:
         return None
-    found = _direct(project, site) or _through_calls(project, site, (*above, key))
+    nodes = [n for n in walk_scope(site.node) if isinstance(n, (ast.Call, ast.Attribute))]
+    found = _direct(project, site, nodes) or _through_calls(project, site, nodes, (*above, key))
     if found is not None or not above:  # a "no" in the middle of a cycle may be for the cut
         known[key] = found
     return found
 
 
-def _direct(project: Project, site: FunctionSite) -> Reached | None:
+_Nodes = list[ast.Call | ast.Attribute]
+
+
+def _direct(project: Project, site: FunctionSite, nodes: _Nodes) -> Reached | None:
     """A collective of the function itself, wherever its caller comes from.
 
     One under a test does not count: what the caller passes decides (`zero_first(-1)` waits for nobody). Tests for a run
     with several processes do not stand in the way.
     """
-    for node in walk_scope(site.node):
-        if not isinstance(node, (ast.Call, ast.Attribute)):
-            continue
+    for node in nodes:
         collective = collective_at(site.module, node, project)
         if collective is None or collective.grouped or collective.name in ("init_process_group", "new_group"):
             continue
@@ -83,8 +85,10 @@ def _always(project: Project, site: FunctionSite, node: ast.AST) -> bool:
     return ranks_at(site.module, node, project=project) is Ranks.ALL
 
 
-def _through_calls(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...]) -> Reached | None:
-    for node in walk_scope(site.node):
+def _through_calls(
+    project: Project, site: FunctionSite, nodes: _Nodes, above: tuple[tuple[str, int, int], ...]
+) -> Reached | None:
+    for node in nodes:
         if not isinstance(node, ast.Call):
             continue
         inner = called_function(project, site.module, node)
