@@ -74,7 +74,8 @@ def page() -> str:
         "What the rank analysis knows. The answers in the first two tables are its own, given when this page is made: who comes",
         "to `here()` in a function `main(args, cfg, rank, trainer, state, accelerator)`. A name or an attribute bound to such a",
         "test, a helper, method or property that returns one, and a decorator that calls what it decorates under one, are",
-        "followed, into other files too. What cannot be told is unknown, and unknown never makes a fix safe.", "",
+        "followed, into other files too; a member of a base class in another file only if its name has a word of ranks in it.",
+        "What cannot be told is unknown, and unknown never makes a fix safe.", "",
     ]  # fmt: skip
     for heading, forms in FORMS.items():
         out += [f"## {heading}", "", "| written | who comes to `here()` |", "| --- | --- |"]
