@@ -11,14 +11,11 @@ LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 
 def dotted(node: ast.AST | None) -> str:
     """`a.b.c` for a chain of attributes on a name, "" for anything else."""
-    parts: list[str] = []
+    rest = ""
     while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
+        rest = f".{node.attr}{rest}"
         node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    parts.append(node.id)
-    return ".".join(reversed(parts))
+    return f"{node.id}{rest}" if isinstance(node, ast.Name) else ""
 
 
 def is_parameter(module: SourceModule, name: str, at: ast.AST) -> bool:

@@ -46,6 +46,9 @@ class Step:
     ranks: Ranks = Ranks.ALL
 
 
+_Steps = dict[tuple[str, int, int], tuple[Step, ...]]
+
+
 def steps_in(project: Project, module: SourceModule, nodes: list[ast.AST], depth: int = 0) -> Iterator[Step]:
     """The steps of some statements or expressions, in the order of their text, inner functions left out."""
     for node in _in_order(nodes):
@@ -126,7 +129,7 @@ def brought_out(
 
 def steps_of(project: Project, site: FunctionSite, depth: int = 0) -> tuple[Step, ...]:
     """The steps of a whole function, remembered for the project; a function that is being read adds nothing to itself."""
-    known = project.memo("file steps", dict[tuple[str, int, int], tuple[Step, ...]])
+    known = project.memo("file steps", _Steps)
     if site.key in known:
         return known[site.key]
     if depth > DEPTH:

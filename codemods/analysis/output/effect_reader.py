@@ -26,6 +26,11 @@ _MODEL_CHANGES = frozenset(
 )  # fmt: skip
 
 
+# What alone can do something; most nodes are names and constants.
+_SPEAKING = frozenset(
+    {ast.Call, ast.Attribute, ast.Subscript, ast.Global, ast.Nonlocal, ast.Raise, ast.Assert, ast.Return, ast.Yield,
+     ast.YieldFrom, ast.Await, ast.For, ast.comprehension}
+)  # fmt: skip
 _SPOILT = Effect(Kind.UNKNOWN, "", "", 0)
 
 
@@ -82,7 +87,7 @@ class Reader:
     def is_spoiled_by(self, nodes: Iterable[ast.AST], *, following: bool = True) -> bool:
         """True where one of the nodes does something that is no output; `following` what it calls, or not."""
         for node in nodes:
-            if not following and self._leads_away(node):
+            if node.__class__ not in _SPEAKING or (not following and self._leads_away(node)):
                 continue
             before = len(self._found)
             self._look(node)

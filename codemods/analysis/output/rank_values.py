@@ -10,6 +10,7 @@ from codemods.project import Project
 from codemods.source import SourceModule, walk
 
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
+_Known = dict[int, bool]
 
 
 def under_such_a_name(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
@@ -21,7 +22,7 @@ def under_such_a_name(project: Project, module: SourceModule, statement: ast.stm
 
 
 def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> bool:
-    known = project.memo(("names for the rank", module.path), dict[int, bool])
+    known = project.memo(("names for the rank", module.path), _Known)
     if id(test) not in known:
         named = (node for node in walk(test) if isinstance(node, (ast.Name, ast.Attribute)))
         known[id(test)] = any(is_of_rank_zero(project, module, node) for node in named)

@@ -13,6 +13,9 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, once_a_module
 
+# By the id of a test. Named once: making such a type at each call costs more than the call.
+_Splits = dict[int, Split | None]
+
 
 @record
 class Branch:
@@ -25,7 +28,7 @@ class Branch:
 
 def known_split(module: SourceModule, test: ast.expr, project: Project | None) -> Split | None:
     """What a test says of ranks, remembered: many statements stand under the same one."""
-    known = _alone(module) if project is None else project.memo(("rank tests", module.path), dict[int, Split | None])
+    known = _alone(module) if project is None else project.memo(("rank tests", module.path), _Splits)
     if id(test) not in known:
         known[id(test)] = split_of(module, test, project) if may_speak_of_ranks(module, test, project) else None
     return known[id(test)]

@@ -50,43 +50,39 @@ def _alone(module: SourceModule) -> frozenset[str]:
     return _carriers(module, None)
 
 
-def _names(node: ast.AST | None) -> Iterator[str]:
+def _names(node: ast.AST) -> list[str]:
     """The names that decide what an expression is, as far as it may be a rank or a test of one."""
-    if isinstance(node, ast.Name):
-        yield node.id
-    elif isinstance(node, ast.Attribute):
-        yield node.attr
-    elif isinstance(node, ast.Call):
-        called = end_of(node.func)
-        yield called
-        if called in _READS or "env" in called.lower():
-            for argument in node.args:
-                yield from _names(argument)
-    elif isinstance(node, ast.Constant):
-        if isinstance(node.value, str):
-            yield node.value
-    elif isinstance(node, ast.Compare):
-        for part in (node.left, *node.comparators):
-            yield from _names(part)
-    elif isinstance(node, ast.BoolOp):
-        for part in node.values:
-            yield from _names(part)
-    elif isinstance(node, ast.UnaryOp):
-        yield from _names(node.operand)
-    elif isinstance(node, ast.IfExp):
-        for part in (node.test, node.body, node.orelse):
-            yield from _names(part)
-    elif isinstance(node, ast.BinOp):
-        yield from _names(node.left)
-        yield from _names(node.right)
-    elif isinstance(node, ast.Subscript):
-        yield from _names(node.value)
-        yield from _names(node.slice)
-    elif isinstance(node, (ast.NamedExpr, ast.Await, ast.Starred)):
-        yield from _names(node.value)
-    elif isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        for part in node.elts:
-            yield from _names(part)
+    found: list[str] = []
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, ast.Name):
+            found.append(top.id)
+        elif isinstance(top, ast.Attribute):
+            found.append(top.attr)
+        elif isinstance(top, ast.Call):
+            found.append(called := end_of(top.func))
+            stack += top.args if called in _READS or "env" in called.lower() else ()
+        elif isinstance(top, ast.Constant):
+            if isinstance(top.value, str):
+                found.append(top.value)
+        elif isinstance(top, ast.Compare):
+            stack += (top.left, *top.comparators)
+        elif isinstance(top, ast.BoolOp):
+            stack += top.values
+        elif isinstance(top, ast.UnaryOp):
+            stack.append(top.operand)
+        elif isinstance(top, ast.IfExp):
+            stack += (top.test, top.body, top.orelse)
+        elif isinstance(top, ast.BinOp):
+            stack += (top.left, top.right)
+        elif isinstance(top, ast.Subscript):
+            stack += (top.value, top.slice)
+        elif isinstance(top, (ast.NamedExpr, ast.Await, ast.Starred)):
+            stack.append(top.value)
+        elif isinstance(top, (ast.Tuple, ast.List, ast.Set)):
+            stack += top.elts
+    return found
 
 
 def _carriers(module: SourceModule, project: Project | None) -> frozenset[str]:

@@ -15,31 +15,35 @@ _EXITS = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def exits_of(module: SourceModule, project: Project | None) -> dict[int, Branch]:
-    """By the id of a statement, who goes on behind it; the body of the branch is the statement that decides."""
+# By the id of what holds them: by the id of a statement, who goes on behind it.
+Exits = dict[int, dict[int, Branch]]
+
+
+def exits_of(module: SourceModule, project: Project | None) -> Exits:
+    """Who goes on behind the statements of a file at which ranks leave; a branch's body is the statement that decides."""
     if project is None:
         return _exits_alone(module)
     return project.memo(("rank exits", module.path), lambda: _find_exits(module, project))
 
 
 @once_a_module
-def _exits_alone(module: SourceModule) -> dict[int, Branch]:
+def _exits_alone(module: SourceModule) -> Exits:
     return _find_exits(module, None)
 
 
-def _find_exits(module: SourceModule, project: Project | None) -> dict[int, Branch]:
-    found: dict[int, Branch] = {}
+def _find_exits(module: SourceModule, project: Project | None) -> Exits:
+    found: Exits = {}
     parting: list[ast.If | ast.Match] = [*module.nodes(ast.If), *module.nodes(ast.Match)]
     for statement in parting:
         branches = branches_of(module, statement, project)
         if not branches or (passing := _passing(statement, branches)) is None:
             continue
-        _add(found, statement, passing)
+        _add(module, found, statement, passing)
         _carry_out(module, statement, passing, found)
     return found
 
 
-def _carry_out(module: SourceModule, statement: ast.stmt, passing: Branch, found: dict[int, Branch]) -> None:
+def _carry_out(module: SourceModule, statement: ast.stmt, passing: Branch, found: Exits) -> None:
     """The exit also keeps ranks from what stands behind the statements round it, as far as it leaves them."""
     returns = _leaves_in([statement], returns_only=True)
     unsure = Branch(Ranks.UNKNOWN, [statement], False)
@@ -53,15 +57,16 @@ def _carry_out(module: SourceModule, statement: ast.stmt, passing: Branch, found
         if not isinstance(up, (ast.With, ast.AsyncWith)) and not cleans_up:
             passing = unsure
         if isinstance(up, ast.stmt):
-            _add(found, up, passing)
+            _add(module, found, up, passing)
         below = up
 
 
-def _add(found: dict[int, Branch], node: ast.stmt, passing: Branch) -> None:
-    before = found.get(id(node))
+def _add(module: SourceModule, found: Exits, node: ast.stmt, passing: Branch) -> None:
+    beside = found.setdefault(id(module.parent(node)), {})
+    before = beside.get(id(node))
     if before is not None:
         passing = Branch(both(before.ranks, passing.ranks), before.body, False)
-    found[id(node)] = passing
+    beside[id(node)] = passing
 
 
 def _passing(statement: ast.stmt, branches: tuple[Branch, ...]) -> Branch | None:

@@ -24,6 +24,8 @@ __all__ = [
 
 _PLAIN_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_Tested = dict[FunctionNode | None, bool]
+_Decorated = dict[int, Ranks]
 
 
 @record
@@ -75,8 +77,8 @@ def guards_over(
     for up in module.ancestors(node):
         if tested:
             yield from _branch(module, up, below, project)
-        if exits:
-            yield from _exits_above(exits, up, below)
+        if beside := exits.get(id(up)):
+            yield from _exits_above(beside, up, below)
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             if not decorators or any(d is below for d in up.decorator_list):
                 return
@@ -99,7 +101,7 @@ def _is_tested(module: SourceModule, function: FunctionNode | None, project: Pro
     tests = _tests_by_scope(module).get(function)
     if not tests:
         return False
-    known = _tested_alone(module) if project is None else project.memo(("tested", module.path), dict[FunctionNode | None, bool])
+    known = _tested_alone(module) if project is None else project.memo(("tested", module.path), _Tested)
     if function not in known:
         known[function] = any(_parts_ranks(module, test, project) for test in tests)
     return known[function]
@@ -182,7 +184,7 @@ def decorated_ranks(module: SourceModule, function: FunctionNode, *, project: Pr
         return Ranks.ALL
     if project is None:
         return _decorated(module, function, None)
-    known = project.memo(("decorated ranks", module.path), dict[int, Ranks])
+    known = project.memo(("decorated ranks", module.path), _Decorated)
     if id(function) not in known:
         known[id(function)] = _decorated(module, function, project)
     return known[id(function)]

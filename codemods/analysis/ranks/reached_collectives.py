@@ -40,7 +40,7 @@ def reached_by(project: Project, module: SourceModule, call: ast.Call) -> Reache
 
 
 def _of_function(project: Project, site: FunctionSite, above: tuple[tuple[str, int, int], ...]) -> Reached | None:
-    known = project.memo("reached collectives", dict[tuple[str, int, int], Reached | None])
+    known = project.memo("reached collectives", _Known)
     key = site.key
     if key in known:
         return known[key]
@@ -54,6 +54,7 @@ def _of_function(project: Project, site: FunctionSite, above: tuple[tuple[str, i
 
 
 _Nodes = list[ast.Call | ast.Attribute]
+_Known = dict[tuple[str, int, int], Reached | None]
 
 
 def _direct(project: Project, site: FunctionSite, nodes: _Nodes) -> Reached | None:

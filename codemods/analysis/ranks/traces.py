@@ -42,6 +42,8 @@ DEPTH = 12
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _ENDS_PROCESS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 LONGEST = 150  # items of a function that its callers still see one by one
+_Traces = dict[tuple[tuple[str, int, int], Side], Trace]
+_Splits = dict[int, Split | None]
 
 _PASSES = {
     Side.ZERO: frozenset({Ranks.ALL, Ranks.ZERO, Ranks.LOCAL_ZERO, Ranks.UNKNOWN}),
@@ -85,7 +87,7 @@ def _leaves(trace: Trace) -> bool:
 
 
 def _whole(project: Project, site: FunctionSite, side: Side, above: tuple[tuple[str, int, int], ...]) -> Trace:
-    known = project.memo("rank traces", dict[tuple[tuple[str, int, int], Side], Trace])
+    known = project.memo("rank traces", _Traces)
     if (site.key, side) in known:
         return known[site.key, side]
     if site.key in above or len(above) > DEPTH:
@@ -101,14 +103,14 @@ def _whole(project: Project, site: FunctionSite, side: Side, above: tuple[tuple[
 
 def _called(project: Project, site: FunctionSite, side: Side, above: tuple[tuple[str, int, int], ...]) -> Trace:
     """A function as its callers see it: what it meets whatever they hand over, the rest as unknown."""
-    known = project.memo("rank traces of calls", dict[tuple[tuple[str, int, int], Side], Trace])
+    known = project.memo("rank traces of calls", _Traces)
     if (found := known.get((site.key, side))) is not None:
         return found
     ranks = decorated_ranks(site.module, site.node, project=project) if site.node.decorator_list else Ranks.ALL
     made = Trace() if ranks not in _PASSES[side] else Trace(tuple(outward(_whole(project, site, side, above).items)))
     if sum(1 for _ in meetings(made.items)) > LONGEST:
         made = Trace((Unknown((site.key,), site.node.name),))
-    if not above or (site.key, side) in project.memo("rank traces", dict[tuple[tuple[str, int, int], Side], Trace]):
+    if not above or (site.key, side) in project.memo("rank traces", _Traces):
         known[site.key, side] = made
     return made
 
@@ -170,7 +172,7 @@ class _Reader:
     def split(self, test: ast.expr) -> Split | None:
         if not self.tested:
             return None
-        known = self.project.memo(("splits", self.module.path), dict[int, Split | None])
+        known = self.project.memo(("splits", self.module.path), _Splits)
         if id(test) not in known:
             known[id(test)] = split_of(self.module, test, self.project)
         return known[id(test)]
