@@ -70,6 +70,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where somebody in the repository destroys a group.
+    - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`).
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
     - Says nothing in files that use Lightning, Accelerate, DeepSpeed or Ray, which own the group.
     - Tells an entry whose end is not reached, or computes what it returns: the place has to be chosen.
@@ -131,13 +132,20 @@ def _starts(project: Project) -> list[tuple[_Start, Entry]]:
     for path in project.files_containing(b"init_process_group"):
         module = project.module(path) if not is_test_file(path) else None
         for call in module.calls_named("init_process_group") if module else ():
-            if module is None or not starts_group(module, call):
+            if module is None or not starts_group(module, call) or _is_without_nccl(call):
                 continue
             for entry in entries(project, module, call)[:_MANY]:
                 if entry.function is not None or _is_script(project, entry):
                     key = entry.module.path, entry.function.lineno if entry.function else 0
                     found.setdefault(key, ((module, call), entry))
     return list(found.values())
+
+
+def _is_without_nccl(call: ast.Call) -> bool:
+    """True where the call itself names backends, and NCCL is none of them: a process leaves gloo and MPI without a warning."""
+    backend = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "backend"), None)
+    named = backend.value if isinstance(backend, ast.Constant) else None
+    return isinstance(named, str) and "nccl" not in named.lower()
 
 
 def _is_distributed(name: str) -> bool:

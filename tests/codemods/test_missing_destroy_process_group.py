@@ -20,12 +20,12 @@ def test_the_example_of_the_documentation() -> None:
 
 
 def test_in_front_of_a_plain_return() -> None:
-    before = f"{HEAD}def main():\n    dist.init_process_group('gloo')\n    best = train()\n    return best\n{MAIN}"
+    before = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n    best = train()\n    return best\n{MAIN}"
     check_transformed(RULE, before, before.replace("    return", f"{END}    return"))
 
 
 def test_an_early_return_moves_it_behind_the_call() -> None:
-    before = f"{HEAD}def main():\n    dist.init_process_group('gloo')\n    if evaluate():\n        return\n    train()\n{MAIN}"
+    before = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n    if evaluate():\n        return\n    train()\n{MAIN}"
     check_transformed(RULE, before, before + END)
 
 
@@ -37,7 +37,7 @@ def worker(rank, world):
   train(rank)
 
 def setup(rank, world):
-  dist.init_process_group('gloo', rank=rank, world_size=world)
+  dist.init_process_group('nccl', rank=rank, world_size=world)
 
 if __name__ == "__main__":
   mp.spawn(worker, nprocs=2, args=(2,))
@@ -77,7 +77,7 @@ def test_a_script_without_functions() -> None:
 
 @pytest.mark.parametrize("end", ["    return train()\n", "    while True:\n        train()\n"])
 def test_an_end_that_is_no_place(end: str) -> None:
-    body = f"{HEAD}import torch.multiprocessing as mp\ndef worker(rank):\n    dist.init_process_group('gloo')\n{end}"
+    body = f"{HEAD}import torch.multiprocessing as mp\ndef worker(rank):\n    dist.init_process_group('nccl')\n{end}"
     check_told(RULE, f"{body}mp.spawn(worker)\n", reason="the place has to be chosen")
 
 
@@ -91,30 +91,46 @@ def test_a_script_that_does_not_import_torch() -> None:
 
 def test_somebody_destroys() -> None:
     files = {"train.py": "import torch.distributed as dist\ndef end():\n    dist.destroy_process_group()\n"}
-    check_nothing(RULE, f"{HEAD}def main():\n    dist.init_process_group('gloo')\n{MAIN}", files=files)
+    check_nothing(RULE, f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}", files=files)
 
 
 def test_destroyed_only_in_the_tests_is_not_destroyed() -> None:
     files = {"tests/test_train.py": "import torch.distributed as dist\ndef test_end():\n    dist.destroy_process_group()\n"}
-    assert findings_of(RULE, f"{HEAD}def main():\n    dist.init_process_group('gloo')\n{MAIN}", files=files)
+    assert findings_of(RULE, f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}", files=files)
 
 
 def test_a_library() -> None:
-    check_nothing(RULE, f"{HEAD}def setup():\n    dist.init_process_group('gloo')\n")
+    check_nothing(RULE, f"{HEAD}def setup():\n    dist.init_process_group('nccl')\n")
 
 
 def test_a_module_that_others_import() -> None:
-    check_nothing(RULE, f"{HEAD}dist.init_process_group('gloo')\n", files={"a.py": "import setup_dist\n"}, path="setup_dist.py")
+    check_nothing(RULE, f"{HEAD}dist.init_process_group('nccl')\n", files={"a.py": "import setup_dist\n"}, path="setup_dist.py")
 
 
 @pytest.mark.parametrize("owner", ["from accelerate import Accelerator", "import lightning", "import deepspeed", "import ray"])
 def test_a_framework_owns_the_group(owner: str) -> None:
-    check_nothing(RULE, f"{owner}\n{HEAD}def main():\n    dist.init_process_group('gloo')\n{MAIN}")
+    check_nothing(RULE, f"{owner}\n{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}")
 
 
 def test_an_own_function_of_that_name() -> None:
-    check_nothing(RULE, f"from engine import init_process_group\ndef main():\n    init_process_group('gloo')\n{MAIN}")
+    check_nothing(RULE, f"from engine import init_process_group\ndef main():\n    init_process_group('nccl')\n{MAIN}")
 
 
 def test_the_tests_of_a_repository_are_left_alone() -> None:
-    check_nothing(RULE, f"{HEAD}def main():\n    dist.init_process_group('gloo')\n{MAIN}", path="tests/test_dist.py")
+    check_nothing(RULE, f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}", path="tests/test_dist.py")
+
+
+@pytest.mark.parametrize("backend", ["'gloo'", "backend='gloo'", "rank=0, backend='mpi'", "'cpu:gloo'"])
+def test_a_backend_that_leaves_without_a_warning(backend: str) -> None:
+    check_nothing(RULE, f"{HEAD}def main():\n    dist.init_process_group({backend})\n{MAIN}")
+
+
+@pytest.mark.parametrize("backend", ["", "'NCCL'", "backend='cpu:gloo,cuda:nccl'", "args.backend", "None"])
+def test_a_backend_that_is_or_may_be_nccl(backend: str) -> None:
+    assert findings_of(RULE, f"{HEAD}def main(args):\n    dist.init_process_group({backend})\n{MAIN}")
+
+
+def test_a_program_that_starts_either_is_told_of_the_one_that_warns() -> None:
+    starts = "    if cpu:\n        dist.init_process_group('gloo')\n    else:\n        dist.init_process_group('nccl')\n"
+    (found,) = findings_of(RULE, f"{HEAD}def main(cpu):\n{starts}{MAIN}")
+    assert "line 8 starts" in found.message
