@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_COMMENT = re.compile(rb"\n[ \t]*#[^\n]*")  # on a line of its own
+# On a line of its own; one that holds three quotes may be the end of a string, with code behind it.
+_COMMENT = re.compile(rb"\n[ \t]*#(?![^\n]*(?:\"\"\"|'''))[^\r\n]*")
 _PLAIN = frozenset({b"", b"r", b"R", b"u", b"U"})  # what may stand between the line's beginning and a docstring; no f-string
 
 
@@ -40,7 +41,7 @@ def _docstrings(data: bytes) -> Iterator[tuple[int, int]]:
             return
         quotes = data[start : start + 3]
         end = data.find(quotes, start + 3)
-        while end >= 0 and data[end - 1 : end] == b"\\":
+        while end >= 0 and _is_escaped(data, end):
             end = data.find(quotes, end + 1)
         if end < 0:
             return
@@ -50,6 +51,14 @@ def _docstrings(data: bytes) -> Iterator[tuple[int, int]]:
             double = _next(data, b'"""', end + 3)
         if single < end + 3:
             single = _next(data, b"'''", end + 3)
+
+
+def _is_escaped(data: bytes, at: int) -> bool:
+    """True behind an odd number of backslashes; `C:\\\\` ends in one that is escaped itself."""
+    before = at
+    while data[before - 1 : before] == b"\\":
+        before -= 1
+    return (at - before) % 2 == 1
 
 
 def _next(data: bytes, quotes: bytes, at: int) -> int:

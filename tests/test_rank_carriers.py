@@ -57,6 +57,51 @@ def test_a_name_from_another_file_is_asked_there() -> None:
     assert not speaks(HELPER, other="def quiet():\n    return level < 2\n\n\ndef rank():\n    return 0\n")
 
 
+QUIET = "def quiet():\n    return who() != 0\n"
+WHO = "import torch.distributed as dist\n\n\ndef who():\n    return dist.get_rank()\n\n\n"
+ELSEWHERE = {
+    "a module that is imported whole": ("import other\nif other.quiet():\n    pass\n", {"other": WHO + QUIET}),
+    "under another name": ("import other as o\nshown = not o.quiet()\nif shown:\n    pass\n", {"other": WHO + QUIET}),
+    "a helper that asks a helper": (HELPER, {"other": WHO + QUIET}),
+    "one in a third file": (HELPER, {"other": "from third import who\n\n\n" + QUIET, "third": WHO}),
+    "two files that import each other": (
+        HELPER,
+        {"other": "from third import who\n\n\n" + QUIET, "third": "from other import quiet\n\n\n" + WHO + "x = quiet\n"},
+    ),
+    "a definition under a test": (HELPER, {"other": "if True:\n    def quiet():\n        return get_rank() != 0\n"}),
+    "a definition behind two spaces": (HELPER, {"other": "def  quiet():\n    return get_rank() != 0\n"}),
+    "a value that is taken apart": (
+        "from other import mine\nif mine == 0:\n    pass\n",
+        {"other": "import os\nall_of, mine = 2, int(os.environ['RANK'])\n"},
+    ),
+    "a docstring at the margin": (HELPER, {"other": "def quiet():\n    '''A.\n\nB.\n    '''\n    return get_rank() != 0\n"}),
+    "a method of a base class": (
+        "from other import Base\n\n\nclass A(Base):\n    def f(self):\n        if self.quiet():\n            pass\n",
+        {"other": "class Base:\n    def quiet(self):\n        return get_rank() != 0\n"},
+    ),
+    "a property of a base class, named like another class's": (
+        "from other import Base\n\n\nclass B:\n    def quiet(self):\n        return 1\n\n\n"
+        "class A(Base):\n    def f(self):\n        if self.quiet:\n            pass\n",
+        {"other": "class Base:\n    @property\n    def quiet(self):\n        return get_rank() != 0\n"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_name_is_followed_as_far_as_its_files_go(name: str) -> None:
+    source, files = ELSEWHERE[name]
+    assert speaks(source, **files)
+
+
+def test_names_that_are_bound_to_each_other_are_told_whichever_is_asked_first() -> None:
+    bound = "one = two\ntwo = one\ntwo = get_rank()\n"
+    assert speaks(f"{bound}if one:\n    pass\nif two:\n    pass\n")
+    project = project_of(f"{bound}if two == 0:\n    pass\nif one == 0:\n    pass\n")
+    module = project.module(MAIN)
+    assert module is not None
+    assert [may_speak_of_ranks(module, node.test, project) for node in module.nodes(ast.If)] == [True, True]
+
+
 @pytest.mark.parametrize(
     "test", ["x is None", "self.count > 3", "isinstance(x, dict)", "kind == 'b'", "done(x)", "log(rank=rank)", "args.out"]
 )

@@ -38,6 +38,11 @@ def test_a_quote_behind_a_backslash_ends_nothing() -> None:
     assert without_docstrings(b'"""a \\""" print(x)\n"""\nprint(y)\n') == b"\nprint(y)\n"
 
 
+def test_two_backslashes_are_one_that_escapes_nothing() -> None:
+    source = b'def f():\n    """Writes to C:\\\\"""\n    print(x)\n\n\ndef g():\n    """Reads."""\n'
+    assert without_docstrings(source) == b"def f():\n    \n    print(x)\n\n\ndef g():\n    \n"
+
+
 def test_nothing_but_strings_is_left_out_of_real_files() -> None:
     def calls(data: bytes) -> list[str]:
         return sorted(ast.unparse(n.func) for n in ast.walk(ast.parse(data)) if isinstance(n, ast.Call))
@@ -56,6 +61,11 @@ def test_nothing_but_strings_is_left_out_of_real_files() -> None:
 
 def test_comments_on_lines_of_their_own_go_too() -> None:
     assert without_words(b"x = 1\n    # print(x)\ny = 2  # print(y)\n") == b"x = 1\ny = 2  # print(y)\n"
+
+
+@pytest.mark.parametrize("source", [b'show("""\n# end""", print(x))\n', b"x = 1\n# old\rprint(x)\n"])
+def test_code_behind_a_sharp_in_a_string_or_behind_an_old_line_end_stays(source: bytes) -> None:
+    assert b"print(x)" in without_words(source)
 
 
 def test_the_words_must_stand_in_the_code() -> None:

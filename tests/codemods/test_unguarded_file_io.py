@@ -36,6 +36,7 @@ def test_example_of_the_page() -> None:
         ("self.path.write_text('a')",),
         ("self.table.to_csv('a.csv')",),
         ("print('saving')", *DUMP, "print('saved')"),
+        ("with open('done', 'w'):", "    pass"),
         ("if os.path.exists(self.a):", "    os.remove(self.a)", "    print('gone')"),
     ],
 )
@@ -71,6 +72,23 @@ def test_a_plot_and_what_it_takes() -> None:
     lines = ("plt.plot([1])", "plt.savefig('a.png')", "plt.close()")
     guarded = (lines[0], "if trainer.is_global_zero:", "    " + lines[1], lines[2])
     check_transformed(UnguardedFileIo, hook(*lines), hook(*guarded))
+
+
+WHO = "import torch.distributed as dist\n\ndef who():\n    return dist.get_rank()\n\n"
+QUIET = "def quiet():\n    return who() != 0\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "call", "files"),
+    [
+        ("import helper", "helper.quiet()", {"helper.py": WHO + QUIET}),
+        ("from lib import helper as h", "h.quiet()", {"lib/__init__.py": "", "lib/helper.py": WHO + QUIET}),
+        ("from helper import quiet", "quiet()", {"helper.py": WHO + QUIET}),
+    ],
+)
+def test_a_guard_of_another_file_by_any_name(head: str, call: str, files: dict[str, str]) -> None:
+    check_nothing(UnguardedFileIo, f"{head}\n" + hook(f"if not {call}:", *("    " + x for x in DUMP)), files=files)
+    assert findings_of(UnguardedFileIo, f"{head}\n" + hook("if not quick():", *("    " + x for x in DUMP)), files)
 
 
 def test_the_spelling_of_a_module_and_of_transformers() -> None:

@@ -106,6 +106,11 @@ def test_neighbours_loops_and_texts_in_between_share_one_test() -> None:
     check_transformed(UnguardedPrint, hook(*lines), hook(*guarded))
 
 
+@pytest.mark.parametrize("line", ["self.loud and print('a')", "print('a') if self.loud else None", "[print(x) for x in self.a]"])
+def test_a_print_in_an_expression_for_nothing(line: str) -> None:
+    check_transformed(UnguardedPrint, hook(line), hook("if trainer.is_global_zero:", f"    {line}"))
+
+
 def test_a_folder_beside_a_print_stays_outside() -> None:
     lines = ("rank = dist.get_rank()", "print('start')", "os.makedirs(args.out, exist_ok=True)", "print('made')")
     guarded = (lines[0], "if rank == 0:", "    print('start')", lines[2], "if rank == 0:", "    print('made')")

@@ -44,7 +44,9 @@ def only_output_of(project: Project, module: SourceModule, statement: ast.stmt) 
 
 @record
 class _Shown:
-    """What a statement shows without what it calls. may_put_out: it does, or calls something for nothing that may."""
+    """What a statement shows without what it calls. may_put_out: it does, or calls something for nothing, or for the time of a
+    block, that may.
+    """
 
     spoiled: bool
     may_put_out: bool
@@ -61,7 +63,8 @@ def _find_shown(project: Project, module: SourceModule, statement: ast.stmt) -> 
     reader = Reader(project, module, (), quick=True)
     if any(isinstance(n, _NEVER_OUTPUT) for n in own) or reader.is_spoiled_by(own, following=False):
         return _Shown(True, False)
-    may_put_out = reader.puts_out or (isinstance(statement, ast.Expr) and isinstance(statement.value, (ast.Call, ast.Await)))
+    idle = isinstance(statement, (ast.Expr, ast.With)) and any(isinstance(n, ast.Call) for n in own)  # also `x and print(x)`
+    may_put_out = reader.puts_out or idle
     for inner in below:
         shown = _shown_by(project, module, inner)
         if shown.spoiled:

@@ -1,18 +1,18 @@
 """The names of a file that may stand for a rank or for a test of one: a test of other names is not looked into.
 
 A rank shows by a word of it in a name (`rank`, `is_main_process`), or by a name that something of that kind was bound to: a
-variable, an attribute, a function that returns it, here or in the project file that it is imported from. What a base class in
-another file calls by a name without such a word is not known here.
+variable, an attribute, a function that returns it, here, in the project file that it is imported from, or in a base class.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_members import end_of, is_spawned
 from codemods.corpus import WORD
 from codemods.project import Project
@@ -26,16 +26,50 @@ _WORDS = (
 _HEADS = frozenset({b"", b"def ", b"async def "})
 _END = re.compile(rb"\n(?=[^\s)\]}#])")  # where the next thing at the top of a file begins
 _READS = frozenset({"int", "str", "bool", "getattr", "get", "getenv"})  # calls that give what they are given
-_DEPTH = 4  # re-exports that are followed
 _SHORT = 8  # statements of a function that answers by `if rank == 0: return True`
 
 
 def may_speak_of_ranks(module: SourceModule, test: ast.AST, project: Project | None) -> bool:
     """False for an expression of which no name can stand for a rank."""
-    carriers = _alone(module) if project is None else project.memo(
-        ("rank carriers", module.path), lambda: _carriers(module, project)
-    )  # fmt: skip
-    return any(name in carriers or shows_rank(name) for name in _names(test))
+    return any(shows_rank(name) or _carries(module, name, project) for name in _names(test))
+
+
+def _carries(module: SourceModule, name: str, project: Project | None) -> bool:
+    """True for a name of the file that is bound, in one step or several, to what shows a rank."""
+    known = _alone(module) if project is None else project.keep("rank carriers", dict[tuple[str, str], bool])
+    start = (module.path, name)
+    if start not in known:
+        seen, queue = {start}, [(module, name)]
+        while queue and not known.get(start):
+            for place, part in _behind(*queue.pop(), project):
+                if (key := (place.path, part)) not in seen and not (key in known and not known[key]):
+                    seen.add(key)
+                    queue.append((place, part))
+                    known[start] = known.get(start, False) or shows_rank(part) or known.get(key, False)
+        if not known.get(start):
+            known |= dict.fromkeys(seen, False)
+    return known[start]
+
+
+def _behind(module: SourceModule, name: str, project: Project | None) -> Iterator[tuple[SourceModule, str]]:
+    """The names in what a name of the file is bound to, each with its file."""
+    if name in _spawned_parameters(module, project):
+        yield module, "rank"
+    yield from ((module, part) for part in _made_of(module).get(name, ()))
+    if project is None:
+        return
+    root, _, rest = name.partition(".")
+    if root in ("self", "cls"):
+        yield from _inherited(module, rest, project)
+        return
+    for found in module.imports.get(root, ()):
+        yield from _imported(f"{found.dotted}.{rest}" if rest else found.dotted, module, project)
+
+
+@once_a_module
+def _alone(module: SourceModule) -> dict[tuple[str, str], bool]:
+    del module
+    return {}
 
 
 @cache
@@ -43,11 +77,6 @@ def shows_rank(text: str) -> bool:
     """True for a name, or a longer text, with a word of ranks in it."""
     lower = text.lower()
     return any(word in lower for word in _WORDS)
-
-
-@once_a_module
-def _alone(module: SourceModule) -> frozenset[str]:
-    return _carriers(module, None)
 
 
 def _names(node: ast.AST) -> list[str]:
@@ -59,9 +88,9 @@ def _names(node: ast.AST) -> list[str]:
         if isinstance(top, ast.Name):
             found.append(top.id)
         elif isinstance(top, ast.Attribute):
-            found.append(top.attr)
+            found += (top.attr, dotted(top))
         elif isinstance(top, ast.Call):
-            found.append(called := end_of(top.func))
+            found += (called := end_of(top.func), dotted(top.func))
             stack += top.args if called in _READS or "env" in called.lower() else ()
         elif isinstance(top, ast.Constant):
             if isinstance(top.value, str):
@@ -85,26 +114,16 @@ def _names(node: ast.AST) -> list[str]:
     return found
 
 
-def _carriers(module: SourceModule, project: Project | None) -> frozenset[str]:
-    """The names that are bound, in one step or several, to what shows a rank."""
-    made_of: defaultdict[str, list[str]] = defaultdict(list)
-    found = {*_spawned_parameters(module, project), *_imported(module, project)}
-    for name, value in _bindings(module):
-        for part in _names(value):
-            if shows_rank(part):
-                found.add(name)
-            else:
-                made_of[part].append(name)
-    queue = list(found)
-    while queue:
-        for name in made_of.get(queue.pop(), ()):
-            if name not in found:
-                found.add(name)
-                queue.append(name)
-    return frozenset(found)
-
-
 # What is bound in the file
+
+
+@once_a_module
+def _made_of(module: SourceModule) -> dict[str, set[str]]:
+    """Name -> the names in what it is bound to."""
+    found: dict[str, set[str]] = {}
+    for name, value in _bindings(module):
+        found.setdefault(name, set()).update(_names(value))
+    return found
 
 
 def _bindings(module: SourceModule) -> Iterator[tuple[str, ast.expr]]:
@@ -145,40 +164,40 @@ def _targets(target: ast.expr) -> Iterator[str]:
         yield from _targets(target.value)
 
 
-def _spawned_parameters(module: SourceModule, project: Project | None) -> Iterator[str]:
+def _spawned_parameters(module: SourceModule, project: Project | None) -> frozenset[str]:
     """The first parameter of what `mp.spawn` starts is the process's number, whatever it is called."""
-    for function in module.functions:
-        if function.args.args and is_spawned(project, module, function):
-            yield function.args.args[0].arg
+
+    def build() -> frozenset[str]:
+        return frozenset(f.args.args[0].arg for f in module.functions if f.args.args and is_spawned(project, module, f))
+
+    return build() if project is None else project.memo(("spawned parameters", module.path), build)
 
 
 # What comes from other files
 
 
-def _imported(module: SourceModule, project: Project | None) -> Iterator[str]:
-    """The imported names, other than classes, that may stand for a rank where they are defined."""
-    for name, found in module.imports.items() if project is not None else ():
-        if name[:1].islower() or name.startswith("_") or name.isupper():
-            if project is not None and any(_gives_rank(project, i.dotted, module.path, 0) for i in found if i.name):
-                yield name
+def _inherited(module: SourceModule, name: str, project: Project) -> Iterator[tuple[SourceModule, str]]:
+    """The methods and properties of that name that classes of the file have from other files."""
+    if not name or "." in name:
+        return
+    for node in module.nodes(ast.ClassDef):
+        found = class_facts(project, module, node).method(name) if node.bases else None
+        if found and found[0].module is not module:
+            yield found[0].module, name
 
 
-def _gives_rank(project: Project, target: str, importer: str, depth: int) -> bool:
-    key = ("gives a rank", target, importer.rpartition("/")[0])
-    return project.keep(key, lambda: _find_rank(project, target, importer, depth))
-
-
-def _find_rank(project: Project, target: str, importer: str, depth: int) -> bool:
-    resolved = project.resolve(target, importer)
-    if resolved is None or len(resolved.rest) != 1 or depth > _DEPTH:
-        return False
+def _imported(target: str, importer: SourceModule, project: Project) -> Iterator[tuple[SourceModule, str]]:
+    """What `target` leads to in a file of the project; one that shows a rank where it is defined is not parsed for it."""
+    resolved = project.resolve(target, importer.path)
+    if resolved is None or len(resolved.rest) != 1:
+        return
     name, data = resolved.rest[0], project.read(resolved.path) or b""
-    blocks = list(_definitions(data, name.encode()))
-    if blocks:
-        return any(shows_rank(block.decode("utf-8", "replace")) for block in blocks)
-    inner = project.module(resolved.path) if name.encode() in data else None
-    found = inner.imports.get(name, ()) if inner is not None else ()
-    return any(_gives_rank(project, i.dotted, resolved.path, depth + 1) for i in found if i.name)
+    if name.encode() not in data:
+        return
+    if any(shows_rank(block.decode("utf-8", "replace")) for block in _definitions(data, name.encode())):
+        yield importer, "rank"
+    elif (inner := project.module(resolved.path)) is not None:
+        yield inner, name
 
 
 def _definitions(data: bytes, name: bytes) -> Iterator[bytes]:
