@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.names import dotted, family, last
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.findings import Evidence
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -27,6 +27,16 @@ _TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|test
 def is_test_file(path: str) -> bool:
     """True for a repository's own tests, which run on one process."""
     return _TESTS.search(path) is not None
+
+
+def runs_trials(module: SourceModule) -> bool:
+    """True where Ray Tune starts the training: a trial is a process of its own, and has ranks only under Ray Train."""
+    if not module.holds(b"ray") or not any(family(name) == "ray" for name in module.imported_modules):
+        return False
+    if any(name.startswith("ray.train") for name in module.imported_modules) or module.holds(b"TorchTrainer"):
+        return False
+    started = (c for c in module.calls_named("run", "run_experiments", "Tuner"))
+    return any(qualified(module, c.func).startswith("ray.tune.") for c in started)
 
 
 def ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:

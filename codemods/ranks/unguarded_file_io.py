@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
@@ -18,7 +18,7 @@ from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
-from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.output.rank_share import is_of_own_item, over_a_share
 from codemods.analysis.output.shared_values import same_everywhere
 from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
@@ -40,6 +40,7 @@ _READS = frozenset(
      "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
 )  # fmt: skip
 _OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
+_GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
 _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})
@@ -104,6 +105,8 @@ class UnguardedFileIo(DdpCodemod):
 
     ## Refuses
     - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file.
+      So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
+    - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`).
     - A file that other ranks read, list or test: told, for the guard and a barrier must come together.
     - What only this rank has seen (batches, lists that a step fills), and what is written for each item of a loop without
@@ -141,7 +144,7 @@ class UnguardedFileIo(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or module.holds(b"split_between_processes"):
+        if is_test_file(module.path) or module.holds(b"split_between_processes") or runs_trials(module):
             return
         for function in module.functions:
             if decorated_ranks(module, function, project=project).some:
@@ -184,6 +187,8 @@ class UnguardedFileIo(DdpCodemod):
             handles = [h for s in run.statements for h in _handles_in(s)]
             if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
                 continue
+            if any(is_of_own_item(module, p) for p in paths):
+                continue
             message = f"every rank comes here, and {phrases(files[:1])}: the ranks overwrite or repeat each other's output"
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
             if told := self._why_not(module, project, function, run, paths):
@@ -200,6 +205,8 @@ class UnguardedFileIo(DdpCodemod):
             if level is Applicability.SAFE:
                 level, assumes = spelled.level(), spelled.assumes
             if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and _is_of_a_share(module, function, run):
+                if _only_takes_away(files):
+                    continue  # what is gone cannot be gathered
                 reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
                 yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
                 continue
@@ -300,6 +307,10 @@ def _is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, ru
     if not isinstance(function, ast.Module) and sees_batches(function):
         return True
     return any(isinstance(up, (ast.For, ast.AsyncFor, ast.While)) for up in module.ancestors(run.first))
+
+
+def _only_takes_away(files: list[Effect]) -> bool:
+    return all(_GONE.search(e.text) for e in files)
 
 
 def _level(

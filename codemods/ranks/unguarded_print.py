@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
@@ -105,7 +105,7 @@ class UnguardedPrint(DdpCodemod):
     - A loop with a progress bar stays outside the test, and so does a statement that binds a name used elsewhere.
     - One branch of an `if` whose other branch prints something that must stay; a line beside one that must stay.
     - What a Trainer predicts: each rank has its own samples; functions that ask a person for `input()`.
-    - Scripts whose Trainer has one device on one node: they are one process.
+    - Scripts whose Trainer has one device on one node, and the trials of Ray Tune: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
     - A name for the rank that is -1 without a process group.
 
@@ -126,7 +126,7 @@ class UnguardedPrint(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or module.holds(b"split_between_processes"):
+        if is_test_file(module.path) or module.holds(b"split_between_processes") or runs_trials(module):
             return
         for function in module.functions:
             yield from self._function(module, project, function)

@@ -343,3 +343,86 @@ def test_a_file_that_is_given_the_rank_behind_its_name_is_the_ranks_own() -> Non
         common = (*named[:2], "    path += '_many'", named[3])
         (finding,) = findings_of(UnguardedFileIo, hook(*common, "self.prune(f)", written))
         assert "every rank opens that file" in finding.reason
+
+
+DRAWN = """
+    import numpy as np
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    def main(args, data):
+        rank = dist.get_rank()
+        sampler = DistributedSampler(data) if args.many else None
+        loader = DataLoader(data, sampler=sampler)
+        drawn = list(sampler)
+        {loop}:
+            name = args.folder / data.name_of({item})
+            np.savez(name.with_suffix(".npz"), a=args.a)
+    """
+
+
+@pytest.mark.parametrize(
+    ("loop", "item"),
+    [
+        ("for i in range(len(drawn))", "drawn[i]"),
+        ("for n in drawn", "n"),
+        ("for i, n in enumerate(sampler)", "n"),
+        ("for batch in tqdm(loader)", "batch['name']"),
+        ("for i, batch in tqdm(enumerate(loader))", "batch['name']"),
+        ("for batch, n in zip(loader, args.rows)", "batch['name']"),
+    ],
+)
+def test_a_path_made_of_what_the_sampler_of_a_rank_draws_is_its_own(loop: str, item: str) -> None:
+    source = DRAWN.format(loop=loop, item=item)
+    check_nothing(UnguardedFileIo, source)
+    assert findings_of(UnguardedFileIo, source.replace("DistributedSampler", "RandomSampler"))
+
+
+@pytest.mark.parametrize(
+    ("loop", "item"),
+    [
+        ("for i in range(len(drawn))", "i"),
+        ("for i, batch in enumerate(loader)", "i"),
+        ("for batch, n in zip(loader, args.rows)", "n"),
+        ("for batch in loader", "args.name"),
+        ("for n in all_gather(drawn)", "n"),
+    ],
+)
+def test_a_path_that_only_counts_what_is_drawn_is_the_same_on_every_rank(loop: str, item: str) -> None:
+    check_told(UnguardedFileIo, DRAWN.format(loop=loop, item=item), reason="gather")
+
+
+@pytest.mark.parametrize("gone", ["shutil.rmtree(old)", "os.remove(old)", "old.unlink()"])
+def test_what_is_only_taken_away_for_each_item_is_not_to_be_gathered(gone: str) -> None:
+    lines = (TRAINER, "for old in args.folder.glob('*')[:-1]:", f"    {gone}")
+    source = script(*lines, "    args.fit(old)").replace("import json", "import shutil, json")
+    check_nothing(UnguardedFileIo, source)
+    check_told(UnguardedFileIo, source.replace(gone, "os.rename(old, old + '.bak')"), reason="gather")
+    check_told(UnguardedFileIo, source.replace(gone, f"open(old + '.log', 'w').write('a')\n        {gone}"), reason="gather")
+
+
+TRIALS = """
+    import lightning as L
+    import json
+    from ray import tune
+
+    def fit(config):
+        trainer = L.Trainer(devices=2)
+        with open("a.json", "w") as f:
+            json.dump({"a": 1}, f)
+        trainer.fit(config)
+        print("done")
+
+    START
+    """
+
+
+@pytest.mark.parametrize("start", ["tune.run(fit)", "tune.Tuner(fit).fit()"])
+def test_trials_have_no_ranks(start: str) -> None:
+    from codemods.ranks.unguarded_print import UnguardedPrint
+
+    source = TRIALS.replace("START", start)
+    for rule in (UnguardedFileIo, UnguardedPrint):
+        check_nothing(rule, source)
+        assert findings_of(rule, source.replace(start, "fit(tune.choice([1]))"))
+        assert findings_of(rule, source.replace("ray import", "ray.train.torch import TorchTrainer\n    from ray import"))
