@@ -711,6 +711,37 @@ def test_a_model_that_is_unwrapped_in_time() -> None:
     check_nothing(RULE, f"{DIST}{WRAPPED.format('hasattr(model, 1)')}")
 
 
+UNWRAPPING = [
+    "if args.distributed:\n        net = net.module",
+    "net = net.module if hasattr(net, 'module') else net",
+    "net = getattr(net, 'module', net)",
+    "net = unwrap_model(net)",
+    "assert hasattr(net, 'eval')\n    net.eval()\n    net = args.accelerator.unwrap_model(net)",
+]
+USED_BEFORE = ["net(1)\n    net = net.module", "log(net)\n    net = unwrap_model(net)", "net = compiled(net)"]
+
+
+def evaluated_by(statement: str) -> str:
+    return f"def zero_shot(net, args):\n    {statement}\n    return net(args)\n"
+
+
+@pytest.mark.parametrize("statement", UNWRAPPING)
+def test_a_function_that_unwraps_its_model_first(statement: str) -> None:
+    source = f"{DIST}from evaluation import zero_shot\n{WRAPPED.format('zero_shot(model, 1)')}"
+    check_nothing(RULE, source, files={"evaluation.py": evaluated_by(statement)})
+    evaluate = evaluated_by(statement).replace("    return net", "    with torch.no_grad():\n        return net")
+    check_nothing(RULE, f"{DDP}{evaluate}\n{ON_RANK_ZERO}")
+
+
+@pytest.mark.parametrize("statement", USED_BEFORE)
+def test_a_function_that_uses_the_wrapper_first(statement: str) -> None:
+    source = f"{DIST}from evaluation import zero_shot\n{WRAPPED.format('zero_shot(model, 1)')}"
+    found = check_told(RULE, source, files={"evaluation.py": evaluated_by(statement)}, reason="take `model.module` before")
+    assert "zero_shot gets `model`" in found.message
+    assert findings_of(RULE, f"{DDP}{evaluated_by(statement)}\n{ON_RANK_ZERO}")
+
+
+ON_RANK_ZERO = "def main(args):\n    model = DDP(Net())\n    if dist.get_rank() == 0:\n        zero_shot(model, args)\n"
 DDP = "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
 
 
@@ -751,7 +782,7 @@ def main(loader):
     [
         ("if dist.is_initialized():\n        model = DDP(model)", EVALUATE, "no wrapper to take apart"),
         ("model = DDP(model)", EVALUATE.replace("@torch.no_grad()\n", ""), "gradients may be wanted"),
-        ("model = DDP(model)", EVALUATE.replace("net.eval()", "net = net.module"), "used in other ways"),
+        ("model = DDP(model)", EVALUATE.replace("net.eval()", "log(net)"), "used in other ways"),
     ],
 )
 def test_a_wrapper_on_rank_zero_that_is_told(wrap: str, evaluate: str, reason: str) -> None:

@@ -13,6 +13,7 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, speaks_of_ranks
+from codemods.analysis.ranks.unwrapping import unwraps_first
 from codemods.findings import ReplaceExpression
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
@@ -60,8 +61,9 @@ def _run_here(project: Project, module: SourceModule, call: ast.Call) -> Iterato
     names = [a for a in call.args if isinstance(a, ast.Name) and _wrapped(module, module.function_of(call), a)]
     site = called_function(project, module, call) if names else None
     for name in names if site is not None else ():
-        if site is not None and (parameter := _parameter(site.node, call, name)) and _calls(site.node, parameter):
-            yield name, site
+        if site is not None and (parameter := parameter_of(site.node, call, name)) and _calls(site.node, parameter):
+            if not unwraps_first(site.node, parameter):
+                yield name, site
 
 
 def _wrapped(module: SourceModule, function: FunctionNode | None, name: ast.Name) -> ast.Assign | None:
@@ -89,7 +91,8 @@ def _is_quiet(module: SourceModule, node: ast.AST) -> bool:
     return False
 
 
-def _parameter(function: FunctionNode, call: ast.Call, name: ast.Name) -> str:
+def parameter_of(function: FunctionNode, call: ast.Call, name: ast.expr) -> str:
+    """The parameter that a positional argument of the call becomes, "" where that is not plain."""
     position = call.args.index(name)
     named = [*function.args.posonlyargs, *function.args.args]
     if any(isinstance(a, ast.Starred) for a in call.args[:position]) or (named and named[0].arg == "self"):
@@ -106,7 +109,7 @@ def _calls(function: FunctionNode, parameter: str) -> list[ast.Call]:
 
 def _only_runs(site: FunctionSite, name: ast.Name, call: ast.Call) -> bool:
     """True where the function runs the model without gradients and sets its mode, and does nothing else with it."""
-    parameter = _parameter(site.node, call, name)
+    parameter = parameter_of(site.node, call, name)
     if not all(_is_quiet(site.module, c) for c in _calls(site.node, parameter)):
         return False
     for node in walk(site.node):

@@ -10,6 +10,7 @@ import builtins
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.bindings import Binding, bindings_in, bindings_of
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.guard_split import used_names
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS
@@ -17,7 +18,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import Collective, collective_at, defines, in_lightning, keyword_is
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at, speaks_of_ranks
 from codemods.analysis.ranks.rank_sources import rank_source
-from codemods.analysis.ranks.rank_zero_forward import forwards_on_one_rank
+from codemods.analysis.ranks.rank_zero_forward import forwards_on_one_rank, parameter_of
+from codemods.analysis.ranks.unwrapping import unwraps_first
 from codemods.findings import DropKeyword, Edit, SetKeyword
 from codemods.project import Project
 from codemods.record import record
@@ -200,7 +202,8 @@ def _wrapper_on_one_rank(project: Project, module: SourceModule) -> Iterator[Une
         if guard is None:
             continue
         for call in walk(function):
-            if isinstance(call, ast.Call) and guard.line < call.lineno < assign.lineno and _runs(call, target.id):
+            between = isinstance(call, ast.Call) and guard.line < call.lineno < assign.lineno
+            if isinstance(call, ast.Call) and between and _runs(project, module, call, target.id):
                 yield Uneven(
                     call,
                     f"{module.text_of(call.func)} gets `{target.id}` while it is still the DDP wrapper, on rank 0 alone (it is "
@@ -211,12 +214,17 @@ def _wrapper_on_one_rank(project: Project, module: SourceModule) -> Iterator[Une
                 break
 
 
-def _runs(call: ast.Call, name: str) -> bool:
+def _runs(project: Project, module: SourceModule, call: ast.Call, name: str) -> bool:
     if isinstance(call.func, ast.Name) and call.func.id == name:
         return True
     if not isinstance(call.func, ast.Name) or hasattr(builtins, call.func.id):
         return False
-    return any(isinstance(a, ast.Name) and a.id == name for a in call.args)
+    given = [a for a in call.args if isinstance(a, ast.Name) and a.id == name]
+    site = called_function(project, module, call) if given else None
+    if site is None:
+        return bool(given)
+    parameters = [parameter_of(site.node, call, a) for a in given]
+    return not all(p and unwraps_first(site.node, p) for p in parameters)
 
 
 # Logs on one rank
