@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.sync.collective_without_group import CollectiveWithoutGroup
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import MAIN, check_nothing, check_told, check_transformed, findings_of
 
 RULE = CollectiveWithoutGroup
 DIST = "import torch\nimport torch.distributed as dist\n\n"
@@ -101,6 +101,62 @@ def test_a_helper_that_needs_the_group() -> None:
 def test_a_test_by_a_key_of_the_configuration() -> None:
     body = "def validate(opt):\n    rank, size = get_dist_info()\n    if opt['dist']:\n        dist.barrier()\n"
     check_nothing(RULE, f"from mmcv.runner import get_dist_info\n{DIST}{body}")
+
+
+VALIDATE = """
+from mmcv.runner import get_dist_info
+class Base:
+    def run(self, args, world_size):
+        {call}
+class Middle(Base):
+    pass
+class Video(Middle):
+    def validate_together(self):
+        rank, size = get_dist_info()
+        dist.barrier()
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["if args['dist']:\n            self.validate_together()\n        else:\n            print()",
+     "if world_size > 1 and args.validate:\n            self.validate_together()",
+     "if not args.distributed:\n            return\n        self.validate_together()",
+     "if world_size == 1:\n            print()\n        else:\n            self.validate_together()",
+     "if args.local_rank != -1:\n            self.validate_together()",
+     "if 'WORLD_SIZE' in os.environ:\n            self.validate_together()",
+     "if args.get('distributed', False):\n            self.validate_together()",
+     "if dist.is_available() and dist.is_initialized():\n            self.validate_together()"],
+)  # fmt: skip
+def test_all_callers_ask_for_a_distributed_run(call: str) -> None:
+    check_nothing(RULE, f"{DIST}{VALIDATE.format(call=call)}")
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["self.validate_together()",
+     "if args.validate:\n            self.validate_together()",
+     "if not args.distributed:\n            self.validate_together()",
+     "if args.distributed or args.validate:\n            self.validate_together()",
+     "if world_size >= 1:\n            self.validate_together()",
+     "if args.local_rank == -1:\n            self.validate_together()",
+     "if dist.is_available():\n            self.validate_together()",
+     "if args.distributed:\n            self.validate_together()\n        self.validate_together()",
+     "if args.distributed:\n            self.validate_together()\n        args.run(self.validate_together)"],
+)  # fmt: skip
+def test_a_caller_that_comes_without_a_group(call: str) -> None:
+    found = findings_of(RULE, f"{DIST}{VALIDATE.format(call=call)}")
+    assert ["may be no process group here" in f.message for f in found] == [True]
+
+
+def test_callers_of_callers_in_another_file() -> None:
+    head = f"{DIST}from mmcv.runner import get_dist_info\n\n"
+    source = f"{head}def gather(x):\n    rank, size = get_dist_info()\n    dist.barrier()\n"
+    main = "def main(args):\n    if args.distributed:\n        score(1)\n"
+    files = {"eval.py": f"from {MAIN.removesuffix('.py')} import gather\n\ndef score(x):\n    gather(x)\n\n{main}"}
+    check_nothing(RULE, source, files=files)
+    files["eval.py"] += "    score(2)\n"
+    assert findings_of(RULE, source, files)
 
 
 def test_the_tests_of_a_repository_are_left_alone() -> None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.guards.called_with_group import SPEAKING, called_with_group, words_of
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.collectives import collective_at
@@ -17,7 +18,6 @@ from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _WORKS_ALONE = frozenset({"get_dist_info"})  # mmcv's and mmengine's: (0, 1) without a group
 _ASKED = frozenset({"is_initialized", "is_available"})
-_SPEAKING = ("dist", "ddp", "world", "multi", "parallel", "num_proc", "n_gpu", "num_gpus")
 
 
 @record
@@ -39,8 +39,10 @@ def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
     for function, calls in scopes.values():
         start = _conditional_start(module, function)
         alone = _asked_alone(project, module, function) if start is None else None
+        if alone is not None and function is not None and called_with_group(project, module, function):
+            continue
         for call in calls:
-            if start is not None and call.lineno > start.lineno and not _is_guarded(project, module, call, _names(start.test)):
+            if start is not None and call.lineno > start.lineno and not _is_guarded(project, module, call, words_of(start.test)):
                 yield Unguarded(call, f"the group is started under `{module.text_of(start.test)}` only", start.lineno, True)
             elif alone is not None and alone.lineno < call.lineno and not _is_guarded(project, module, call, set()):
                 yield Unguarded(call, f"{module.text_of(alone.func)}() is written to work without a group", alone.lineno, False)
@@ -63,25 +65,12 @@ def _conditional_start(module: SourceModule, function: FunctionNode | None) -> a
         if not starts_group(module, call) or module.function_of(call) is not function:
             continue
         tests = [up for up in module.ancestors(call) if isinstance(up, ast.If) and module.function_of(up) is function]
-        if not tests or any(_names(t.test) & (_ASKED | {"__name__"}) for t in tests):
+        if not tests or any(words_of(t.test) & (_ASKED | {"__name__"}) for t in tests):
             return None
         if not any(n is call for s in tests[-1].body for n in walk(s)):
             return None
         found.append(tests[-1])
     return found[0] if len({id(f) for f in found}) == 1 else None
-
-
-def _names(test: ast.expr) -> set[str]:
-    """Names, attributes and keys in a test: `dist` of `opt["dist"]` too."""
-    found: set[str] = set()
-    for node in walk(test):
-        if isinstance(node, ast.Name):
-            found.add(node.id)
-        elif isinstance(node, ast.Attribute):
-            found.add(node.attr)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value)
-    return found
 
 
 def _is_guarded(project: Project, module: SourceModule, call: ast.Call, names: set[str]) -> bool:
@@ -107,10 +96,10 @@ def _is_guarded(project: Project, module: SourceModule, call: ast.Call, names: s
 
 
 def _speaks_of_group(module: SourceModule, test: ast.expr, names: set[str]) -> bool:
-    words = _names(test)
+    words = words_of(test)
     if words & names or words & _ASKED or means_process_group(module, test):
         return True
-    return any(speaking in word.lower() for word in words for speaking in _SPEAKING)
+    return any(speaking in word.lower() for word in words for speaking in SPEAKING)
 
 
 def _asked_alone(project: Project, module: SourceModule, function: FunctionNode | None) -> ast.Call | None:
