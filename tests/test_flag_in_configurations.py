@@ -124,6 +124,9 @@ def test_a_module_that_no_step_uses_is_named_with_the_better_way_and_offered_the
     off = on.replace("ddp_find_unused_parameters_true", "ddp")
     told = check_told(Needless, on, files=files(dead), path="config.yaml", reason="freeze it with requires_grad_(False)")
     assert "needed only because text of Lit never reaches the loss" in told.message
+    warped = "from kornia import warp\n" + dead.replace("self.body(x)", "warp(self.body(x))")
+    open_end = check_told(Needless, on, files=files(warped), path="config.yaml", reason="whether the flag can go then")
+    assert "needed as long as text of Lit never reaches the loss" in open_end.message and "warp" in open_end.reason
     (found,) = check_transformed(Missing, off, on, files=files(dead), path="config.yaml", unsafe=True)
     assert "text of Lit never reaches the loss" in found.message and "freezing it" in found.reason
     frozen = dead.replace("self.text = nn.Linear(8, 2)", "self.text = nn.Linear(8, 2)\n        self.text.requires_grad_(False)")

@@ -19,6 +19,7 @@ from codemods.analysis.model.needless_answers import (
     kept,
     layer_drop_family,
     loose,
+    needed_anyway,
     needed_by_dead,
     off,
     off_by_line,
@@ -128,7 +129,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
       model is trained with the same configuration
     - `static_graph=True` beside it: left to DDP003
     - a model class that is not part of the project (hub models, third-party bases): told
-    - a parameter that never reaches the loss: told, with what to freeze or delete
+    - a parameter that never reaches the loss: told, with what to freeze or delete, whatever else is not known
     - a probe that left a parameter out although the source shows that all take part, or the other way round: told, with both
     - a function on the way whose effect on gradients is not known: told
     - reentrant activation checkpointing: told
@@ -208,6 +209,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
             yield off(project, setting, takers, trained, probe)
         elif ever:
             yield needed_by_dead(setting, usages)
+        elif usages and not unknown and all(usage.dead for usage in usages):
+            yield needed_anyway(setting, usages)
         else:
             yield open_question(project, setting, usages, unknown, takers[0], probe)
 

@@ -263,6 +263,19 @@ def test_an_unknown_function_on_the_way_is_told() -> None:
     check_told(Rule, script("model = DDP(model, find_unused_parameters=True)\n"), files={"net.py": unknown}, reason="warp")
 
 
+def test_a_parameter_that_reaches_no_loss_decides_over_what_is_not_known() -> None:
+    wrap = script("model = DDP(model, find_unused_parameters=True)\n")
+    unknown = "from kornia import warp\n" + UNUSED.replace("self.body(x)", "warp(self.body(x))")
+    told = check_told(Rule, wrap, files={"net.py": unknown}, reason="whether the flag can go then")
+    assert "needed as long as head of Net never reaches the loss" in told.message and "warp" in told.reason
+    given = unknown.replace("warp(self.body(x))", "warp(self, x)")
+    asked = check_told(Rule, wrap, files={"net.py": given}, reason="warp")
+    assert "the source does not show whether the model needs it" in asked.message
+    made = unknown.replace("        self.head =", "        if depth:\n            self.head =")
+    asked = check_told(Rule, wrap, files={"net.py": made}, reason="warp")
+    assert "the source does not show whether the model needs it" in asked.message
+
+
 def test_reentrant_checkpointing_is_told() -> None:
     source = "from torch.utils.checkpoint import checkpoint\n" + NET.replace(
         "torch.relu(self.body(x))", "checkpoint(self.body, x)"

@@ -53,6 +53,11 @@ def needless(project: Project, setting: ConfigSetting) -> Judged | None:
         what = f"{setting.text} is needed only because {names_of(dead.never)} of {dead.name} never reaches the loss"
         freeze = "freeze it with requires_grad_(False) before the model is wrapped, or delete it; then the flag can go"
         return Judged(what, freeze, evidence)
+    if not trained.unknown and trained.usages and all(u.dead for u in trained.usages):
+        sure = trained.usages[0]
+        what = f"{setting.text} is needed as long as {names_of(sure.dead)} of {sure.name} never reaches the loss"
+        freeze = "freeze it with requires_grad_(False) before the model is wrapped, or delete it; whether the flag can go then "
+        return Judged(what, f"{freeze}the source does not show ({_open_questions(trained)})", evidence)
     if not all_used or setting.fixed:
         what = f"{setting.text} makes DDP search the graph in every step; the source does not show whether the model needs it"
         return Judged(what, setting.fixed or _open_questions(trained), evidence)

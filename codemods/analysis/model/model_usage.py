@@ -12,6 +12,7 @@ from codemods.analysis.model.flow_frame import TooDeep
 from codemods.analysis.model.flow_values import NONE, NOTHING, Cause, Decision, Names, Ref, Value
 from codemods.analysis.model.member_kinds import Kind, Member
 from codemods.analysis.model.model_flow import Flow
+from codemods.analysis.model.model_members import members_of
 from codemods.findings import Evidence
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -51,7 +52,7 @@ class Usage:
     reasons: what is not known. assumptions: what the verdict takes for granted. checkpoints: `path:line` of the activation
     checkpointing that may be the reentrant kind. wrapped: the class of object that forward returns, where it is none of
     Python's own. many: forward returns several outputs, and which of them enter the loss is not in it. taken: those of the
-    assumptions that say what the modules are.
+    assumptions that say what the modules are. dead: those of `never` that are made always and that nothing unknown can use.
     """
 
     verdict: Verdict
@@ -67,6 +68,7 @@ class Usage:
     opaque: Names = NONE
     taken: tuple[str, ...] = ()
     many: bool = False
+    dead: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -153,7 +155,8 @@ class Judge:
         varying = [d for d in skipped if d.cause.varies]
         never = tuple(sorted(p for p in missing - explained - opaque if p not in loss.may))
         reasons = self._reasons(loss, doubt, opaque, missing - explained - frozenset(never), skipped)
-        reasons += self._read_elsewhere(never)
+        elsewhere = self._read_elsewhere(never)
+        reasons += elsewhere
         if self.entry is Entry.TRAINING_STEP:
             reasons += [f"{self.site.name} has its own {n}" for n in ("backward", "training_step_end") if self.facts.method(n)]
         if varying and frozenset(p for d in varying for p in d.names) - opaque:
@@ -168,8 +171,25 @@ class Judge:
         return Usage(
             verdict, self.site, self.entry, tuple(skipped), never, tuple(reasons), tuple(self.flow.assumptions),
             tuple(self._evidence(loss, verdict, never)), tuple(reentrant), returned.wrapped, opaque, tuple(self.flow.taken),
-            bool(doubt),
+            bool(doubt), () if elsewhere or self._has_own_backward() else self._dead(never),
         )  # fmt: skip
+
+    def _has_own_backward(self) -> bool:
+        names = ("backward", "training_step_end", "automatic_optimization")
+        words = (b"manual_backward", b"automatic_optimization")
+        return self.entry is Entry.TRAINING_STEP and (
+            any(self.facts.method(name) for name in names)
+            or any(site.module.holds(word) for site in self.facts.lineage for word in words)
+        )
+
+    def _dead(self, never: tuple[str, ...]) -> tuple[str, ...]:
+        """The parameters that reach no loss whatever else is not known, if each way to make the model makes one of them."""
+        tops = members_of(self.project, self.facts).by_name
+        sure = tuple(
+            p for p in never
+            if not self.parameters[p].member.condition and (top := tops.get(_top(p))) is not None and not top.condition
+        )  # fmt: skip
+        return sure if not self.flow.problems and _in_each_arm(tuple(self.parameters), sure) else ()
 
     def _read_elsewhere(self, never: Iterable[str]) -> list[str]:
         """Parameters that forward does not use may be used by other code: `model.module.head(features)`."""
@@ -257,6 +277,23 @@ def _named(function: object) -> frozenset[str]:
     """Parameters of the root method: whoever calls it may give any of them, so their defaults say nothing."""
     args = function.args  # type: ignore[attr-defined]
     return frozenset(a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs))
+
+
+def _in_each_arm(parameters: Iterable[str], some: Iterable[str]) -> bool:
+    """True where a model has one of `some` whichever of several makes, `(0)`, `(1)`, its modules are."""
+    every, paths = list(parameters), list(some)
+    if any("(" not in path for path in paths):
+        return True
+    for head in {path.partition("(")[0] for path in paths}:
+        arms: dict[str, tuple[list[str], list[str]]] = {}
+        for which, listed in enumerate((every, paths)):
+            for path in listed:
+                if path.startswith(f"{head}("):
+                    arm, _, rest = path[len(head) + 1 :].partition(")")
+                    arms.setdefault(arm, ([], []))[which].append(rest)
+        if all(_in_each_arm(*arm) for arm in arms.values()):
+            return True
+    return False
 
 
 def _top(path: str) -> str:

@@ -110,6 +110,19 @@ def needed_by_dead(setting: Setting, usages: list[Usage]) -> Answer:
     )
 
 
+def needed_anyway(setting: Setting, usages: list[Usage]) -> Answer:
+    """Whatever the source leaves open, a parameter that no step uses needs the flag."""
+    usage = usages[0]
+    open_end = "".join(f" ({reason})" for reason in usage.reasons[:1])
+    return Answer(
+        setting,
+        f"{setting.text} is needed as long as {names_of(usage.dead)} of {usage.name} never reaches the loss",
+        evidence=[e for one in usages for e in one.evidence][:ROWS],
+        reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; whether the flag can go then the "
+        f"source does not show{open_end}" + "".join(f"; assumes that {text}" for text in usage.assumptions[:2]),
+    )
+
+
 def shared(setting: Setting, usage: Usage, decision: Decision, others: list[Usage]) -> Answer:
     """A configuration in Python that models with and without the need are trained with."""
     names = ", ".join(other.name for other in others)
