@@ -24,6 +24,7 @@ from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.unused import is_never_run
 from codemods.codemod import DdpCodemod
 from codemods.data import host_only
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
@@ -117,6 +118,7 @@ class UnguardedFileIo(DdpCodemod):
     - Statements that bind a name used later, or that stand between calls every rank needs: told in hooks.
     - Hooks that only write (DDP201 takes them as a whole), folders (DDP204), `torch.save` (DDP501).
     - Statements that are guarded already, by a test, a decorator, or every caller; a repository's own tests.
+    - Functions of a repository of scripts that nothing in it calls, hands on or names.
     - Functions without a sure test for rank 0; scripts whose Trainer has one device on one node.
 
     ## References
@@ -166,6 +168,8 @@ class UnguardedFileIo(DdpCodemod):
             if not done and in_class and function.name in _HOOKS:
                 done = list(self._between(module, project, function))
             elif done and is_guarded_at_its_calls(project, module, function):
+                continue
+            if done and is_never_run(project, module, function):
                 continue
             if done and not is_taken_as_a_whole(project, module, function):  # the dearest question, asked of few
                 yield from done

@@ -21,6 +21,7 @@ from codemods.analysis.output.rank_data import sees_batches
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
@@ -107,6 +108,7 @@ class UnguardedPrint(DdpCodemod):
     - What a Trainer predicts: each rank has its own samples; functions that ask a person for `input()`.
     - Scripts whose Trainer has one device on one node, and the trials of Ray Tune: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
+    - Functions of a repository of scripts that nothing in it calls, hands on or names.
     - A name for the rank that is -1 without a process group.
 
     ## References
@@ -149,6 +151,8 @@ class UnguardedPrint(DdpCodemod):
             return
         found = list(self._runs(module, project, function))
         if found and is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
+            return
+        if found and is_never_run(project, module, function):
             return
         if in_class and function.name in _HOOKS:
             found += self._told(module, project, function)

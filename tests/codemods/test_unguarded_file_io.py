@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
+from codemods.codemod import DdpCodemod
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
+from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 
@@ -419,10 +423,57 @@ TRIALS = """
 
 @pytest.mark.parametrize("start", ["tune.run(fit)", "tune.Tuner(fit).fit()"])
 def test_trials_have_no_ranks(start: str) -> None:
-    from codemods.ranks.unguarded_print import UnguardedPrint
-
     source = TRIALS.replace("START", start)
     for rule in (UnguardedFileIo, UnguardedPrint):
         check_nothing(rule, source)
         assert findings_of(rule, source.replace(start, "fit(tune.choice([1]))"))
         assert findings_of(rule, source.replace("ray import", "ray.train.torch import TorchTrainer\n    from ray import"))
+
+
+# Functions that nobody comes to
+
+SCRIPT = """
+    import lightning as L
+    import torch.distributed as dist
+
+    def log(args):
+        rank = dist.get_rank()
+        {line}
+        args.step(rank)
+
+    def main(args):
+        args.step(dist.get_rank())
+        {call}
+
+    if __name__ == "__main__":
+        main(1)
+    """
+PUTS_OUT = {"DDP202": "open('a.json', 'w').write(str(args.rows))", "DDP203": "print(args.rows)"}
+
+
+@pytest.mark.parametrize("rule", [UnguardedFileIo, UnguardedPrint])
+def test_a_function_of_a_script_that_nobody_comes_to(rule: type[DdpCodemod]) -> None:
+    def source(call: str) -> str:
+        return SCRIPT.format(line=PUTS_OUT[rule.code], call=call)
+
+    unused = source("pass")
+    package = {"setup.py": "from setuptools import setup\nsetup(packages=['a'])\n"}
+    check_nothing(rule, unused)
+    check_nothing(rule, unused, files=package)
+    check_nothing(rule, unused, files={"a.py": "import module\n"})
+    check_nothing(rule, unused, files={"other.py": "def log(rows):\n    pass\n\nlog([])\n"})
+    for call in ("log(args)", "args.on_end(log)", "getattr(args.module, 'log')(args)"):
+        assert findings_of(rule, source(call)), call
+    for files in (
+        {"other.py": "import module\nmodule.log([])\n"},
+        {"other.py": "from module import *\nlog([])\n"},
+        {"other.py": "import args\ngetattr(args.module, 'log')([])\n"},
+        {"conf/run.yaml": "_target_: module.log\n"},
+        {**package, "a.py": "import module\n"},
+        {**package, "pyproject.toml": "[project.scripts]\nlog = 'module:log'\n"},
+    ):
+        assert findings_of(rule, unused, files=files), files
+    assert findings_of(rule, unused.replace("    def log", "    @app.command\n    def log"))
+    assert findings_of(rule, unused.replace("    def log", "    def main").replace("main(1)", "start(1)"))
+    assert findings_of(rule, unused.replace("__main__", "module"))
+    assert findings_of(rule, "import fire\n" + textwrap.dedent(unused).replace("main(1)", "fire.Fire()"))

@@ -1,0 +1,53 @@
+"""Functions of a repository of scripts that nothing in it comes to: no rank is known to run them."""
+
+from __future__ import annotations
+
+import re
+
+from codemods.analysis.names import family
+from codemods.analysis.ranks.uses import MANY_FILES, calls_of
+from codemods.corpus import uses
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_PACKAGED = ("pyproject.toml", "setup.py", "setup.cfg")
+_RUNNERS = frozenset({"fire", "typer", "click", "invoke", "fabric", "plac", "jsonargparse"})  # they come to functions by name
+_ELSEWHERE = (".ipynb", ".yaml", ".yml", ".sh", ".toml", ".cfg")
+
+
+def is_never_run(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for a plain function at the top of a script that the project neither calls, hands on nor speaks of.
+
+    A library's functions are there for others, `main` for who starts the file, and a file that is no script may be used from
+    anywhere. Dear where many files hold the name: to be asked of what would be reported.
+    """
+    if module.parent(function) is not module.tree or function.decorator_list or function.name == "main":
+        return False
+    name = function.name.encode()
+    if not module.holds(b"__main__") or uses(module.data, name) or module.holds(b"globals()") or module.holds(b"__name__]"):
+        return False
+    if _is_of_a_library(project, module.path) or any(family(i) in _RUNNERS for i in module.imported_modules):
+        return False
+    return calls_of(project, module, function) == () and not _is_named(project, name)
+
+
+def _is_of_a_library(project: Project, path: str) -> bool:
+    """True below the files of a package, but for a program in it that no other file imports."""
+    stem = path.rpartition("/")[2].removesuffix(".py")
+    if all(p == path for p in project.files_importing(stem)):
+        return False
+    folder = path
+    while folder:
+        folder = folder.rpartition("/")[0]
+        if any(f"{folder}/{mark}".lstrip("/") in project.files for mark in _PACKAGED):
+            return True
+    return False
+
+
+def _is_named(project: Project, name: bytes) -> bool:
+    """True where a string of the project's Python may be the function's name, or a notebook, a script or a setting holds it."""
+    users = project.files_using(name.decode(), most=MANY_FILES)
+    quoted = re.compile(rb"""["'.:]""" + re.escape(name) + rb"""["']""")
+    if users is None or any(quoted.search(project.read(path) or b"") for path in users):
+        return True
+    return any(uses(project.read(p) or b"", name) for p in project.files_containing(name, kinds=_ELSEWHERE))
