@@ -26,6 +26,7 @@ _WORDS = (
 _HEADS = frozenset({b"", b"def ", b"async def "})
 _END = re.compile(rb"\n(?=[^\s)\]}#])")  # where the next thing at the top of a file begins
 _READS = frozenset({"int", "str", "bool", "getattr", "get", "getenv"})  # calls that give what they are given
+_Known = dict[tuple[str, str], bool]  # by file and name
 _SHORT = 8  # statements of a function that answers by `if rank == 0: return True`
 
 
@@ -36,7 +37,7 @@ def may_speak_of_ranks(module: SourceModule, test: ast.AST, project: Project | N
 
 def _carries(module: SourceModule, name: str, project: Project | None) -> bool:
     """True for a name of the file that is bound, in one step or several, to what shows a rank."""
-    known = _alone(module) if project is None else project.keep("rank carriers", dict[tuple[str, str], bool])
+    known = _alone(module) if project is None else project.keep("rank carriers", _Known)
     start = (module.path, name)
     if start not in known:
         seen, queue = {start}, [(module, name)]
@@ -67,7 +68,7 @@ def _behind(module: SourceModule, name: str, project: Project | None) -> Iterato
 
 
 @once_a_module
-def _alone(module: SourceModule) -> dict[tuple[str, str], bool]:
+def _alone(module: SourceModule) -> _Known:
     del module
     return {}
 
