@@ -195,3 +195,10 @@ def test_yaml_files_are_read_where_they_matter_and_are_no_python_files(tmp_path:
     assert [(f.path, f.code, f.span.line) for f in report.findings] == [("conf/trainer.yaml", "DDP001", 1)]
     assert report.scanned == 1
     assert set(told(report)) == {"conf/latin.yml"} and "utf-8" in told(report)["conf/latin.yml"]
+
+
+def test_a_suppression_of_what_is_not_worth_parsing_is_told_as_unused(repo: Path) -> None:
+    line = "    return checkpoint(block, x)  # ddpfix: ignore[DDP004] kept on purpose\n"
+    put(repo, {"block.py": f"from torch.utils.checkpoint import checkpoint\n\n\ndef f(block, x):\n{line}".encode()})
+    found = [(f.code, f.span.line) for f in check(repo).findings if f.path == "block.py"]
+    assert found == [("DDP000", 5)]

@@ -204,7 +204,9 @@ def _places(project: Project) -> dict[str, _Searched]:
 
 
 def _paths(project: Project) -> frozenset[str]:
-    build = lambda: frozenset(place.rpartition(":")[0] for place in _places(project))  # noqa: E731
+    def build() -> frozenset[str]:
+        return frozenset(place.rpartition(":")[0] for place in _places(project))
+
     return project.keep("files with reentrant checkpoints under the flag", build)
 
 
