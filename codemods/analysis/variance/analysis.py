@@ -1,0 +1,238 @@
+"""The analysis of a project: each function interpreted once, its parameters and fields resolved through callers and methods."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
+from codemods.analysis.class_values import class_values
+from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
+from codemods.analysis.variance.calls import substituted
+from codemods.analysis.variance.reading import interpret
+from codemods.analysis.variance.state import State, parameters
+from codemods.analysis.variance.values import (
+    SAME, UNKNOWN, Cause, Kind, Link, Proof, Thing, Value, along, differing, join,
+)  # fmt: skip
+from codemods.data.rank_variance import DATA_NAMES
+from codemods.project import Project
+from codemods.record import replace
+from codemods.source import FunctionNode, SourceModule
+
+DEPTH = 12  # calls inside calls that are followed down
+UPWARD = 5  # callers of callers that are asked
+MOST_CALLERS = 10
+_BATCHES = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
+_GIVEN_BATCH = frozenset({"batch", "outputs"})
+
+
+def variance(project: Project) -> Analysis:
+    """The one analysis of a project."""
+    return project.memo("variance", lambda: Analysis(project))
+
+
+class Analysis:
+    """Summaries of functions, worked out on demand; a function that is being worked on is taken for one that changes nothing."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._states: dict[tuple[str, int, int], State | None] = {}
+        self._fields: dict[tuple[str, int, str], Value] = {}
+        self._modules: dict[str, State | None] = {}
+        self._parallel: dict[str, bool] = {}
+        self._resolved: dict[tuple[str, int, str], Value] = {}
+        self._depth = 0
+
+    # Functions
+
+    def of(self, site: FunctionSite) -> State | None:
+        """The function as it was interpreted; None while that is going on, too deep below, or where it cannot be read."""
+        if site.key not in self._states:
+            if self._depth >= DEPTH:
+                return None
+            self._states[site.key] = None
+            self._states[site.key] = self._interpreted(State(self, site.module, site.node), site.node.body)
+        return self._states[site.key]
+
+    def _interpreted(self, state: State, body: list[ast.stmt]) -> State | None:
+        self._depth += 1
+        try:
+            interpret(state, body)
+        except RecursionError:  # an expression of a thousand terms: nothing is known of the function
+            return None
+        finally:
+            self._depth -= 1
+        return state
+
+    def top_level(self, module: SourceModule) -> State | None:
+        """The statements of a file outside of functions."""
+        if module.path not in self._modules:
+            self._modules[module.path] = None
+            self._modules[module.path] = self._interpreted(State(self, module, None), module.tree.body)
+        return self._modules[module.path]
+
+    def states(self, module: SourceModule) -> list[State]:
+        """Every function of a file, and the file itself."""
+        found = [self.top_level(module), *(self.of(FunctionSite(module, f)) for f in module.functions)]
+        return [s for s in found if s is not None]
+
+    def argument(self, module: SourceModule, call: ast.Call, index: int | str) -> Value:
+        """What is known of an argument of a call, by its position or keyword, with what the callers of its function give."""
+        function = module.function_of(call)
+        site = FunctionSite(module, function) if function else None
+        state = self.of(site) if site else self.top_level(module)
+        args, keywords = state.arguments.get(id(call), ((), {})) if state is not None else ((), {})
+        if isinstance(index, str):
+            found = keywords.get(index, UNKNOWN)
+        else:
+            found = args[index] if index < len(args) else UNKNOWN
+        return self.resolved(site, found)
+
+    def global_value(self, module: SourceModule, name: str) -> Value | None:
+        state = self.top_level(module)
+        return state.env.get(name) if state is not None else None
+
+    def is_parallel(self, module: SourceModule) -> bool:
+        """True where several processes are seen to run the file."""
+        if module.path not in self._parallel:
+            shown = ranks_in_file(self.project, module) or ranks_in_importers(self.project, module)
+            self._parallel[module.path] = shown is not None and not is_test_file(module.path)
+        return self._parallel[module.path]
+
+    def annotated(self, module: SourceModule, annotation: ast.expr) -> Thing | None:
+        name = dotted(annotation)
+        if not name:
+            return None
+        if last(name).endswith("DataLoader"):
+            return Thing(Kind.LOADER)
+        role = external_role(qualified(module, annotation))
+        if role is Role.NN_MODULE:
+            return Thing(Kind.MODULE)
+        site = find_class(self.project, module, name)
+        return Thing(self._kind(site), site) if site else None
+
+    def _kind(self, site: ClassSite) -> Kind:
+        facts = class_facts(self.project, site.module, site.node)
+        return Kind.MODULE if facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE) else Kind.INSTANCE
+
+    # Fields of objects
+
+    def field(self, site: ClassSite, name: str) -> Value:
+        """What the methods of a class put into `self.name`, joined; parameters are asked of the callers."""
+        key = (site.module.path, site.node.lineno, name)
+        if key not in self._fields:
+            self._fields[key] = SAME
+            self._fields[key] = self._field(site, name)
+        return self._fields[key]
+
+    def _field(self, site: ClassSite, name: str) -> Value:
+        facts = class_facts(self.project, site.module, site.node)
+        found: list[Value] = []
+        for given in class_values(self.project, facts).given.get(name, ()):
+            if given.function is None:
+                continue
+            place = FunctionSite(given.site.module, given.function)
+            state = self.of(place)
+            if state is not None and name in state.sets:
+                found.append(self.resolved(place, state.sets[name]))
+        if not found:
+            return UNKNOWN
+        things = {v.thing for v in found if v.thing is not None}
+        return replace(join(found), thing=next(iter(things)) if len(things) == 1 else None)
+
+    def result_of(self, site: ClassSite, method: FunctionNode) -> Value:
+        """What a method of a class gives, with fields and parameters resolved."""
+        place = FunctionSite(site.module, method)
+        state = self.of(place)
+        return self.resolved(place, state.result) if state is not None and state.result is not None else UNKNOWN
+
+    # Parameters, from the callers
+
+    def resolved(self, site: FunctionSite | None, value: Value, depth: int = 0) -> Value:
+        """The value with what its function is given by its callers, and with what its fields hold."""
+        if not value.params or (value.cause.differs and value.proof is Proof.PROVEN):
+            return value
+        if site is None:
+            return replace(value, params=frozenset())
+        given = {name: self._given(site, name, depth) for name in sorted(value.params)}
+        binding = {n: v for n, v in given.items() if not n.startswith("self.")}
+        fields = [v for n, v in given.items() if n.startswith("self.")]
+        return substituted(value, binding, join(fields) if fields else SAME)
+
+    def _given(self, site: FunctionSite, name: str, depth: int) -> Value:
+        if name.startswith("self."):
+            owner = site.module.class_of(site.node)
+            return self.field(class_facts(self.project, site.module, owner).lineage[0], name[5:]) if owner else UNKNOWN
+        key = (site.module.path, site.node.lineno, name)
+        if key not in self._resolved:
+            if depth >= UPWARD:
+                return UNKNOWN
+            self._resolved[key] = UNKNOWN
+            self._resolved[key] = self._from_callers(site, name, depth)
+        return self._resolved[key]
+
+    def _from_callers(self, site: FunctionSite, name: str, depth: int) -> Value:
+        if (hook := self._of_hook(site, name)) is not None:
+            return hook
+        found: list[Value] = []
+        for place in self._callers(site)[:MOST_CALLERS]:
+            function = place.module.function_of(place.call)
+            caller = FunctionSite(place.module, function) if function else None
+            state = self.of(caller) if caller else self.top_level(place.module)
+            given = state.given.get(id(place.call)) if state is not None else None
+            if state is None or given is None or name not in given or id(place.call) not in state.targets:
+                continue
+            if state.targets[id(place.call)].key != site.key:
+                continue
+            value = self.resolved(caller, given[name], depth + 1)
+            found.append(along(value, Link(place.module.path, place.call.lineno, f"{site.node.name}() is called with it")))
+        best = join(found) if found else UNKNOWN
+        if best.cause is Cause.UNKNOWN and name in DATA_NAMES and self.is_parallel(site.module):
+            link = Link(site.module.path, site.node.lineno, f"`{name}` is this rank's own (by its name)")
+            return differing(Cause.DATA, Proof.LIKELY, link)
+        return best
+
+    def _callers(self, site: FunctionSite) -> list[CallSite]:
+        owner = site.module.parent(site.node)
+        uses = None
+        if site.node.name == "__init__" and isinstance(owner, ast.ClassDef):
+            uses = constructions(self.project, site.module, owner)
+        elif site.node.name == "__call__":
+            return self._called_objects(site)
+        else:
+            uses = uses_of(self.project, site.module, site.node)
+        return [c for c in uses.outside_tests().calls if not is_test_file(c.module.path)] if uses is not None else []
+
+    def _called_objects(self, site: FunctionSite) -> list[CallSite]:
+        """Calls of objects of the class, in the files that make them."""
+        owner = site.module.parent(site.node)
+        uses = constructions(self.project, site.module, owner) if isinstance(owner, ast.ClassDef) else None
+        found: list[CallSite] = []
+        for module in {id(c.module): c.module for c in (uses.calls if uses else ())}.values():
+            for state in self.states(module):
+                calls = {id(c): c for c in module.nodes(ast.Call)}
+                found += [CallSite(module, calls[i]) for i, t in state.targets.items() if t.key == site.key and i in calls]
+        return found
+
+    def _of_hook(self, site: FunctionSite, name: str) -> Value | None:
+        """The batch that Lightning hands to a step: each rank has its own."""
+        if site.node.name not in _BATCHES or name not in _GIVEN_BATCH and name != _second(site.node):
+            return None
+        owner = site.module.class_of(site.node)
+        if owner is None or not _is_lightning(class_facts(self.project, site.module, owner)):
+            return None
+        link = Link(site.module.path, site.node.lineno, f"`{name}` of {site.node.name} is this rank's own")
+        return differing(Cause.DATA, Proof.PROVEN, link)
+
+
+def _second(function: FunctionNode) -> str:
+    names = parameters(function)
+    return names[1] if len(names) > 1 else ""
+
+
+def _is_lightning(facts: ClassFacts) -> bool:
+    return facts.is_a(Role.LIGHTNING_MODULE)
+
+

@@ -1,0 +1,366 @@
+"""The value of an expression: what it is put together from, and what is the same on all ranks whatever it is made of."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_values import class_values
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.rank_branches import known_split
+from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.variance import calls
+from codemods.analysis.variance.state import State, path_of
+from codemods.analysis.variance.values import (
+    SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, along, at_most, differing, join, made_of, plain,
+)  # fmt: skip
+from codemods.data.rank_names import MEMBER_WORD
+from codemods.data.rank_variance import DESCRIPTIONS, LOADER_NAMES, PASSED_ON, SELECTS
+from codemods.record import replace
+from codemods.source import child_nodes, walk
+
+
+def value_of(state: State, node: ast.expr | None) -> Value:
+    """What is known of an expression, with the names as they stand at this point of the interpretation."""
+    if node is None or isinstance(node, (ast.Constant, ast.Lambda)):
+        return SAME
+    if isinstance(node, ast.Name):
+        return _name(state, node)
+    if isinstance(node, ast.Attribute):
+        return _attribute(state, node)
+    if isinstance(node, ast.Call):
+        return _call(state, node)
+    if isinstance(node, ast.Compare):
+        return test_value(state, node)
+    if isinstance(node, ast.BoolOp):
+        return made_of(*(value_of(state, v) for v in node.values))
+    if isinstance(node, ast.IfExp):
+        return _conditional(state, node)
+    if isinstance(node, ast.Subscript):
+        return _item(state, node)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        parts = tuple(value_of(state, e) for e in node.elts)
+        return replace(made_of(*parts), parts=parts) if parts else SAME
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+        return _comprehension(state, node)
+    if isinstance(node, ast.NamedExpr):
+        value = value_of(state, node.value)
+        state.env[node.target.id] = along(value, state.link(node, f"`{state.short(node)}`"))
+        return value
+    if isinstance(node, (ast.Await, ast.Starred, ast.FormattedValue)):
+        return value_of(state, node.value)
+    return made_of(*(value_of(state, child) for child in child_nodes(node) if isinstance(child, ast.expr)))
+
+
+# Names and attributes
+
+
+def _name(state: State, node: ast.Name) -> Value:
+    known = state.env.get(node.id)
+    if known is None:
+        known = _outer(state, node)
+    if known.cause.differs:
+        return known
+    rank = _as_rank(state, node)
+    return known if rank is None else replace(rank, params=known.params)
+
+
+def _outer(state: State, node: ast.Name) -> Value:
+    if state.is_parameter(node.id):
+        return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=frozenset({node.id}))
+    found = state.summaries.global_value(state.module, node.id)
+    return found if found is not None else UNKNOWN
+
+
+def _as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value | None:
+    """The rank itself, or a flag that is made of it (`is_main = rank == 0`)."""
+    end = last(dotted(node.func if isinstance(node, ast.Call) else node))
+    if not MEMBER_WORD.search(end) and not _is_bound_to_rank(state, node):
+        return None
+    if rank_source(state.module, node, state.project) is None and known_split(state.module, node, state.project) is None:
+        return None
+    shown = Proof.PROVEN if isinstance(node, ast.Call) or _is_bound_to_rank(state, node) else Proof.LIKELY
+    return differing(Cause.RANK, shown, state.link(node, f"`{state.short(node)}` tells the rank"))
+
+
+def _is_bound_to_rank(state: State, node: ast.AST) -> bool:
+    if not isinstance(node, ast.Name):
+        return False
+    values = [b.value for b in bindings_of(state.module, node) if b.value is not None]
+    return any(MEMBER_WORD.search(last(dotted(n))) for v in values for n in walk(v) if isinstance(n, (ast.Name, ast.Attribute)))
+
+
+def _attribute(state: State, node: ast.Attribute) -> Value:
+    path = dotted(node)
+    if path in state.env:
+        return state.env[path]
+    if (rank := _as_rank(state, node)) is not None:
+        return rank
+    if node.attr in DESCRIPTIONS:
+        return SAME
+    holder = value_of(state, node.value)
+    if node.attr == "shape":
+        return replace(made_of(holder), sized=True) if holder.sized else replace(at_most(plain(holder), Proof.LIKELY), mean=False)
+    if isinstance(node.value, ast.Name) and node.value.id == "self" and state.function is not None:
+        return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=frozenset({f"self.{node.attr}"}), thing=_field_thing(state, node))
+    if holder.thing is not None and holder.thing.site is not None:
+        return _of_instance(state, node, holder)
+    if holder.kind in (Kind.LOADER, Kind.SAMPLER, Kind.MODULE, Kind.WRAPPED, Kind.OPTIMIZER, Kind.PLATEAU):
+        kept = node.attr in ("module", "dataloader") or (holder.kind is Kind.MODULE)
+        return holder if kept and node.attr == "module" else SAME
+    return plain(holder)
+
+
+def _field_thing(state: State, node: ast.Attribute) -> Thing | None:
+    owner = state.module.class_of(node)
+    if owner is None:
+        return None
+    facts = class_facts(state.project, state.module, owner)
+    return state.summaries.field(facts.lineage[0], node.attr).thing
+
+
+def _of_instance(state: State, node: ast.Attribute, holder: Value) -> Value:
+    """An attribute of an object of the project: set once, made by a property, or whatever it was told."""
+    assert holder.thing is not None and holder.thing.site is not None
+    facts = class_facts(state.project, holder.thing.site.module, holder.thing.site.node)
+    if (method := facts.method(node.attr)) is not None:
+        return calls.property_value(state, node, method, holder)
+    if class_values(state.project, facts).set_once(node.attr):
+        return state.summaries.field(facts.lineage[0], node.attr)
+    return plain(holder)
+
+
+# Operations
+
+
+def _conditional(state: State, node: ast.IfExp) -> Value:
+    several = several_processes(state.module, node.test)
+    if several is not None:
+        return value_of(state, node.body if several else node.orelse)
+    test = test_value(state, node.test)
+    state.tests[id(node.test)] = test
+    arms = join((value_of(state, node.body), value_of(state, node.orelse)))
+    if not (test.cause.differs or test.params):
+        return arms
+    both = made_of(test, arms)
+    missing = any(isinstance(arm, ast.Constant) and arm.value is None for arm in (node.body, node.orelse))
+    return replace(both, thing=arms.thing, optional=missing or arms.optional)
+
+
+def _item(state: State, node: ast.Subscript) -> Value:
+    path = path_of(node)
+    holder = state.env.get(path) if path and "." not in path else None
+    holder = holder if holder is not None else value_of(state, node.value)
+    if isinstance(node.slice, ast.Slice):
+        bounds = made_of(*(value_of(state, b) for b in (node.slice.lower, node.slice.upper, node.slice.step)))
+        if bounds.cause.differs or bounds.params:
+            return _share(state, node, holder, bounds)
+        return plain(holder)
+    if holder.parts and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
+        if -len(holder.parts) <= node.slice.value < len(holder.parts):
+            return holder.parts[node.slice.value]
+    if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+        first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
+        size = value_of(state, node.value)
+        return size if size.sized else (SAME if first else replace(size, sized=True))
+    index = value_of(state, node.slice)
+    found = made_of(holder, index)
+    masks = isinstance(node.slice, ast.Compare) or index.sized
+    return replace(found, sized=True) if masks and index.cause.differs else found
+
+
+def _share(state: State, node: ast.Subscript, holder: Value, bounds: Value) -> Value:
+    """`rows[rank::world]`: each rank has its own part, of a length of its own unless the whole was made to divide."""
+    assert isinstance(node.slice, ast.Slice)
+    even = _divides(state, node.value) or (node.slice.upper is not None and _divides(state, node.slice.upper))
+    link = state.link(node, f"`{state.short(node)}` is each rank's own share")
+    if bounds.cause is Cause.RANK:
+        return Value(Cause.DATA, bounds.proof, (link,), sized=not even)
+    return along(replace(made_of(holder, bounds), sized=not even), link)
+
+
+def _divides(state: State, node: ast.expr, depth: int = 0) -> bool:
+    """True where `//`, `%` or padding is at work in an expression or in what its names were given: the parts come out equal."""
+    if depth > 2:
+        return False
+    if isinstance(node, ast.BinOp):
+        even = isinstance(node.op, (ast.FloorDiv, ast.Mod))
+        return even or _divides(state, node.left, depth) or _divides(state, node.right, depth)
+    if isinstance(node, ast.Subscript):
+        bounds = [node.slice.lower, node.slice.upper] if isinstance(node.slice, ast.Slice) else []
+        return any(_divides(state, b, depth) for b in (node.value, *filter(None, bounds)))
+    if isinstance(node, ast.Call):
+        named = last(dotted(node.func)) in ("ceil", "divmod", "pad")
+        return named or (dotted(node.func) in ("int", "list", "min", "max") and any(_divides(state, a, depth) for a in node.args))
+    if not isinstance(node, ast.Name):
+        return False
+    for bound in bindings_of(state.module, node):
+        given = bound.node.value if isinstance(bound.node, ast.AugAssign) else bound.value
+        if given is not None and given is not node and _divides(state, given, depth + 1):
+            return True
+    return False
+
+
+def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+    before = dict(state.env)
+    rounds: list[Value] = []
+    for part in node.generators:
+        source = bind_elements(state, part.target, part.iter)
+        tests = [test_value(state, t) for t in part.ifs]
+        kept = join(tests) if tests else SAME
+        rounds.append(replace(kept, sized=True) if kept.cause.differs or kept.params else source if source.sized else SAME)
+    elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    found = made_of(*(value_of(state, e) for e in elements), *rounds)
+    state.env = before
+    return replace(found, mean=True) if found.cause.differs and any(_is_loader(state, p.iter) for p in node.generators) else found
+
+
+def _is_loader(state: State, node: ast.expr) -> bool:
+    return value_of(state, unpacked(node)).kind is Kind.LOADER
+
+
+# Loops
+
+
+def unpacked(node: ast.expr) -> ast.expr:
+    """What is gone through behind `enumerate`, `tqdm` and the like."""
+    while isinstance(node, ast.Call) and last(dotted(node.func)) in PASSED_ON and node.args:
+        node = node.args[-1] if last(dotted(node.func)) == "map" else node.args[0]
+    return node
+
+
+def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
+    """Give the target of a loop what the source hands out; the value of the source itself comes back."""
+    value = _source(state, source)
+    name = last(dotted(source.func)) if isinstance(source, ast.Call) else ""
+    element = _element(state, source, value)
+    counted = name == "enumerate" or (name == "items" and not value.sized)
+    if counted and isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == 2:
+        bind(state, target.elts[0], SAME if not value.sized else at_most(plain(value), Proof.LIKELY))
+        bind(state, target.elts[1], element)
+    elif name == "zip" and isinstance(target, (ast.Tuple, ast.List)) and isinstance(source, ast.Call) and len(source.args) == len(target.elts):
+        for inner, given in zip(target.elts, source.args, strict=True):
+            bind(state, inner, _element(state, given, _source(state, given)))
+    else:
+        bind(state, target, SAME if name == "range" and not value.sized else element)
+    return value
+
+
+def _source(state: State, source: ast.expr) -> Value:
+    value = value_of(state, source)
+    inner = unpacked(source)
+    return value if value.thing is not None or inner is source else replace(value_of(state, inner), mean=value.mean)
+
+
+def _element(state: State, source: ast.expr, value: Value) -> Value:
+    inner = unpacked(source)
+    if value.cause.differs or value.kind is Kind.LOADER:
+        return replace(plain(value), sized=False, mean=False)
+    name = last(dotted(inner))
+    if LOADER_NAMES.search(name) and state.summaries.is_parallel(state.module) and value.cause is Cause.UNKNOWN:
+        link = state.link(inner, f"`{name}` gives each rank its own batches (by its name)")
+        return replace(differing(Cause.DATA, Proof.LIKELY, link), params=value.params)
+    return replace(plain(value), sized=False, mean=False)
+
+
+def bind(state: State, target: ast.expr, value: Value) -> None:
+    """Give a target its value; a tuple element by element."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        parts = value.parts if len(value.parts) == len(target.elts) else (plain(value),) * len(target.elts)
+        for element, part in zip(target.elts, parts, strict=True):
+            bind(state, element, part)
+        return
+    path = path_of(target)
+    if not path:
+        return
+    inside = isinstance(target, (ast.Subscript, ast.Starred))
+    if inside and path in state.env:
+        value = join((state.env[path], value))
+    if value.params and path in value.params and path not in state.env:
+        value = replace(value, params=value.params)  # `x = f(x)`: still a matter of the parameter
+    state.env[path] = value
+    if path.startswith("self.") and path.count(".") == 1:
+        name = path[5:]
+        state.sets[name] = join((state.sets[name], value)) if name in state.sets else value
+
+
+# Tests
+
+
+def test_value(state: State, node: ast.expr) -> Value:
+    """What an expression decides as a test: whether something is there at all is another question than what it holds."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return test_value(state, node.operand)
+    if isinstance(node, ast.BoolOp):
+        return join(plain(test_value(state, v)) for v in node.values)
+    split = known_split(state.module, node, state.project)
+    if split is not None and split.true is not Ranks.ALL:
+        proof = Proof.LIKELY if Ranks.UNKNOWN in (split.true, split.false) else Proof.PROVEN
+        return differing(Cause.RANK, proof, state.link(node, f"`{state.short(node)}` asks for the rank"))
+    if isinstance(node, ast.Compare):
+        return _compared(state, node)
+    value = value_of(state, node)
+    if value.thing is not None or value.parts or value.kind is Kind.LOADER:
+        return _presence(value)
+    return plain(value)
+
+
+def _compared(state: State, node: ast.Compare) -> Value:
+    ends = [node.left, *node.comparators]
+    if any(isinstance(e, ast.Constant) and e.value is None for e in ends):
+        return _presence(join(value_of(state, e) for e in ends))
+    if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops) and isinstance(node.left, ast.Constant):
+        return SAME  # a key that a batch or a configuration has
+    values = [value_of(state, e) for e in ends]
+    return made_of(*values)
+
+
+def _presence(value: Value) -> Value:
+    if value.optional or value.cause is Cause.RANK:
+        return plain(replace(value, optional=False))
+    return SAME if not value.params else Value(Cause.UNKNOWN, Proof.UNKNOWN)
+
+
+# Calls
+
+
+def _call(state: State, node: ast.Call) -> Value:
+    name = qualified(state.module, node.func)
+    end = last(name) if name else (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+    holder = value_of(state, node.func.value) if isinstance(node.func, ast.Attribute) else None
+    args = [value_of(state, a) for a in node.args]
+    keywords = {k.arg or "**": value_of(state, k.value) for k in node.keywords}
+    state.arguments[id(node)] = (tuple(args), keywords)
+    if end == "len" and len(args) == 1 and node.args:
+        return _length(args[0])
+    if end == "range":
+        found = made_of(*args)
+        if len(args) == 3 and args[0].cause is Cause.RANK:
+            link = state.link(node, f"`{state.short(node)}` is each rank's own share")
+            return Value(Cause.DATA, args[0].proof, (link,), sized=not any(_divides(state, a) for a in node.args[1:2]))
+        return replace(found, sized=True) if found.cause.differs or found.params else SAME
+    if end in SELECTS:
+        found = made_of(*([holder] if holder else []), *args)
+        return replace(found, sized=True) if found.cause.differs or found.params else found
+    if end in ("size", "numel", "dim", "ndimension") and holder is not None:
+        return _size(state, node, holder)
+    if MEMBER_WORD.search(end) and (rank := _as_rank(state, node)) is not None:
+        return rank
+    return calls.called(state, node, name, end, holder, args, keywords)
+
+
+def _length(value: Value) -> Value:
+    """How long something is: as long as on the others, unless its elements were picked by what they hold."""
+    if value.sized and (value.cause.differs or value.params):
+        return plain(value)
+    return SAME if value.cause is not Cause.UNKNOWN else UNKNOWN
+
+
+def _size(state: State, node: ast.Call, holder: Value) -> Value:
+    if holder.sized:
+        return plain(holder)
+    first = node.func is not None and (not node.args or (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0))
+    return SAME if first else replace(at_most(plain(holder), Proof.LIKELY), sized=True)

@@ -1,0 +1,146 @@
+"""Objects that the analysis treats in a way of their own: loaders, samplers, wrapped models, schedulers; how each is made."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.class_index import Role, class_facts, external_role, find_class
+from codemods.analysis.names import dotted
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, plain
+from codemods.data.rank_variance import (
+    LOADER_NAMES, PREPARES, RANDOM_SAMPLERS, SCHEDULER_BY_NUMBER, SHARING_SAMPLERS, WRAPPERS,
+)  # fmt: skip
+from codemods.record import replace
+
+_OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS", "NAdam", "RAdam", "Adamax", "Adadelta", "ASGD"})
+
+
+def made(
+    state: State, node: ast.Call, name: str, end: str, holder: Value | None, args: list[Value], keywords: dict[str, Value]
+) -> Value | None:
+    """The object that a call makes or prepares, None for any other call."""
+    if end.endswith("DataLoader") and not _is_project_class(state, node):
+        return _loader(state, node, args, keywords)
+    if SHARING_SAMPLERS.fullmatch(end):
+        return Value(thing=Thing(Kind.SAMPLER))
+    if end in SCHEDULER_BY_NUMBER:
+        return Value(thing=Thing(Kind.PLATEAU))
+    if end in _OPTIMIZERS:
+        return Value(thing=Thing(Kind.OPTIMIZER))
+    if end in WRAPPERS:
+        return Value(thing=Thing(Kind.WRAPPED, args[0].thing.site if args and args[0].thing else None))
+    if end in PREPARES and holder is not None and _prepares(node):
+        return _prepared(state, node, args)
+    if external_role(name) is Role.METRIC:
+        return Value(thing=Thing(Kind.METRIC))
+    if holder is not None and holder.kind in (Kind.MODULE, Kind.WRAPPED) and end in ("to", "cuda", "eval", "train", "half", "float"):
+        return holder
+    if (cls := _without_constructor(state, node)) is not None:
+        return cls
+    return None
+
+
+def _is_project_class(state: State, node: ast.Call) -> bool:
+    return bool(dotted(node.func)) and find_class(state.project, state.module, dotted(node.func)) is not None
+
+
+def _without_constructor(state: State, node: ast.Call) -> Value | None:
+    """An object of a project class that has no `__init__` of its own in the project."""
+    name = dotted(node.func)
+    if not name or not name.rpartition(".")[2][:1].isupper():
+        return None
+    site = find_class(state.project, state.module, name)
+    if site is None:
+        return None
+    facts = class_facts(state.project, site.module, site.node)
+    if facts.method("__init__") is not None:
+        return None
+    if any(external_role(n) is Role.METRIC for n in facts.external):
+        return Value(thing=Thing(Kind.METRIC, site))
+    kind = Kind.MODULE if facts.is_a(Role.NN_MODULE) else Kind.INSTANCE
+    return Value(thing=Thing(kind, site))
+
+
+# Loaders
+
+
+def _loader(state: State, node: ast.Call, args: list[Value], keywords: dict[str, Value]) -> Value:
+    """A DataLoader: does it hand out the same batches on every rank, and as many?"""
+    written = {k.arg: k.value for k in node.keywords}
+    thing = Thing(Kind.LOADER)
+    dataset = args[0] if args else keywords.get("dataset", SAME)
+    link = state.link(node, f"`{state.short(node)}`")
+    share = _dataset_share(state, dataset)
+    if share.cause.differs and share.sized:
+        return replace(share, thing=thing, chain=(link, *share.chain)[:6])
+    sampler = keywords.get("sampler", SAME)
+    batches = keywords.get("batch_sampler", SAME)
+    for found in (sampler, batches):
+        if found.kind is Kind.SAMPLER:
+            how = state.link(node, "its sampler gives each rank its own share of the data")
+            return differing(Cause.DATA, Proof.PROVEN, how, thing=thing)
+        if found.cause.differs or found.params:
+            return replace(at_most(plain(found), Proof.LIKELY), thing=thing)
+    if "sampler" in written and _is_random(written["sampler"]):
+        return differing(Cause.DATA, Proof.LIKELY, state.link(node, "its sampler draws at random in each process"), thing=thing)
+    shuffled = written.get("shuffle")
+    if isinstance(shuffled, ast.Constant) and shuffled.value is True:
+        return differing(Cause.DATA, Proof.LIKELY, state.link(node, "each process shuffles on its own"), thing=thing)
+    if ("sampler" in written and not _is_none(written["sampler"])) or "batch_sampler" in written:
+        return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=sampler.params | batches.params, thing=thing)
+    return replace(plain(share), thing=thing) if share.cause.differs else Value(thing=thing)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_random(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in RANDOM_SAMPLERS
+
+
+def _dataset_share(state: State, dataset: Value) -> Value:
+    """How a data set differs between the ranks: it holds a share, or its class takes one in `__init__`, `__len__` or `__iter__`."""
+    if dataset.thing is None or dataset.thing.site is None:
+        return dataset
+    site = dataset.thing.site
+    facts = class_facts(state.project, site.module, site.node)
+    for name in ("__len__", "__iter__"):
+        method = facts.method(name)
+        if method is None:
+            continue
+        share = state.summaries.result_of(method[0], method[1])
+        if share.cause.differs and share.sized:
+            return share
+    return dataset if dataset.sized else SAME
+
+
+# Accelerate and Fabric
+
+
+def _prepares(node: ast.Call) -> bool:
+    holder = dotted(node.func.value).rpartition(".")[2].lower() if isinstance(node.func, ast.Attribute) else ""
+    return holder.lstrip("_") in ("accelerator", "fabric", "acc", "deepspeed") or holder.endswith(("accelerator", "fabric"))
+
+
+def _prepared(state: State, node: ast.Call, args: list[Value]) -> Value:
+    """`prepare(model, optimizer, loader)`: loaders are shared out over the ranks, models wrapped, the rest stays as it is."""
+    parts = tuple(_one_prepared(state, written, value) for written, value in zip(node.args, args, strict=True))
+    if len(parts) == 1:
+        return parts[0]
+    return Value(parts=parts)
+
+
+def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
+    if isinstance(written, ast.Starred):
+        return value
+    name = dotted(written).rpartition(".")[2]
+    if value.kind is Kind.LOADER or LOADER_NAMES.search(name):
+        link = state.link(written, f"`{name}` is prepared: each rank gets its own share of the batches")
+        return differing(Cause.DATA, Proof.PROVEN, link, thing=Thing(Kind.LOADER))
+    if value.kind in (Kind.OPTIMIZER, Kind.PLATEAU):
+        return value
+    if value.kind is Kind.MODULE or name.endswith(("model", "net")):
+        return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None))
+    return value

@@ -1,0 +1,262 @@
+"""The interpretation of one function: its statements in order, loops twice, branches joined, calls by their summaries."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.variance.expressions import bind, bind_elements, test_value, value_of
+from codemods.analysis.variance.state import State, parameters, path_of
+from codemods.analysis.variance.values import SAME, Cause, Kind, Thing, Value, along, join, made_of, plain
+from codemods.record import replace
+from codemods.source import child_nodes
+
+_Env = dict[str, Value]
+
+
+def interpret(state: State, body: list[ast.stmt]) -> None:
+    """Run the statements of the function that `state` is for; what is learned stands in it afterwards."""
+    for name in parameters(state.function):
+        state.env.setdefault(name, _parameter(state, name))
+    _block(state, body)
+    found = [r for r in state.returns]
+    state.result = join(found) if found else SAME
+
+
+def _parameter(state: State, name: str) -> Value:
+    return Value(Cause.UNKNOWN, params=frozenset({name}), thing=_annotated(state, name)) if name not in ("self", "cls") else SAME
+
+
+def _annotated(state: State, name: str) -> Thing | None:
+    """What an annotation says of a parameter: an object of a project class, a loader."""
+    assert state.function is not None
+    spec = state.function.args
+    argument = next((a for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.arg == name), None)
+    if argument is None or argument.annotation is None:
+        return None
+    return state.summaries.annotated(state.module, argument.annotation)
+
+
+def _block(state: State, body: list[ast.stmt]) -> bool:
+    """True where the end of the block is not reached: every way leaves it."""
+    for statement in body:
+        if _statement(state, statement):
+            return True
+    return False
+
+
+def _statement(state: State, node: ast.stmt) -> bool:
+    kind = _STATEMENTS.get(node.__class__)
+    if kind is not None:
+        return bool(kind(state, node))
+    for child in child_nodes(node):
+        if isinstance(child, ast.expr):
+            value_of(state, child)
+    return False
+
+
+# Assignments
+
+
+def _decided(state: State, value: Value) -> Value:
+    """A value that is given under a test: which one it is differs where the test does."""
+    deciding = [c for c in state.control if c.cause.differs or c.params]
+    if not deciding:
+        return value
+    return replace(join((plain(value), *map(plain, deciding))), thing=value.thing, parts=value.parts)
+
+
+def _assign(state: State, node: ast.Assign) -> None:
+    value = _noted(state, node, value_of(state, node.value))
+    for target in node.targets:
+        bind(state, target, value)
+
+
+def _noted(state: State, node: ast.Assign | ast.AnnAssign, value: Value) -> Value:
+    value = _decided(state, value)
+    if isinstance(node.value, ast.Constant) and node.value.value is None and (value.cause.differs or value.params):
+        value = replace(value, optional=True)
+    if not (value.cause.differs or value.params):
+        return value
+    text = state.short(node)
+    link = state.link(node, f"`{text}`")
+    parts = tuple(along(p, link) for p in value.parts)
+    return replace(along(value, link), parts=parts)
+
+
+def _annotated_assign(state: State, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        bind(state, node.target, _noted(state, node, value_of(state, node.value)))
+
+
+def _augmented(state: State, node: ast.AugAssign) -> None:
+    old = value_of(state, _loaded(node.target))
+    new = made_of(old, _decided(state, value_of(state, node.value)))
+    if new.cause.differs or new.params:
+        new = replace(along(new, state.link(node, f"`{state.short(node)}`")), mean=new.mean or state.data_loops > 0)
+    path = path_of(node.target)
+    if path:
+        state.env.pop(path, None)
+    bind(state, node.target, new)
+
+
+def _loaded(node: ast.expr) -> ast.expr:
+    return node
+
+
+def _return(state: State, node: ast.Return) -> bool:
+    value = value_of(state, node.value)
+    nothing = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
+    decided = _decided(state, value)
+    if nothing and (decided.cause.differs or decided.params):
+        decided = replace(decided, optional=True)
+    if decided.cause.differs:
+        decided = along(decided, state.link(node, f"`{state.short(node)}`"))
+    state.returns.append(decided)
+    return True
+
+
+def _yielded(state: State, node: ast.Expr) -> bool:
+    value = value_of(state, node.value)
+    if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+        given = value_of(state, node.value.value)
+        rounds = [c for c in state.control if c.sized]
+        state.returns.append(replace(made_of(given, *rounds), sized=any(c.sized for c in rounds) or given.sized))
+    del value
+    return isinstance(node.value, ast.Call) and _ends_process(state, node.value)
+
+
+def _ends_process(state: State, call: ast.Call) -> bool:
+    return state.module.text_of(call.func) in ("sys.exit", "exit", "quit", "os._exit")
+
+
+# Branches
+
+
+def _if(state: State, node: ast.If) -> bool:
+    several = several_processes(state.module, node.test)
+    test = test_value(state, node.test)
+    if several is not None:
+        taken, other = (node.body, node.orelse) if several else (node.orelse, node.body)
+        before = dict(state.env)
+        returned = len(state.returns)
+        _block(state, other)
+        del state.returns[returned:]
+        state.env = before
+        return _block(state, taken)
+    state.tests[id(node.test)] = test
+    return _arms(state, test, [node.body, node.orelse])
+
+
+def _arms(state: State, test: Value, arms: list[list[ast.stmt]]) -> bool:
+    """The branches one by one, each from the same beginning; behind them holds what any of them left."""
+    before = state.env
+    ends: list[_Env] = []
+    state.control.append(test)
+    state.in_place += 1
+    for arm in arms:
+        state.env = dict(before)
+        if not _block(state, arm):
+            ends.append(state.env)
+    state.in_place -= 1
+    state.control.pop()
+    state.env = _joined(ends) if ends else before
+    return not ends
+
+
+def _joined(ends: list[_Env]) -> _Env:
+    first = ends[0]
+    if len(ends) == 1:
+        return first
+    out = dict(first)
+    for end in ends[1:]:
+        for name, value in end.items():
+            if name not in out:
+                out[name] = value
+            elif out[name] is not value and out[name] != value:
+                out[name] = join((out[name], value))
+    return out
+
+
+def _match(state: State, node: ast.Match) -> bool:
+    test = test_value(state, node.subject)
+    state.tests[id(node.subject)] = test
+    for case in node.cases:
+        if case.guard is not None:
+            state.tests[id(case.guard)] = test_value(state, case.guard)
+    return _arms(state, test, [*(case.body for case in node.cases), []]) and False
+
+
+# Loops
+
+
+def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
+    before = dict(state.env)
+    rounds = SAME
+    for _ in range(2):
+        rounds = bind_elements(state, node.target, node.iter)
+        over_data = rounds.kind is Kind.LOADER or (rounds.cause.differs and not rounds.sized)
+        state.tests[id(node.iter)] = rounds
+        state.data_loops += over_data
+        state.control.append(rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME)
+        _block(state, node.body)
+        state.control.pop()
+        state.data_loops -= over_data
+        state.env = _joined([before, state.env])
+    _block(state, node.orelse)
+
+
+def _while(state: State, node: ast.While) -> None:
+    before = dict(state.env)
+    for _ in range(2):
+        test = test_value(state, node.test)
+        state.tests[id(node.test)] = test
+        state.control.append(test)
+        _block(state, node.body)
+        state.control.pop()
+        state.env = _joined([before, state.env])
+    _block(state, node.orelse)
+
+
+# The rest
+
+
+def _with(state: State, node: ast.With | ast.AsyncWith) -> bool:
+    for item in node.items:
+        value = value_of(state, item.context_expr)
+        if item.optional_vars is not None:
+            bind(state, item.optional_vars, value)
+    return _block(state, node.body)
+
+
+def _try(state: State, node: ast.Try | ast.TryStar) -> bool:
+    before = dict(state.env)
+    left = _block(state, node.body) or _block(state, node.orelse)
+    ends = [] if left else [state.env]
+    for handler in node.handlers:
+        state.env = _joined([dict(before), dict(state.env)])
+        state.in_place += 1
+        if not _block(state, handler.body):
+            ends.append(state.env)
+        state.in_place -= 1
+    state.env = _joined(ends) if ends else before
+    return _block(state, node.finalbody) or not ends
+
+
+def _leave(state: State, node: ast.stmt) -> bool:
+    for child in child_nodes(node):
+        if isinstance(child, ast.expr):
+            value_of(state, child)
+    return True
+
+
+def _pass(state: State, node: ast.stmt) -> None:
+    del state, node
+
+
+_STATEMENTS = {
+    ast.Assign: _assign, ast.AnnAssign: _annotated_assign, ast.AugAssign: _augmented, ast.Return: _return, ast.Expr: _yielded,
+    ast.If: _if, ast.Match: _match, ast.For: _for, ast.AsyncFor: _for, ast.While: _while, ast.With: _with, ast.AsyncWith: _with,
+    ast.Try: _try, ast.TryStar: _try, ast.Raise: _leave, ast.Break: _leave, ast.Continue: _leave, ast.FunctionDef: _pass,
+    ast.AsyncFunctionDef: _pass, ast.ClassDef: _pass, ast.Import: _pass, ast.ImportFrom: _pass,
+}  # fmt: skip

@@ -1,0 +1,169 @@
+"""What is known of a value over the ranks: is it the same on all of them, and how do we know?
+
+After Aiken and Gay, "Barrier inference" (1998): a value is single-valued or multi-valued, and what is decided by a multi-valued one
+may not decide over a collective. Here a value also says by what it differs, how far that is proven, and along which way it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, IntEnum
+
+from codemods.analysis.class_index import ClassSite
+from codemods.record import record, replace
+
+LONGEST_CHAIN = 7  # links that a reader still follows
+
+
+class Cause(Enum):
+    """By what a value differs between the ranks."""
+
+    SAME = "the same on all ranks"
+    UNKNOWN = "unknown"
+    PLACE = "each process has its own"  # clocks, random numbers, signals, exceptions
+    DATA = "each rank has its own data"
+    RANK = "it depends on the rank"
+
+    @property
+    def differs(self) -> bool:
+        return self in (Cause.PLACE, Cause.DATA, Cause.RANK)
+
+
+_WEIGHT = {Cause.SAME: 0, Cause.UNKNOWN: 1, Cause.PLACE: 2, Cause.DATA: 3, Cause.RANK: 4}
+
+
+class Proof(IntEnum):
+    """How far the cause is shown."""
+
+    UNKNOWN = 0
+    LIKELY = 1  # by a name, or through a call that the source does not show
+    PROVEN = 2
+
+
+@record
+class Link:
+    """One step of the way that a value came."""
+
+    path: str
+    line: int
+    text: str
+
+
+class Kind(Enum):
+    """What an object is, as far as the analysis treats it in a way of its own."""
+
+    LOADER = "loader"
+    SAMPLER = "sampler"  # one that gives each rank its own share
+    MODULE = "module"
+    WRAPPED = "wrapped"  # behind DistributedDataParallel, or prepared
+    OPTIMIZER = "optimizer"
+    PLATEAU = "plateau"  # a scheduler that is told a number
+    METRIC = "metric"  # of torchmetrics: compute() reduces
+    INSTANCE = "instance"  # of a project class
+
+
+@record
+class Thing:
+    """kind and, for an object of a project class, the class."""
+
+    kind: Kind
+    site: ClassSite | None = None
+
+
+@record
+class Value:
+    """cause and proof: see above; chain: the way it came, nearest first. params: it differs where one of these parameters of its
+    function does. thing: what object it is. sized: where it differs, its length does too. optional: where it differs, it may also be
+    missing (None) on a rank. parts: the elements of a tuple that is written out. mean: it is put together from many batches.
+    """
+
+    cause: Cause = Cause.SAME
+    proof: Proof = Proof.PROVEN
+    chain: tuple[Link, ...] = ()
+    params: frozenset[str] = frozenset()
+    thing: Thing | None = None
+    sized: bool = False
+    optional: bool = False
+    parts: tuple[Value, ...] = ()
+    mean: bool = False
+
+    @property
+    def differs(self) -> bool:
+        return self.cause.differs and self.proof >= Proof.LIKELY
+
+    @property
+    def kind(self) -> Kind | None:
+        return self.thing.kind if self.thing else None
+
+    @property
+    def origin(self) -> Link | None:
+        return self.chain[-1] if self.chain else None
+
+
+SAME = Value()
+UNKNOWN = Value(Cause.UNKNOWN, Proof.UNKNOWN)
+
+
+def differing(cause: Cause, proof: Proof, *chain: Link, sized: bool = False, thing: Thing | None = None) -> Value:
+    return Value(cause, proof, tuple(chain), sized=sized, thing=thing)
+
+
+def _strength(value: Value) -> tuple[int, int]:
+    return (_WEIGHT[value.cause] if value.proof or value.cause is Cause.SAME else 1, value.proof)
+
+
+def join(values: Iterable[Value]) -> Value:
+    """What is made of several values: it differs where one of them does, by the strongest cause."""
+    found = list(values)
+    if not found:
+        return SAME
+    best = max(found, key=_strength)
+    if len(found) == 1:
+        return best
+    params = frozenset[str]().union(*(v.params for v in found))
+    things = {v.thing for v in found if v.thing is not None}
+    same_thing = next(iter(things)) if len(things) == 1 else None
+    return replace(
+        best,
+        params=params,
+        thing=same_thing,
+        sized=any(v.sized for v in found),
+        optional=any(v.optional for v in found),
+        parts=_joined_parts(found),
+        mean=any(v.mean for v in found),
+    )
+
+
+def _joined_parts(found: list[Value]) -> tuple[Value, ...]:
+    lengths = {len(v.parts) for v in found}
+    if len(lengths) != 1 or not found[0].parts:
+        return ()
+    return tuple(join(column) for column in zip(*(v.parts for v in found), strict=True))
+
+
+def plain(value: Value) -> Value:
+    """The value as an operand of something else: what object it is no longer counts."""
+    if value.thing is None and not value.parts:
+        return value
+    return replace(value, thing=None, parts=())
+
+
+def made_of(*values: Value) -> Value:
+    """The result of an operation on values."""
+    found = join(map(plain, values))
+    return replace(found, optional=False) if found.optional else found
+
+
+def along(value: Value, link: Link) -> Value:
+    """The value with one more step of its way; nothing is noted of one that does not differ."""
+    if not (value.cause.differs or value.params) or (value.chain and value.chain[0] == link):
+        return value
+    chain = (link, *value.chain)
+    if len(chain) > LONGEST_CHAIN:
+        chain = (*chain[: LONGEST_CHAIN - 1], chain[-1])
+    return replace(value, chain=chain)
+
+
+def at_most(value: Value, proof: Proof) -> Value:
+    """The value, with no more proof than that."""
+    return replace(value, proof=proof) if value.proof > proof and value.cause is not Cause.SAME else value

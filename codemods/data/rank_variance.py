@@ -1,0 +1,89 @@
+"""Names by which the analysis of what differs between the ranks knows calls and objects: torch, Lightning, Accelerate, Python.
+
+Sources: the documentation of torch 2.13 (`torch.distributed`, `torch.utils.data`), Accelerate 1.15, Lightning 2.6 and Python 3.11; what a
+collective gives to each rank was measured with two processes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from codemods.late_pattern import late
+
+# Collectives that leave the same value on every rank, in the argument of that position.
+IN_PLACE = {
+    "all_reduce": 0, "broadcast": 0, "all_gather": 0, "all_gather_into_tensor": 0, "all_gather_object": 0,
+    "broadcast_object_list": 0, "reduce": 0, "all_reduce_coalesced": 0, "gather": 1, "gather_object": 1, "allreduce_": 0,
+}  # fmt: skip
+# Calls of a project that nothing shows the inside of: by these words they give everyone the same.
+SAYS_REDUCED = late(
+    r"(^|_)(all_?reduce\w*|reduce|reduced|reduce_\w+|all_?gather\w*|gather|gather_\w+|broadcast\w*|sync|synchronize\w*|sync_\w+|\w+_across_\w+"
+    r"|across_\w+|average_tensor\w*|dist_\w*(mean|sum|avg)|pmean|global_(mean|sum|avg))$|_(reduce|sync|across_processes)(_|$)",
+    re.I,
+)
+HOST_PACKAGES = frozenset(
+    {"functools", "itertools", "einops", "numpy", "pandas", "jax", "tensorflow", "operator", "re", "scipy", "sklearn", "string",
+     "threading", "queue", "asyncio", "multiprocessing", "cv2", "tf", "jnp"}
+)  # fmt: skip
+
+# What a clock, a random number or the machine says: each process has its own.
+CLOCKS = frozenset(
+    {"time.time", "time.monotonic", "time.perf_counter", "time.process_time", "datetime.datetime.now", "datetime.now",
+     "datetime.datetime.utcnow", "datetime.datetime.today", "time.time_ns", "time.perf_counter_ns", "time.strftime",
+     "datetime.date.today", "timeit.default_timer"}
+)  # fmt: skip
+OWN_ANSWERS = frozenset(
+    {"socket.gethostname", "platform.node", "os.getpid", "uuid.uuid4", "uuid.uuid1", "torch.cuda.memory_allocated",
+     "torch.cuda.max_memory_allocated", "torch.cuda.memory_reserved", "psutil.virtual_memory", "torch.cuda.mem_get_info",
+     "secrets.token_hex", "tempfile.mkdtemp", "tempfile.mkstemp", "tempfile.gettempdir", "select.select", "shutil.disk_usage"}
+)  # fmt: skip
+RANDOM_PACKAGES = ("random.", "numpy.random.", "secrets.")
+RANDOM_OF_TORCH = frozenset(
+    {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.bernoulli", "torch.multinomial", "torch.rand_like",
+     "torch.randn_like", "torch.normal"}
+)  # fmt: skip
+LOOKS_AT_FILES = frozenset(
+    {"exists", "isfile", "isdir", "is_file", "is_dir", "listdir", "glob", "iglob", "scandir", "rglob", "iterdir", "lexists", "getmtime",
+     "stat", "getsize", "walk"}
+)  # fmt: skip
+
+# Questions that every process answers alike.
+SAME_CALLS = frozenset(
+    {"isinstance", "issubclass", "hasattr", "callable", "type", "get_world_size", "is_initialized", "is_available", "device_count",
+     "is_torchelastic_launched", "is_nccl_available", "parse_args", "parse_known_args", "get_lr", "get_last_lr", "parameters",
+     "named_parameters", "state_dict", "buffers", "modules", "named_modules", "clip_grad_norm_", "clip_grad_value_", "get_scale",
+     "num_parameters", "is_grad_enabled", "get_device_name", "get_device_capability", "is_bf16_supported", "children", "step",
+     "zero_grad", "train", "eval", "current_device"}
+)  # fmt: skip
+CASTS = frozenset(
+    {"float", "int", "bool", "str", "abs", "round", "list", "tuple", "sorted", "set", "dict", "iter", "reversed", "sum", "min", "max", "any",
+     "all", "map", "filter", "zip", "enumerate", "format", "repr", "frozenset", "divmod", "pow", "deepcopy", "copy", "getattr"}
+)  # fmt: skip
+# What a thing is made of is passed on, and it gives as many rounds.
+PASSED_ON = frozenset(
+    {"tqdm", "trange", "track", "iter", "list", "tuple", "sorted", "reversed", "progress_bar", "enumerate", "cycle", "islice", "log_every",
+     "ProgressBar", "prefetcher", "auto_tqdm", "repeater", "infinite", "alive_it", "map", "chain", "auto"}
+)  # fmt: skip
+# What a tensor is, not what it holds.
+DESCRIPTIONS = frozenset({"device", "dtype", "ndim", "requires_grad", "is_cuda", "training", "__name__", "__class__", "name", "names"})
+# What keeps only some of the elements, by their values.
+SELECTS = frozenset({"nonzero", "masked_select", "unique", "argwhere", "unique_consecutive", "nms", "batched_nms", "flatnonzero"})
+FILLS = frozenset({"append", "extend", "update", "add", "insert", "appendleft", "put", "push", "record", "accumulate", "extendleft",
+                   "setdefault", "add_batch", "update_dict", "log_metric", "add_scalar_value"})  # fmt: skip
+EMPTIES = frozenset({"reset", "clear"})
+# Names of what is a rank's own, where the source does not show what they hold.
+DATA_NAMES = frozenset(
+    {"batch", "loss", "losses", "total_loss", "loss_value", "val_loss", "valid_loss", "eval_loss", "test_loss", "inputs", "targets",
+     "logits", "preds", "predictions", "outputs", "images", "labels", "batch_data", "train_loss", "samples", "batch_loss",
+     "running_loss"}
+)  # fmt: skip
+LOADER_NAMES = late(r"(loader|dataloader|_dl|^dl|train_iter|data_iter|train_batches|train_data_iterator)$", re.I)
+SHARING_SAMPLERS = late(r"Distributed\w*Sampler|\w*Dist\w*Sampler|RASampler|ElasticDistributedSampler|DistSampler")
+RANDOM_SAMPLERS = frozenset({"RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler"})
+SCHEDULER_BY_NUMBER = frozenset({"ReduceLROnPlateau"})
+PREPARES = frozenset({"prepare", "prepare_data_loader", "setup_dataloaders", "setup", "setup_module", "prepare_model", "initialize"})
+WRAPPERS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "FSDP", "DDP", "fully_shard", "ShardedDataParallel",
+                      "NativeDDP", "ApexDDP"})  # fmt: skip
+SHARDED_WRAPPERS = frozenset({"FullyShardedDataParallel", "FSDP", "fully_shard"})
+BACKWARDS = frozenset({"backward", "manual_backward"})
+PROCESS_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
