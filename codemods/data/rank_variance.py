@@ -49,7 +49,7 @@ LOOKS_AT_FILES = frozenset(
 
 # Questions that every process answers alike.
 SAME_CALLS = frozenset(
-    {"isinstance", "issubclass", "hasattr", "callable", "type", "get_world_size", "is_initialized", "is_available", "device_count",
+    {"isinstance", "issubclass", "hasattr", "callable", "type", "is_tensor", "get_world_size", "is_initialized", "is_available", "device_count",
      "is_torchelastic_launched", "is_nccl_available", "parse_args", "parse_known_args", "get_lr", "get_last_lr", "parameters",
      "named_parameters", "state_dict", "buffers", "modules", "named_modules", "clip_grad_norm_", "clip_grad_value_", "get_scale",
      "num_parameters", "is_grad_enabled", "get_device_name", "get_device_capability", "is_bf16_supported", "children", "step",
@@ -59,13 +59,21 @@ CASTS = frozenset(
     {"float", "int", "bool", "str", "abs", "round", "list", "tuple", "sorted", "set", "dict", "iter", "reversed", "sum", "min", "max", "any",
      "all", "map", "filter", "zip", "enumerate", "format", "repr", "frozenset", "divmod", "pow", "deepcopy", "copy", "getattr"}
 )  # fmt: skip
-# What a thing is made of is passed on, and it gives as many rounds.
+# What a thing is, not what it holds.
+IS_KIND = frozenset({"isinstance", "issubclass", "hasattr", "callable", "is_tensor", "is_floating_point", "is_storage", "exists_key"})
+# What is passed on, and it gives as many rounds.
 PASSED_ON = frozenset(
     {"tqdm", "trange", "track", "iter", "list", "tuple", "sorted", "reversed", "progress_bar", "enumerate", "cycle", "islice", "log_every",
      "ProgressBar", "prefetcher", "auto_tqdm", "repeater", "infinite", "alive_it", "map", "chain", "auto"}
 )  # fmt: skip
+# Where a tensor is, and of which type, is no matter of what it holds.
+MOVES = frozenset({"to", "cuda", "cpu", "half", "bfloat16", "pin_memory", "contiguous", "npu"})
+# What turns objects into text.
+SHOWS = frozenset({"print", "str", "format", "info", "debug", "warning", "log", "write"})
+# Bars that hand on what they show.
+PROGRESS = frozenset({"tqdm", "trange", "track", "progress_bar", "ProgressBar", "auto_tqdm", "alive_it", "prange"})
 # What a tensor is, not what it holds.
-DESCRIPTIONS = frozenset({"device", "dtype", "ndim", "requires_grad", "is_cuda", "training", "__name__", "__class__", "name", "names"})
+DESCRIPTIONS = frozenset({"dataset", "batch_size", "sampler", "collate_fn", "device", "dtype", "ndim", "requires_grad", "is_cuda", "training", "__name__", "__class__", "name", "names"})
 # What keeps only some of the elements, by their values.
 SELECTS = frozenset({"nonzero", "masked_select", "unique", "argwhere", "unique_consecutive", "nms", "batched_nms", "flatnonzero"})
 FILLS = frozenset({"append", "extend", "update", "add", "insert", "appendleft", "put", "push", "record", "accumulate", "extendleft",
@@ -77,6 +85,7 @@ DATA_NAMES = frozenset(
      "logits", "preds", "predictions", "outputs", "images", "labels", "batch_data", "train_loss", "samples", "batch_loss",
      "running_loss"}
 )  # fmt: skip
+LOSS_NAME = late(r"(^|_)loss(es)?(_|$)", re.I)
 LOADER_NAMES = late(r"(loader|dataloader|_dl|^dl|train_iter|data_iter|train_batches|train_data_iterator)$", re.I)
 SHARING_SAMPLERS = late(r"Distributed\w*Sampler|\w*Dist\w*Sampler|RASampler|ElasticDistributedSampler|DistSampler")
 RANDOM_SAMPLERS = frozenset({"RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler"})
@@ -86,4 +95,11 @@ WRAPPERS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "FS
                       "NativeDDP", "ApexDDP"})  # fmt: skip
 SHARDED_WRAPPERS = frozenset({"FullyShardedDataParallel", "FSDP", "fully_shard"})
 BACKWARDS = frozenset({"backward", "manual_backward"})
+# Flags by which a callback tells its framework to stop; neither passes them on to the other ranks (measured).
+STOP_FLAGS = frozenset({"should_stop", "should_training_stop"})
+# Bytes of which a file holds one where it may come to a collective.
+COLLECTIVE_WORDS = (
+    b"backward(", b"barrier(", b"all_reduce", b"all_gather", b"wait_for_everyone", b"broadcast", b"gather(", b"reduce(", b"synchronize",
+    b"save_state", b"save_checkpoint", b".fit(", b"training_step", b"evaluate(", b"compute(", b"sync_dist",
+)  # fmt: skip
 PROCESS_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})

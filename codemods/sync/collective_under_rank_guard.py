@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
@@ -9,6 +10,10 @@ from codemods.analysis.guards.guard_repairs import repair
 from codemods.analysis.guards.told_collectives import cure, grouped, guarded_here, message, message_of_unmatched, paths, reason
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
 from codemods.analysis.ranks.uneven_collectives import uneven_collectives
+from codemods.analysis.variance.mismatches import Form as Parting
+from codemods.analysis.variance.mismatches import under_rank_tests
+from codemods.analysis.variance.wording import chain, head
+from codemods.analysis.variance.wording import message as parting_message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Evidence, Finding
@@ -18,6 +23,8 @@ from codemods.source import SourceModule
 
 # Also a share of a rank (`files[rank::world]`, `range(rank, …)`), and blocks that the ranks enter one after the other.
 _PARTS = rb"rank[\w()]*[ \t]*::|range\([\w.()]*rank[\w()]*,|islice\([^\n]*rank|process_first\(|rank_zero_first\("
+
+_ADVICE = "make the call on every rank, and keep only the output under the test"
 
 
 class CollectiveUnderRankGuard(DdpCodemod):
@@ -112,10 +119,12 @@ class CollectiveUnderRankGuard(DdpCodemod):
         if is_test_file(module.path):
             return
         told: set[int] = set()
+        told_nodes: list[ast.AST] = []
         for sites in grouped([s for s in guarded_here(project, module) if s.guard.kind != "exit"]):
             made = repair(project, module, sites)
             first = sites[0]
             told |= {id(s.node) for s in sites}
+            told_nodes += [n for s in sites for n in (s.node, s.guard.node)]
             yield self.finding(
                 module,
                 first.node,
@@ -129,8 +138,14 @@ class CollectiveUnderRankGuard(DdpCodemod):
         for found in unmatched_collectives(project, module):
             if not found.by_exit and id(found.node) not in told:
                 told.add(id(found.node))
+                told_nodes.append(found.node)
                 shown = list(both_ways(module, found))
                 yield self.finding(module, found.node, message_of_unmatched(found), evidence=shown, reason=cure(found))
+        lines = {line for site in told_nodes for line in _lines(site)}
+        for node, parted in under_rank_tests(project, module, lines):
+            if parted.form is Parting.DECIDES:
+                text = parting_message(parted, head(module, parted.node))
+                yield self.finding(module, node, text, evidence=chain(parted), reason=_ADVICE)
 
     def _uneven(self, module: SourceModule, project: Project, told: set[int]) -> Iterator[Finding]:
         for found in uneven_collectives(project, module):
@@ -142,3 +157,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
             yield self.finding(
                 module, found.node, found.message, level=level, edits=found.edits, evidence=shown, reason=found.reason
             )
+
+
+def _lines(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0

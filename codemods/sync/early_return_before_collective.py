@@ -12,11 +12,17 @@ from codemods.analysis.guards.guard_repairs import repair
 from codemods.analysis.guards.told_collectives import grouped, message, message_of_unmatched, paths, reason
 from codemods.analysis.guards.told_collectives import guarded_here as _sites
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
+from codemods.analysis.variance.mismatches import Form as Parting
+from codemods.analysis.variance.mismatches import under_rank_tests
+from codemods.analysis.variance.wording import chain, head
+from codemods.analysis.variance.wording import message as parting_message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
+
+_ADVICE = "make the call on every rank, and keep only the output under the test"
 
 
 class EarlyReturnBeforeCollective(DdpCodemod):
@@ -93,15 +99,27 @@ class EarlyReturnBeforeCollective(DdpCodemod):
         if is_test_file(module.path):
             return
         told: set[int] = set()
+        told_nodes: list[ast.AST] = []
         for sites in grouped([s for s in _sites(project, module) if s.guard.kind == "exit"]):
             made = repair(project, module, sites)
             told |= {id(s.node) for s in sites}
+            told_nodes += [n for s in sites for n in (s.node, s.guard.node)]
             yield self._told(module, sites[0].node, message(project, module, sites), made, paths(project, module, sites[0]))
         for found in unmatched_collectives(project, module):
             if found.by_exit and id(found.node) not in told:
+                told_nodes.append(found.node)
                 made = renest_inner(project, module, found)
                 yield self._told(module, found.node, message_of_unmatched(found), made, both_ways(module, found))
+        lines = {line for site in told_nodes for line in _lines(site)}
+        for node, parted in under_rank_tests(project, module, lines):
+            if parted.form is Parting.LEAVES:
+                text = parting_message(parted, head(module, parted.node))
+                yield self.finding(module, node, text, evidence=chain(parted), reason=_ADVICE)
 
     def _told(self, module: SourceModule, node: ast.AST, text: str, made: Repair, shown: Iterator) -> Finding:  # type: ignore[type-arg]
         level = made.level if made.edits else Applicability.DISPLAY
         return self.finding(module, node, text, level=level, edits=made.edits, evidence=list(shown), reason=reason(made))
+
+
+def _lines(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0

@@ -11,13 +11,19 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
 from codemods.analysis.names import dotted
+from codemods.analysis.variance.mismatches import Form as Parting
+from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
+from codemods.analysis.variance.values import Cause
+from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
-from codemods.data.rank_words import RANK_TEST
+from codemods.data.rank_variance import COLLECTIVE_WORDS
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
 from codemods.project import Project
-from codemods.sites import Beside, Site
 from codemods.source import SourceModule, walk
 
+# What a file of several processes speaks of; what is decided in the others is asked of those that import them.
+_PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed")
+_OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"isnan", b"isfinite", b"isinf", b"return None")
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 
 
@@ -84,29 +90,19 @@ class OneRankDecision(DdpCodemod):
     """
 
     code = "DDP305"
-    TRIGGERS = (
-        (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed"),
-        (b"should_stop", b"should_training_stop", b"isnan", b"isfinite", b"isinf", b"break", b"return None", b"finally"),
-    )
-    SITES = (
-        Site(rb"should_stop[ \t]*=|should_training_stop[ \t]*=", b"should_stop", b"should_training_stop"),
-        # a step without a loss, or a loop that goes on with a backward pass
-        Beside((b"backward(", b"def training_step"), rb"is(?:nan|inf|finite)[ \t]*\(", b"isnan", b"isinf", b"isfinite"),
-        Beside((RANK_TEST,), rb"[eE]arly_?[sS]top|patience", b"arly", b"patience"),
-        Site(rb"finally:[ \t]*\r?\n(?:[^\n]*\n){0,25}?[^\n]*(?:barrier|wait_for_everyone|all_reduce|broadcast)\w*\(",
-             b"finally:", behind=27),
-        Site(rb"rank[^\n]{0,40}:[ \t]*\r?\n(?:[^\n]*\n){0,3}[ \t]*break\b", b"rank", behind=5),
-    )  # fmt: skip
+    TRIGGERS = ((*COLLECTIVE_WORDS, *_OWN_WORDS),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        for found in decisions(project, module):
+        told: set[int] = set()
+        for found in decisions(project, module) if any(word in module.data for word in _PROCESSES) else ():
             edits, reason = _repair(project, module, found)
             shown = [Evidence("static", f"`{_short(module, found.node)}`", module.path, found.node.lineno)]
             if found.guard is not None:
                 shown.insert(0, Evidence("static", "only rank 0 passes the test", module.path, found.guard.line))
+            told |= {found.node.lineno, found.anchor.lineno}
             yield self.finding(
                 module,
                 found.node,
@@ -116,6 +112,32 @@ class OneRankDecision(DdpCodemod):
                 evidence=shown,
                 reason=reason,
             )
+        for parted in mismatches_in(project, module):
+            lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
+            if _is_decision(parted) and not lines & told:
+                told |= lines
+                yield self.finding(
+                    module, parted.node, message(parted, head(module, parted.node)), evidence=chain(parted), reason=_advice(module, parted)
+                )
+
+
+def _is_decision(found: Mismatch) -> bool:
+    """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
+    if found.value.cause is Cause.RANK:
+        return found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS) and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
+    return not (found.form is Parting.ROUNDS and found.value.sized)
+
+
+def _advice(module: SourceModule, found: Mismatch) -> str:
+    if found.form is Parting.RAISES:
+        return "let the exception end the process, so that the launcher stops the others, or let all ranks agree by a reduced flag first"
+    if found.form is Parting.STOPS:
+        return "reduce the decision over the ranks first (`trainer.strategy.reduce_boolean_decision(flag, all=False)`, or an all_reduce)"
+    if found.form is Parting.ENDS:
+        return "reduce the test over the ranks first (an all_reduce with MAX of 0 or 1), and let every rank end with it"
+    if any(i.dotted.startswith("accelerate") for found_imports in module.imports.values() for i in found_imports):
+        return "gather the deciding number first (`accelerator.gather(value).mean()`), so that every rank decides alike"
+    return "reduce the deciding number over the ranks first (an all_reduce with MAX of 0 or 1, or its mean), so that all decide alike"
 
 
 def _message(module: SourceModule, found: Decision) -> str:

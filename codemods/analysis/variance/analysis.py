@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
+from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.calls import substituted
@@ -19,7 +20,7 @@ from codemods.analysis.variance.values import (
 from codemods.data.rank_variance import DATA_NAMES
 from codemods.project import Project
 from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, walk
 
 DEPTH = 12  # calls inside calls that are followed down
 UPWARD = 5  # callers of callers that are asked
@@ -43,6 +44,7 @@ class Analysis:
         self._modules: dict[str, State | None] = {}
         self._parallel: dict[str, bool] = {}
         self._resolved: dict[tuple[str, int, str], Value] = {}
+        self._running: dict[tuple[str, int, int], State] = {}
         self._depth = 0
 
     # Functions
@@ -53,7 +55,9 @@ class Analysis:
             if self._depth >= DEPTH:
                 return None
             self._states[site.key] = None
-            self._states[site.key] = self._interpreted(State(self, site.module, site.node), site.node.body)
+            running = self._running[site.key] = State(self, site.module, site.node)
+            self._states[site.key] = self._interpreted(running, site.node.body)
+            del self._running[site.key]
         return self._states[site.key]
 
     def _interpreted(self, state: State, body: list[ast.stmt]) -> State | None:
@@ -117,7 +121,35 @@ class Analysis:
         facts = class_facts(self.project, site.module, site.node)
         return Kind.MODULE if facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE) else Kind.INSTANCE
 
+    # Functions inside of functions
+
+    def local_function(self, module: SourceModule, function: FunctionNode, name: str) -> FunctionSite | None:
+        """A function of that name that is defined inside of `function`."""
+        found = [f for f in functions_by_name(module).get(name, ()) if module.function_of(f) is function and module.class_of(f) is None]
+        if not found and module.class_of(function) is not None:
+            found = [f for f in functions_by_name(module).get(name, ()) if module.function_of(f) is function]
+        return FunctionSite(module, found[-1]) if found else None
+
+    def enclosing_value(self, module: SourceModule, function: FunctionNode, name: str) -> Value | None:
+        """What a name means in an inner function that does not bind it: what the function round it has bound it to."""
+        outer = module.function_of(function)
+        if outer is None:
+            return None
+        site = FunctionSite(module, outer)
+        state = self._running.get(site.key) or self.of(site)
+        if state is None or name not in state.env:
+            return None
+        return self.resolved(site, state.env[name])
+
     # Fields of objects
+
+    def shaken(self, site: ClassSite) -> frozenset[str]:
+        """The fields that a signal handler of the class sets."""
+        return self.project.memo(("shaken", site.module.path, site.node.lineno), lambda: _set_by_signals(site))
+
+    def waits(self, site: ClassSite) -> bool:
+        """True for a model with buffers (BatchNorm, `register_buffer`), its parts in the project included."""
+        return self.project.memo(("buffers", site.module.path, site.node.lineno), lambda: _has_buffers(self.project, site, 0))
 
     def field(self, site: ClassSite, name: str) -> Value:
         """What the methods of a class put into `self.name`, joined; parameters are asked of the callers."""
@@ -135,7 +167,10 @@ class Analysis:
                 continue
             place = FunctionSite(given.site.module, given.function)
             state = self.of(place)
-            if state is not None and name in state.sets:
+            if given.function.name in _handlers(given.site.module) and name in self.shaken(given.site):
+                link = Link(place.module.path, given.function.lineno, f"`{name}` is set by a signal, which each process gets on its own")
+                found.append(differing(Cause.PLACE, Proof.PROVEN, link))
+            elif state is not None and name in state.sets:
                 found.append(self.resolved(place, state.sets[name]))
         if not found:
             return UNKNOWN
@@ -157,9 +192,7 @@ class Analysis:
         if site is None:
             return replace(value, params=frozenset())
         given = {name: self._given(site, name, depth) for name in sorted(value.params)}
-        binding = {n: v for n, v in given.items() if not n.startswith("self.")}
-        fields = [v for n, v in given.items() if n.startswith("self.")]
-        return substituted(value, binding, join(fields) if fields else SAME)
+        return substituted(value, given, None)
 
     def _given(self, site: FunctionSite, name: str, depth: int) -> Value:
         if name.startswith("self."):
@@ -170,17 +203,24 @@ class Analysis:
             if depth >= UPWARD:
                 return UNKNOWN
             self._resolved[key] = UNKNOWN
-            self._resolved[key] = self._from_callers(site, name, depth)
+            value, settled = self._from_callers(site, name, depth)
+            if not settled:  # a caller is being worked on: it may know more later
+                del self._resolved[key]
+                return value
+            self._resolved[key] = value
         return self._resolved[key]
 
-    def _from_callers(self, site: FunctionSite, name: str, depth: int) -> Value:
+    def _from_callers(self, site: FunctionSite, name: str, depth: int) -> tuple[Value, bool]:
+        """What the callers hand over for a parameter, and whether all of them were read to the end."""
         if (hook := self._of_hook(site, name)) is not None:
-            return hook
+            return hook, True
         found: list[Value] = []
+        unsettled = False
         for place in self._callers(site)[:MOST_CALLERS]:
             function = place.module.function_of(place.call)
             caller = FunctionSite(place.module, function) if function else None
-            state = self.of(caller) if caller else self.top_level(place.module)
+            state = (self.of(caller) or self._running.get(caller.key)) if caller else self.top_level(place.module)
+            unsettled = unsettled or caller is not None and caller.key in self._running
             given = state.given.get(id(place.call)) if state is not None else None
             if state is None or given is None or name not in given or id(place.call) not in state.targets:
                 continue
@@ -191,8 +231,8 @@ class Analysis:
         best = join(found) if found else UNKNOWN
         if best.cause is Cause.UNKNOWN and name in DATA_NAMES and self.is_parallel(site.module):
             link = Link(site.module.path, site.node.lineno, f"`{name}` is this rank's own (by its name)")
-            return differing(Cause.DATA, Proof.LIKELY, link)
-        return best
+            best = differing(Cause.DATA, Proof.LIKELY, link)
+        return best, not unsettled
 
     def _callers(self, site: FunctionSite) -> list[CallSite]:
         owner = site.module.parent(site.node)
@@ -218,10 +258,18 @@ class Analysis:
 
     def _of_hook(self, site: FunctionSite, name: str) -> Value | None:
         """The batch that Lightning hands to a step: each rank has its own."""
-        if site.node.name not in _BATCHES or name not in _GIVEN_BATCH and name != _second(site.node):
-            return None
         owner = site.module.class_of(site.node)
-        if owner is None or not _is_lightning(class_facts(self.project, site.module, owner)):
+        if owner is None:
+            return None
+        facts = class_facts(self.project, site.module, owner)
+        if site.node.name.endswith(("_batch_end", "_batch_start")) and name in _GIVEN_BATCH:
+            if not facts.is_a(Role.LIGHTNING_CALLBACK) and not facts.is_a(Role.LIGHTNING_MODULE):
+                return None
+        elif site.node.name in ("compute_loss", "prediction_step") and name == "inputs" and facts.is_a(Role.HF_TRAINER):
+            pass
+        elif site.node.name not in _BATCHES or name not in _GIVEN_BATCH and name != _second(site.node):
+            return None
+        elif not facts.is_a(Role.LIGHTNING_MODULE):
             return None
         link = Link(site.module.path, site.node.lineno, f"`{name}` of {site.node.name} is this rank's own")
         return differing(Cause.DATA, Proof.PROVEN, link)
@@ -232,7 +280,33 @@ def _second(function: FunctionNode) -> str:
     return names[1] if len(names) > 1 else ""
 
 
-def _is_lightning(facts: ClassFacts) -> bool:
-    return facts.is_a(Role.LIGHTNING_MODULE)
 
 
+def _handlers(module: SourceModule) -> frozenset[str]:
+    """The names of the functions that `signal.signal` is handed."""
+    return frozenset(last(dotted(c.args[1])) for c in module.calls_named("signal") if len(c.args) == 2)
+
+
+def _set_by_signals(site: ClassSite) -> frozenset[str]:
+    handlers = _handlers(site.module)
+    found: set[str] = set()
+    for name, method in site.methods().items():
+        if name in handlers:
+            targets = (t for n in walk(method) if isinstance(n, ast.Assign) for t in n.targets)
+            found |= {t.attr for t in targets if isinstance(t, ast.Attribute) and dotted(t.value) == "self"}
+    return frozenset(found)
+
+
+def _has_buffers(project: Project, site: ClassSite, depth: int) -> bool:
+    for node in walk(site.node):
+        if not isinstance(node, ast.Call):
+            continue
+        name = dotted(node.func)
+        if "BatchNorm" in last(name) or last(name) == "register_buffer":
+            return True
+        if depth < 3 and name[:1].isupper() and (part := find_class(project, site.module, name)) is not None:
+            if part.node is not site.node and _has_buffers(project, part, depth + 1):
+                return True
+        if qualified(site.module, node.func).startswith(("torchvision.models.", "timm.")):
+            return True
+    return False

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
+from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, family, last
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.trace_items import Step
@@ -15,8 +17,8 @@ from codemods.analysis.variance.values import (
     SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, along, at_most, differing, join, made_of, plain,
 )  # fmt: skip
 from codemods.data.rank_variance import (
-    BACKWARDS, CASTS, CLOCKS, EMPTIES, FILLS, HOST_PACKAGES, IN_PLACE, LOOKS_AT_FILES, OWN_ANSWERS, RANDOM_OF_TORCH, RANDOM_PACKAGES,
-    SAME_CALLS, SAYS_REDUCED,
+    BACKWARDS, CASTS, CLOCKS, EMPTIES, FILLS, HOST_PACKAGES, IN_PLACE, LOOKS_AT_FILES, MOVES, OWN_ANSWERS, RANDOM_OF_TORCH, RANDOM_PACKAGES,
+    PASSED_ON, PROGRESS, SAME_CALLS, SAYS_REDUCED, SHOWS,
 )  # fmt: skip
 from codemods.record import replace
 from codemods.source import FunctionNode
@@ -35,11 +37,20 @@ def called(
     if end in BACKWARDS and _is_backward(state, node, name):
         meet(state, node, Meeting("backward", (Step(state.module.path, node.lineno, f"{state.module.text_of(node.func)}()"),)))
         return SAME
-    everything = [*args, *keywords.values()]
-    if (own := _of_the_process(state, node, name, end)) is not None:
+    everything = [*args, *(v for k, v in keywords.items() if k not in ("device", "dtype", "map_location"))]
+    if end in PROGRESS and (args or "iterable" in keywords):
+        return args[0] if args else keywords["iterable"]
+    for value, written in zip(args, node.args, strict=True):
+        shown(state, written, value) if end in SHOWS else None
+    if end in MOVES and holder is not None:
+        return holder
+    if name == "torch.device":
+        return SAME
+    if (own := _of_the_process(state, node, name, end, keywords)) is not None:
         return own
     if (made := objects.made(state, node, name, end, holder, args, keywords)) is not None:
         return made
+    _forward(state, node)
     site = target(state, node, holder)
     if site is not None:
         state.targets[id(node)] = site
@@ -64,7 +75,7 @@ def meet(state: State, node: ast.AST, *meetings: Meeting) -> None:
 def _collective(state: State, node: ast.Call, found: Collective, args: list[Value]) -> Value:
     if found.name in _NO_MEETING:
         if found.name == "DistributedDataParallel":
-            return Value(thing=Thing(Kind.WRAPPED, _site_of(args)))
+            return objects.wrapped(state, node, found.name, args)
         if found.name in ("log", "log_dict"):
             meet(state, node, Meeting(found.name, (Step(state.module.path, node.lineno, found.text),)))
         return SAME
@@ -80,12 +91,12 @@ def _collective(state: State, node: ast.Call, found: Collective, args: list[Valu
     return SAME
 
 
-def _site_of(args: list[Value]) -> ClassSite | None:
-    return args[0].thing.site if args and args[0].thing else None
-
-
 def make_same(state: State, node: ast.expr) -> None:
     """A value is equal on all ranks from here on."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        for element in node.elts:
+            make_same(state, element)
+        return
     path = path_of(node)
     if not path and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         path = path_of(node.func.value)  # `dist.all_reduce(x.detach())`: a view of it
@@ -109,16 +120,31 @@ def _is_backward(state: State, node: ast.Call, name: str) -> bool:
 # What a process has of its own
 
 
-def _of_the_process(state: State, node: ast.Call, name: str, end: str) -> Value | None:
+def _of_the_process(state: State, node: ast.Call, name: str, end: str, keywords: dict[str, Value]) -> Value | None:
     if name in CLOCKS:
         return differing(Cause.PLACE, Proof.PROVEN, state.link(node, f"`{state.short(node)}` is each process's own clock"))
     if name in OWN_ANSWERS:
         return differing(Cause.PLACE, Proof.PROVEN, state.link(node, f"`{state.short(node)}` is each process's own"))
     if name.startswith(RANDOM_PACKAGES) or name in RANDOM_OF_TORCH:
-        return Value(Cause.PLACE, Proof.UNKNOWN, (state.link(node, f"`{state.short(node)}` is drawn by each process"),))
-    if end in LOOKS_AT_FILES and (family(name) in ("os", "glob") or isinstance(node.func, ast.Attribute)):
-        return Value(Cause.PLACE, Proof.UNKNOWN, (state.link(node, f"`{state.short(node)}` is what each process finds"),))
+        if (source := keywords.get("generator")) is not None:
+            return plain(source)
+        return UNKNOWN  # equal where all are seeded alike and have drawn as often
+    if end in LOOKS_AT_FILES and family(name) in ("os", "glob"):
+        return UNKNOWN  # on a shared disk mostly equal, but for what is written meanwhile
     return None
+
+
+def _forward(state: State, node: ast.Call) -> None:
+    """`model(x)` of a wrapped model with buffers or shards waits for all ranks; of a parameter, if it is handed such a model."""
+    path = dotted(node.func)
+    known = state.env.get(path)
+    if known is None:
+        return
+    step = Step(state.module.path, node.lineno, f"{path}(), the forward of the wrapper")
+    if known.thing is not None and known.thing.kind is Kind.WRAPPED and known.thing.waits:
+        meet(state, node, Meeting("forward", (step,)))
+    elif known.params == {path} and state.is_parameter(path):
+        meet(state, node, Meeting("forward", (step,), needs=path))
 
 
 # Functions of the project
@@ -131,10 +157,9 @@ def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite |
         return _method(state, site, node.func.attr)
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call) and dotted(node.func.value.func) == "super":
         return _of_base(state, node)
-    if isinstance(node.func, ast.Name) and (known := state.env.get(node.func.id)) is not None:
-        return _method(state, known.thing.site, "__call__") if known.thing and known.thing.site else None
-    if isinstance(node.func, ast.Attribute) and dotted(node.func) in state.env:
-        known = state.env[dotted(node.func)]
+    if (known := state.env.get(dotted(node.func))) is not None:
+        if known.thing is not None and known.thing.function is not None:
+            return known.thing.function
         return _method(state, known.thing.site, "__call__") if known.thing and known.thing.site else None
     return called_function(state.project, state.module, node)
 
@@ -167,8 +192,9 @@ def _project_call(
         return replace(made_of(SAME), thing=_thing(state, made))
     if summary is None:
         return at_most(made_of(*everything), Proof.LIKELY) if any(v.cause.differs for v in everything) else UNKNOWN
-    _pass_on_meetings(state, node, site, summary)
+    _pass_on_meetings(state, node, summary, binding)
     receiver = _receiver_path(state, node)
+    _change_arguments(state, node, site, summary, binding)
     for name in summary.reduced:
         position = parameters(site.node).index(name) - (1 if _takes_self(site) else 0)
         if 0 <= position < len(node.args):
@@ -182,8 +208,25 @@ def _project_call(
             path = f"self.{name}"
             state.env[path] = state.sets[name] = substituted(value, binding, None)
     result = summary.result if summary.result is not None else SAME
-    found = substituted(result, binding, None if own else state_of_object)
+    found = substituted(result, binding, None if own else _fields(state, state_of_object))
     return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs else found
+
+
+def _change_arguments(state: State, node: ast.Call, site: FunctionSite, summary: State, binding: dict[str, Value]) -> None:
+    """What the function puts into the containers that it is handed."""
+    names = parameters(site.node)[1 if _takes_self(site) else 0 :]
+    for name in summary.filled:
+        written = next((k.value for k in node.keywords if k.arg == name), None)
+        if written is None and name in names and names.index(name) < len(node.args):
+            written = node.args[names.index(name)]
+        path = path_of(written) if written is not None else ""
+        if path and name in summary.env:
+            kept = substituted(summary.env[name], binding, None)
+            if kept.cause.differs or kept.params:
+                before = state.env.get(path, SAME)
+                taint(state, path, kept, before)
+                if state.is_parameter(path):
+                    state.filled.add(path)
 
 
 def _thing(state: State, site: ClassSite) -> Thing:
@@ -192,7 +235,7 @@ def _thing(state: State, site: ClassSite) -> Thing:
     if any(external_role(n) is Role.METRIC for n in facts.external):
         kind = Kind.METRIC
     elif facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE):
-        kind = Kind.MODULE
+        return Thing(Kind.MODULE, site, state.summaries.waits(site))
     return Thing(kind, site)
 
 
@@ -235,39 +278,67 @@ def _bound(
     return out
 
 
-def substituted(value: Value, binding: dict[str, Value], state_of_object: Value | None) -> Value:
-    """The value of a summary at a call: its parameters replaced by what is handed over, fields by the state of the object.
+def _fields(state: State, holder: Value) -> Callable[[str], Value]:
+    """What a field of an object holds: what the object was told, and what its class shows of the field."""
 
-    state_of_object: None where it is `self`: its fields stay open.
+    def field(name: str) -> Value:
+        site = holder.thing.site if holder.thing is not None else None
+        if site is None:
+            return plain(holder)
+        facts = class_facts(state.project, site.module, site.node)
+        if class_values(state.project, facts).set_once(name):
+            return state.summaries.field(facts.lineage[0], name)
+        if name in state.summaries.shaken(facts.lineage[0]):
+            return join((plain(holder), state.summaries.field(facts.lineage[0], name)))
+        return plain(holder)
+
+    return field
+
+
+def substituted(value: Value, binding: dict[str, Value], fields: Callable[[str], Value] | None) -> Value:
+    """The value of a summary at a call: its parameters replaced by what is handed over, fields by what the object holds.
+
+    fields: None where the object is `self`: its fields stay open.
     """
     if not value.params:
-        return replace(value, parts=tuple(substituted(p, binding, state_of_object) for p in value.parts)) if value.parts else value
+        return replace(value, parts=tuple(substituted(p, binding, fields) for p in value.parts)) if value.parts else value
     given: list[Value] = []
     left: set[str] = set()
     for name in value.params:
         if name in binding:
             given.append(binding[name])
-        elif name.startswith("self.") and state_of_object is None:
-            left.add(name)
-        elif name.startswith("self.") and state_of_object is not None:
-            given.append(plain(state_of_object))
+        elif name.startswith("self."):
+            if fields is None:
+                left.add(name)
+            else:
+                given.append(fields(name[5:]))
+    if value.length:
+        given = [g if g.sized or (g.params and not g.cause.differs) else SAME for g in given]
     inner = made_of(*given) if given else SAME
     base = SAME if value.cause is Cause.UNKNOWN and given and not left else replace(value, params=frozenset())
     best = join((replace(base, parts=(), thing=None), replace(inner, params=inner.params | left)))
     if best.cause.differs and best.chain == inner.chain and value.chain:
         best = replace(best, chain=(*value.chain, *inner.chain)[:6])
     thing = value.thing or (given[0].thing if len(given) == 1 and not left else None)
-    parts = tuple(substituted(p, binding, state_of_object) for p in value.parts)
+    parts = tuple(substituted(p, binding, fields) for p in value.parts)
     sized = best.sized or (value.sized and best.cause.differs)
+    best = replace(best, length=value.length and bool(best.params))
     return replace(best, thing=thing, parts=parts, sized=sized, optional=value.optional or best.optional, mean=value.mean or best.mean)
 
 
-def _pass_on_meetings(state: State, node: ast.Call, site: FunctionSite, summary: State) -> None:
+def _pass_on_meetings(state: State, node: ast.Call, summary: State, binding: dict[str, Value]) -> None:
     step = Step(state.module.path, node.lineno, f"{state.module.text_of(node.func)}()")
-    found = [
-        Meeting(m.name, (step, *m.steps), m.must and ident not in summary.conditional, m.carries)
-        for ident, meetings in summary.met.items() for m in meetings if len(m.steps) < 7
-    ]  # fmt: skip
+    found: list[Meeting] = []
+    for ident, meetings in summary.met.items():
+        for m in meetings:
+            needs = ""
+            if m.needs:
+                model = binding.get(m.needs, UNKNOWN)
+                needs = next(iter(model.params), "") if len(model.params) == 1 else ""
+                if not needs and not (model.kind is Kind.WRAPPED and model.thing is not None and model.thing.waits):
+                    continue
+            if len(m.steps) < 7:
+                found.append(Meeting(m.name, (step, *m.steps), m.must and ident not in summary.conditional, m.carries, needs))
     if found:
         meet(state, node, *found)
 
@@ -284,7 +355,7 @@ def _change_object(
     state: State, node: ast.Call, receiver: str, before: Value, summary: State, binding: dict[str, Value]
 ) -> None:
     """A method that keeps what it is given: the object differs between the ranks as that does; one that reduces makes it equal."""
-    kept = made_of(*(substituted(v, binding, before) for v in summary.sets.values()))
+    kept = made_of(*(substituted(v, binding, lambda _: plain(before)) for v in summary.sets.values()))
     if any(m.carries for meetings in summary.met.values() for m in meetings):
         kept = SAME
     if kept.cause.differs or kept.params:
@@ -292,6 +363,21 @@ def _change_object(
         taint(state, receiver, along(kept, link), before)
     elif before.cause.differs:
         put(state, receiver, Value(thing=before.thing))
+
+
+def shown(state: State, node: ast.AST, value: Value) -> None:
+    """An object that is put into a text: its `__str__` runs, with the collectives that it comes to."""
+    site = value.thing.site if value.thing is not None else None
+    if site is None:
+        return
+    facts = class_facts(state.project, site.module, site.node)
+    for name in ("__format__", "__str__", "__repr__"):
+        if (method := facts.method(name)) is not None:
+            summary = state.summaries.of(FunctionSite(method[0].module, method[1]))
+            if summary is not None and summary.met:
+                step = Step(state.module.path, getattr(node, "lineno", 0), f"{name} of {state.module.text_of(node)}")
+                meet(state, node, *(Meeting(m.name, (step, *m.steps), m.must, m.carries) for ms in summary.met.values() for m in ms if not m.needs))
+            return
 
 
 def taint(state: State, path: str, kept: Value, before: Value) -> None:
@@ -302,6 +388,8 @@ def taint(state: State, path: str, kept: Value, before: Value) -> None:
 
 def put(state: State, path: str, value: Value) -> None:
     state.env[path] = value
+    if state.is_parameter(path):
+        state.filled.add(path)
     if path.startswith("self.") and path.count(".") == 1:
         name = path[5:]
         state.sets[name] = join((state.sets[name], value)) if name in state.sets and value.cause.differs else value
@@ -316,10 +404,11 @@ def property_value(state: State, node: ast.Attribute, method: tuple[ClassSite, F
     if summary is None:
         return plain(holder)
     found = [Meeting(m.name, (Step(state.module.path, node.lineno, state.module.text_of(node)), *m.steps), m.must, m.carries)
-             for meetings in summary.met.values() for m in meetings if len(m.steps) < 7]  # fmt: skip
+             for meetings in summary.met.values() for m in meetings if len(m.steps) < 7 and not m.needs]  # fmt: skip
     if found:
         meet(state, node, *found)
-    return substituted(summary.result or SAME, {}, holder)
+    own = isinstance(node.value, ast.Name) and node.value.id == "self"
+    return substituted(summary.result or SAME, {}, None if own else _fields(state, holder))
 
 
 # Objects whose class is known, and all the others
@@ -332,6 +421,8 @@ def _of_thing(state: State, node: ast.Call, end: str, holder: Value, everything:
             step = Step(state.module.path, node.lineno, f"{state.module.text_of(node.func)}()")
             meet(state, node, Meeting("compute", (step,), carries=True))
             return SAME
+        if end in ("to", "cuda", "cpu", "clone"):
+            return holder
         return plain(made_of(*everything)) if end in ("forward", "__call__") else SAME
     if kind is Kind.PLATEAU and end == "step":
         if everything:
@@ -371,8 +462,10 @@ def _unknown(
         is_package = isinstance(node.func, ast.Attribute) and dotted(node.func.value).partition(".")[0] in state.module.imports
         if not is_package:
             operands.append(plain(holder))
-            known = known or holder.cause.differs
+            known = known or holder.cause is not Cause.UNKNOWN
+    kept = end in CASTS or end.endswith(("Dataset", "Subset")) or end in PASSED_ON or (holder is not None and holder.sized)
     found = made_of(*operands) if operands else UNKNOWN
+    found = found if kept or not found.sized else replace(found, sized=False)
     if not found.cause.differs:
         return found if found.params or known else UNKNOWN
     return found if known else at_most(found, Proof.LIKELY)

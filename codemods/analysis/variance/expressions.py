@@ -18,7 +18,7 @@ from codemods.analysis.variance.values import (
     SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, along, at_most, differing, join, made_of, plain,
 )  # fmt: skip
 from codemods.data.rank_names import MEMBER_WORD
-from codemods.data.rank_variance import DESCRIPTIONS, LOADER_NAMES, PASSED_ON, SELECTS
+from codemods.data.rank_variance import DESCRIPTIONS, IS_KIND, LOADER_NAMES, LOSS_NAME, PASSED_ON, SELECTS
 from codemods.record import replace
 from codemods.source import child_nodes, walk
 
@@ -50,9 +50,21 @@ def value_of(state: State, node: ast.expr | None) -> Value:
         value = value_of(state, node.value)
         state.env[node.target.id] = along(value, state.link(node, f"`{state.short(node)}`"))
         return value
-    if isinstance(node, (ast.Await, ast.Starred, ast.FormattedValue)):
+    if isinstance(node, ast.FormattedValue):
+        value = value_of(state, node.value)
+        calls.shown(state, node, value)
+        return value
+    if isinstance(node, (ast.Await, ast.Starred)):
         return value_of(state, node.value)
+    if isinstance(node, ast.JoinedStr) and names_device(node):
+        return SAME
     return made_of(*(value_of(state, child) for child in child_nodes(node) if isinstance(child, ast.expr)))
+
+
+def names_device(node: ast.expr) -> bool:
+    """True for `f"cuda:{rank}"` and `"cuda:{}".format(gpu)`: where a tensor is."""
+    texts = [n.value for n in walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return bool(texts) and texts[0].startswith(("cuda", "cpu", "npu", "xpu", "gpu"))
 
 
 # Names and attributes
@@ -64,6 +76,10 @@ def _name(state: State, node: ast.Name) -> Value:
         known = _outer(state, node)
     if known.cause.differs:
         return known
+    if known.cause is Cause.UNKNOWN and not known.params and known.thing is None and LOSS_NAME.search(node.id):
+        if state.summaries.is_parallel(state.module):
+            link = state.link(node, f"`{node.id}` is this rank's own (by its name)")
+            return differing(Cause.DATA, Proof.LIKELY, link)
     rank = _as_rank(state, node)
     return known if rank is None else replace(rank, params=known.params)
 
@@ -71,6 +87,10 @@ def _name(state: State, node: ast.Name) -> Value:
 def _outer(state: State, node: ast.Name) -> Value:
     if state.is_parameter(node.id):
         return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=frozenset({node.id}))
+    if state.function is not None and (made := state.summaries.local_function(state.module, state.function, node.id)):
+        return Value(thing=Thing(Kind.FUNCTION, function=made))
+    if state.function is not None and (closed := state.summaries.enclosing_value(state.module, state.function, node.id)) is not None:
+        return closed
     found = state.summaries.global_value(state.module, node.id)
     return found if found is not None else UNKNOWN
 
@@ -103,23 +123,28 @@ def _attribute(state: State, node: ast.Attribute) -> Value:
         return SAME
     holder = value_of(state, node.value)
     if node.attr == "shape":
-        return replace(made_of(holder), sized=True) if holder.sized else replace(at_most(plain(holder), Proof.LIKELY), mean=False)
+        return plain(holder) if holder.sized else replace(at_most(plain(holder), Proof.LIKELY), mean=False)
     if isinstance(node.value, ast.Name) and node.value.id == "self" and state.function is not None:
-        return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=frozenset({f"self.{node.attr}"}), thing=_field_thing(state, node))
+        return _own_field(state, node)
     if holder.thing is not None and holder.thing.site is not None:
         return _of_instance(state, node, holder)
     if holder.kind in (Kind.LOADER, Kind.SAMPLER, Kind.MODULE, Kind.WRAPPED, Kind.OPTIMIZER, Kind.PLATEAU):
-        kept = node.attr in ("module", "dataloader") or (holder.kind is Kind.MODULE)
-        return holder if kept and node.attr == "module" else SAME
+        if node.attr == "module":
+            return Value(thing=Thing(Kind.MODULE, holder.thing.site if holder.thing else None))
+        return SAME
     return plain(holder)
 
 
-def _field_thing(state: State, node: ast.Attribute) -> Thing | None:
+def _own_field(state: State, node: ast.Attribute) -> Value:
+    """`self.x`: what a property gives, or whatever the object holds there, asked later."""
     owner = state.module.class_of(node)
-    if owner is None:
-        return None
-    facts = class_facts(state.project, state.module, owner)
-    return state.summaries.field(facts.lineage[0], node.attr).thing
+    thing = None
+    if owner is not None:
+        facts = class_facts(state.project, state.module, owner)
+        if (method := facts.method(node.attr)) is not None:
+            return calls.property_value(state, node, method, SAME)
+        thing = state.summaries.field(facts.lineage[0], node.attr).thing
+    return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=frozenset({f"self.{node.attr}"}), thing=thing)
 
 
 def _of_instance(state: State, node: ast.Attribute, holder: Value) -> Value:
@@ -142,6 +167,8 @@ def _conditional(state: State, node: ast.IfExp) -> Value:
         return value_of(state, node.body if several else node.orelse)
     test = test_value(state, node.test)
     state.tests[id(node.test)] = test
+    if ast.dump(unpacked(node.body)) == ast.dump(unpacked(node.orelse)):  # a bar on rank 0, none on the others
+        return value_of(state, unpacked(node.orelse))
     arms = join((value_of(state, node.body), value_of(state, node.orelse)))
     if not (test.cause.differs or test.params):
         return arms
@@ -165,7 +192,7 @@ def _item(state: State, node: ast.Subscript) -> Value:
     if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
         first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
         size = value_of(state, node.value)
-        return size if size.sized else (SAME if first else replace(size, sized=True))
+        return size if size.sized else (SAME if first else size)
     index = value_of(state, node.slice)
     found = made_of(holder, index)
     masks = isinstance(node.slice, ast.Compare) or index.sized
@@ -193,13 +220,16 @@ def _divides(state: State, node: ast.expr, depth: int = 0) -> bool:
         bounds = [node.slice.lower, node.slice.upper] if isinstance(node.slice, ast.Slice) else []
         return any(_divides(state, b, depth) for b in (node.value, *filter(None, bounds)))
     if isinstance(node, ast.Call):
-        named = last(dotted(node.func)) in ("ceil", "divmod", "pad")
-        return named or (dotted(node.func) in ("int", "list", "min", "max") and any(_divides(state, a, depth) for a in node.args))
+        if last(dotted(node.func)) == "min":  # the last one gets what is left
+            return False
+        named = last(dotted(node.func)) in ("divmod", "pad")
+        return named or (dotted(node.func) in ("int", "list", "max", "range") and any(_divides(state, a, depth) for a in node.args))
     if not isinstance(node, ast.Name):
         return False
     for bound in bindings_of(state.module, node):
-        given = bound.node.value if isinstance(bound.node, ast.AugAssign) else bound.value
-        if given is not None and given is not node and _divides(state, given, depth + 1):
+        if isinstance(bound.node, ast.AugAssign) and isinstance(bound.node.value, (ast.Subscript, ast.BinOp)):
+            return True  # `rows += rows[:missing]`: made up to a whole
+        if bound.value is not None and bound.value is not node and _divides(state, bound.value, depth + 1):
             return True
     return False
 
@@ -233,35 +263,35 @@ def unpacked(node: ast.expr) -> ast.expr:
 
 
 def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
-    """Give the target of a loop what the source hands out; the value of the source itself comes back."""
-    value = _source(state, source)
-    name = last(dotted(source.func)) if isinstance(source, ast.Call) else ""
-    element = _element(state, source, value)
-    counted = name == "enumerate" or (name == "items" and not value.sized)
-    if counted and isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == 2:
-        bind(state, target.elts[0], SAME if not value.sized else at_most(plain(value), Proof.LIKELY))
-        bind(state, target.elts[1], element)
-    elif name == "zip" and isinstance(target, (ast.Tuple, ast.List)) and isinstance(source, ast.Call) and len(source.args) == len(target.elts):
-        for inner, given in zip(target.elts, source.args, strict=True):
-            bind(state, inner, _element(state, given, _source(state, given)))
-    else:
-        bind(state, target, SAME if name == "range" and not value.sized else element)
+    """Give the target of a loop what the source hands out; the value of what is gone through comes back."""
+    value = value_of(state, source)
+    elements = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+    if value.kind is Kind.ENUMERATED and value.parts:
+        inner = value.parts[1]
+        if len(elements) == 2:
+            bind(state, elements[0], at_most(plain(inner), Proof.LIKELY) if inner.sized else SAME)
+            bind(state, elements[1], _element(state, source, inner))
+            return inner
+        value = inner
+    elif value.kind is Kind.ZIPPED and len(value.parts) == len(elements):
+        for element, part in zip(elements, value.parts, strict=True):
+            bind(state, element, _element(state, source, part))
+        return replace(value, sized=all(p.sized for p in value.parts))  # the shortest one ends it
+    elif isinstance(source, ast.Call) and last(dotted(source.func)) == "items" and len(elements) == 2:
+        bind(state, elements[0], plain(value) if value.sized else SAME)  # the keys are the same unless other ones are put in
+        bind(state, elements[1], _element(state, source, value))
+        return value
+    counts = isinstance(source, ast.Call) and last(dotted(source.func)) == "range" and not value.sized
+    bind(state, target, SAME if counts else _element(state, source, value))
     return value
 
 
-def _source(state: State, source: ast.expr) -> Value:
-    value = value_of(state, source)
-    inner = unpacked(source)
-    return value if value.thing is not None or inner is source else replace(value_of(state, inner), mean=value.mean)
-
-
 def _element(state: State, source: ast.expr, value: Value) -> Value:
-    inner = unpacked(source)
     if value.cause.differs or value.kind is Kind.LOADER:
         return replace(plain(value), sized=False, mean=False)
-    name = last(dotted(inner))
+    name = last(dotted(unpacked(source)))
     if LOADER_NAMES.search(name) and state.summaries.is_parallel(state.module) and value.cause is Cause.UNKNOWN:
-        link = state.link(inner, f"`{name}` gives each rank its own batches (by its name)")
+        link = state.link(source, f"`{name}` gives each rank its own batches (by its name)")
         return replace(differing(Cause.DATA, Proof.LIKELY, link), params=value.params)
     return replace(plain(value), sized=False, mean=False)
 
@@ -277,8 +307,13 @@ def bind(state: State, target: ast.expr, value: Value) -> None:
     if not path:
         return
     inside = isinstance(target, (ast.Subscript, ast.Starred))
-    if inside and path in state.env:
-        value = join((state.env[path], value))
+    if inside:
+        key = value_of(state, target.slice) if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice) else SAME
+        if key.cause.differs or key.params:  # which keys there are differs
+            value = replace(made_of(value, key), sized=True)
+        value = join((value_of(state, target.value) if path not in state.env else state.env[path], value))
+        if state.is_parameter(path):
+            state.filled.add(path)
     if value.params and path in value.params and path not in state.env:
         value = replace(value, params=value.params)  # `x = f(x)`: still a matter of the parameter
     state.env[path] = value
@@ -302,6 +337,9 @@ def test_value(state: State, node: ast.expr) -> Value:
         return differing(Cause.RANK, proof, state.link(node, f"`{state.short(node)}` asks for the rank"))
     if isinstance(node, ast.Compare):
         return _compared(state, node)
+    if isinstance(node, ast.Call) and last(dotted(node.func)) in IS_KIND:
+        value_of(state, node)
+        return SAME
     value = value_of(state, node)
     if value.thing is not None or value.parts or value.kind is Kind.LOADER:
         return _presence(value)
@@ -336,31 +374,65 @@ def _call(state: State, node: ast.Call) -> Value:
     state.arguments[id(node)] = (tuple(args), keywords)
     if end == "len" and len(args) == 1 and node.args:
         return _length(args[0])
-    if end == "range":
-        found = made_of(*args)
-        if len(args) == 3 and args[0].cause is Cause.RANK:
-            link = state.link(node, f"`{state.short(node)}` is each rank's own share")
-            return Value(Cause.DATA, args[0].proof, (link,), sized=not any(_divides(state, a) for a in node.args[1:2]))
-        return replace(found, sized=True) if found.cause.differs or found.params else SAME
+    if name == "enumerate" and args:
+        return replace(plain(args[0]), thing=Thing(Kind.ENUMERATED), parts=(SAME, args[0]))
+    if name == "zip" and args:
+        return replace(made_of(*args), thing=Thing(Kind.ZIPPED), parts=tuple(args))
+    if end == "keys" and holder is not None and not holder.sized:
+        return replace(plain(holder), length=True) if holder.params and not holder.cause.differs else SAME
+    if end in ("range", "arange", "islice"):
+        return _counted(state, node, end, args)
+    if end in ("split", "chunk", "unfold") and holder is not None and len(node.args) > 0:
+        return _pieces(state, node, holder, args)
     if end in SELECTS:
         found = made_of(*([holder] if holder else []), *args)
         return replace(found, sized=True) if found.cause.differs or found.params else found
     if end in ("size", "numel", "dim", "ndimension") and holder is not None:
         return _size(state, node, holder)
+    if end == "format" and names_device(node.func):
+        return SAME
     if MEMBER_WORD.search(end) and (rank := _as_rank(state, node)) is not None:
         return rank
     return calls.called(state, node, name, end, holder, args, keywords)
+
+
+def _counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
+    """`range(rank, n, world)` and the like: how many there are is a matter of what they are counted by."""
+    bounds = args[1:] if end == "islice" else args
+    found = made_of(*bounds)
+    if not (found.cause.differs or found.params):
+        return plain(args[0]) if end == "islice" and args else SAME
+    even = any(_divides(state, a) for a in node.args[-2:-1] if len(bounds) == 3)
+    own = len(bounds) == 3 and (bounds[0].cause is Cause.RANK or bounds[0].params)
+    link = state.link(node, f"`{state.short(node)}` is each rank's own share")
+    if own and bounds[0].cause is Cause.RANK:
+        return Value(Cause.DATA, bounds[0].proof, (link,), params=found.params, sized=not even)
+    return replace(along(found, link) if own else found, sized=not even)
+
+
+def _pieces(state: State, node: ast.Call, holder: Value, args: list[Value]) -> Value:
+    """`x.split(16, dim=1)`: as many pieces as the batch is long, unless it was padded."""
+    assert isinstance(node.func, ast.Attribute)
+    found = made_of(holder, *args)
+    dim = next((k.value for k in node.keywords if k.arg == "dim"), node.args[1] if len(node.args) > 1 else None)
+    first = dim is None or (isinstance(dim, ast.Constant) and dim.value == 0)
+    if node.func.attr == "chunk" or first and not holder.sized or _divides(state, node.func.value):
+        return replace(found, sized=False)
+    return replace(at_most(found, Proof.LIKELY), sized=True) if found.cause.differs or found.params else found
 
 
 def _length(value: Value) -> Value:
     """How long something is: as long as on the others, unless its elements were picked by what they hold."""
     if value.sized and (value.cause.differs or value.params):
         return plain(value)
+    if value.params and not value.cause.differs:
+        return replace(plain(value), length=True)
     return SAME if value.cause is not Cause.UNKNOWN else UNKNOWN
 
 
 def _size(state: State, node: ast.Call, holder: Value) -> Value:
     if holder.sized:
         return plain(holder)
-    first = node.func is not None and (not node.args or (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0))
-    return SAME if first else replace(at_most(plain(holder), Proof.LIKELY), sized=True)
+    whole = isinstance(node.func, ast.Attribute) and node.func.attr == "numel"
+    first = not whole and (not node.args or (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0))
+    return SAME if first else at_most(plain(holder), Proof.LIKELY)

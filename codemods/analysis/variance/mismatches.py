@@ -9,13 +9,16 @@ from enum import Enum
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.rank_branches import known_split
+from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.several_processes import several_processes
-from codemods.analysis.variance.analysis import Analysis
+from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.state import Meeting, State
-from codemods.analysis.variance.values import Cause, Proof, Value, differing
+from codemods.analysis.variance.values import Cause, Kind, Proof, Value, differing
 from codemods.data.rank_variance import PROCESS_EXITS
+from codemods.project import Project
 from codemods.record import record
-from codemods.source import walk, walk_scope
+from codemods.source import SourceModule, child_nodes, walk, walk_scope
 
 _WAITS = frozenset({"barrier", "wait_for_everyone", "monitored_barrier", "synchronize"})
 _BROAD = frozenset({"", "Exception", "BaseException", "RuntimeError", "OutOfMemoryError"})
@@ -26,6 +29,7 @@ class Form(Enum):
     LEAVES = "leaves"  # an exit passes by a collective that the others come to
     ENDS = "ends"  # the process ends by its own data
     ROUNDS = "rounds"  # how often a loop with a collective runs
+    STOPS = "stops"  # the framework is told to stop, by what is one rank's own
     RAISES = "raises"  # an exception leads past a collective, and is swallowed
 
 
@@ -37,19 +41,71 @@ class Mismatch:
     """
 
     form: Form
-    node: ast.stmt
+    node: ast.stmt | ast.ExceptHandler
     value: Value
     meeting: Meeting | None
     leaving: ast.stmt | None = None
 
 
+def mismatches_in(project: Project, module: SourceModule) -> tuple[Mismatch, ...]:
+    """Those of a whole file, in the order of its lines; none where one process runs it."""
+
+    def build() -> tuple[Mismatch, ...]:
+        analysis = variance(project)
+        if not analysis.is_parallel(module):
+            return ()
+        found = [m for state in analysis.states(module) for m in mismatches(analysis, state)]
+        return tuple(sorted(found, key=lambda m: (m.node.lineno, m.node.col_offset)))
+
+    return project.memo(("mismatches", module.path), build)
+
+
+def under_rank_tests(project: Project, module: SourceModule, told: set[int]) -> Iterator[tuple[ast.AST, Mismatch]]:
+    """(call, mismatch) for collectives that a plain test of the rank keeps from some ranks, where nothing in `told` stands near.
+
+    told: lines of which a finding speaks already.
+    """
+    for found in mismatches_in(project, module):
+        if found.value.cause is not Cause.RANK or len(found.value.chain) > 1 or found.meeting is None or not found.meeting.must:
+            continue
+        if found.form not in (Form.DECIDES, Form.LEAVES) or not isinstance(found.node, (ast.If, ast.Match)):
+            continue
+        seen = len(found.meeting.steps) == 1 and found.meeting.name not in ("forward", "compute")
+        if seen or _has_other_half(found):  # what stands there itself is laid side by side in `ranks/matching`
+            continue
+        line = found.meeting.steps[0].line
+        near = {*range(found.node.lineno, (found.node.end_lineno or found.node.lineno) + 1), line}
+        if not near & told:
+            call = next((c for c in module.nodes(ast.Call) if c.lineno == line), found.node)
+            yield (found.node if found.form is Form.LEAVES else call), found
+
+
+def _has_other_half(found: Mismatch) -> bool:
+    """True where the ranks that miss it make calls of their own, which may be the other half, or give back a status."""
+    if isinstance(found.leaving, ast.Return) and isinstance(found.leaving.value, (ast.Constant, ast.UnaryOp)):
+        return found.leaving.value is not None and not (isinstance(found.leaving.value, ast.Constant) and found.leaving.value.value is None)
+    other = found.node.orelse if isinstance(found.node, ast.If) else []
+    return bool(other) and any(True for _ in _calls(other))
+
+
 def mismatches(analysis: Analysis, state: State) -> Iterator[Mismatch]:
     """Every place of a function where what differs between the ranks decides over a collective."""
     body = state.function.body if state.function is not None else state.module.tree.body
+    site = FunctionSite(state.module, state.function) if state.function is not None else None
+    yield from _stops(analysis, state, site)
     if not state.met and not any(dotted(c.func) in PROCESS_EXITS for c in _calls(body)):
         return
-    site = FunctionSite(state.module, state.function) if state.function is not None else None
+    if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in walk_scope(s)):
+        return  # the two halves of a context manager, or a generator: who goes on is decided elsewhere
     yield from _Walk(analysis, state, site).block(body, (), None)
+
+
+def _stops(analysis: Analysis, state: State, site: FunctionSite | None) -> Iterator[Mismatch]:
+    """`trainer.should_stop = True` under what is one rank's own: the framework takes it for everybody's."""
+    for node, found in state.stops:
+        value = analysis.resolved(site, found) if found.params else found
+        if value.differs and not any(m.carries for meetings in state.met.values() for m in meetings):
+            yield Mismatch(Form.STOPS, node, value, None)
 
 
 def _calls(body: Iterable[ast.stmt]) -> Iterator[ast.Call]:
@@ -60,22 +116,38 @@ def _calls(body: Iterable[ast.stmt]) -> Iterator[ast.Call]:
 class _Walk:
     def __init__(self, analysis: Analysis, state: State, site: FunctionSite | None) -> None:
         self.analysis, self.state, self.site = analysis, state, site
+        self.finals: list[list[ast.stmt]] = []  # of the `try`s round the present statement
 
-    def meets(self, statements: Iterable[ast.stmt]) -> list[Meeting]:
-        """The collectives that the statements come to, in order; what several processes never enter is left out."""
-        found: list[Meeting] = []
-        for statement in statements:
-            found += self._in_statement(statement)
-        return found
+    def meets(self, statements: Iterable[ast.stmt], side: Ranks | None = None) -> list[Meeting]:
+        """The collectives that the statements come to, in order.
 
-    def _in_statement(self, statement: ast.stmt) -> list[Meeting]:
-        if not self.state.met:
+        side: the ranks that come; of another test of the rank only the branch that is theirs counts.
+        """
+        return [m for s in statements for m in self._in_statement(s, side)] if self.state.met else []
+
+    def _in_statement(self, node: ast.stmt, side: Ranks | None) -> list[Meeting]:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
             return []
-        found: list[Meeting] = []
-        nodes = [statement, *walk_scope(statement)] if not isinstance(statement, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)) else []
-        for node in nodes:
-            found += self.state.met.get(id(node), ())
-        return found
+        if side is None or not any(isinstance(n, (ast.If, ast.Match)) for n in (node, *walk_scope(node))):
+            return [m for n in (node, *walk_scope(node)) for m in self.state.met.get(id(n), ()) if self._counts(m)]
+        if isinstance(node, ast.If):
+            here = self._in_expression(node.test)
+            split = known_split(self.state.module, node.test, self.state.project)
+            if split is not None and split.alone and side in (split.true, split.false) and split.true is not split.false:
+                return [*here, *self.meets(node.body if side is split.true else node.orelse, side)]
+            return [*here, *self.meets(node.body, side), *self.meets(node.orelse, side)]
+        found = [m for child in child_nodes(node) if isinstance(child, ast.expr) for m in self._in_expression(child)]
+        return [*found, *(m for block in _blocks(node) for m in self.meets(block, side))]
+
+    def _in_expression(self, node: ast.expr) -> list[Meeting]:
+        return [m for n in walk(node) for m in self.state.met.get(id(n), ()) if self._counts(m)]
+
+    def _counts(self, meeting: Meeting) -> bool:
+        """False for the forward of a parameter that is not known to be a wrapped model with buffers."""
+        if not meeting.needs:
+            return True
+        thing = self.analysis.resolved(self.site, Value(Cause.UNKNOWN, params=frozenset({meeting.needs}))).thing
+        return thing is not None and thing.kind is Kind.WRAPPED and thing.waits
 
     def test(self, node: ast.expr) -> Value:
         value = self.state.tests.get(id(node))
@@ -93,7 +165,7 @@ class _Walk:
         if isinstance(node, ast.If):
             yield from self._branches(node, node.test, [node.body, node.orelse], rest, loop)
         elif isinstance(node, ast.Match):
-            yield from self._branches(node, node.subject, [*(c.body for c in node.cases), []], rest, loop)
+            yield from self._branches(node, node.subject, _cases(node), rest, loop)
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             yield from self._loop(node, rest, loop)
         elif isinstance(node, (ast.Try, ast.TryStar)):
@@ -121,7 +193,10 @@ class _Walk:
     def _parting(
         self, node: ast.stmt, value: Value, arms: list[list[ast.stmt]], rest: Sequence[ast.stmt], loop: Sequence[ast.stmt] | None
     ) -> Iterator[Mismatch]:
-        ways = [self.way(arm, rest, loop) for arm in arms]
+        sides = self._sides(node, value, arms)
+        if all(sides) and self._balanced(sides):
+            return
+        ways = [self.way(arm, rest, loop, side) for arm, side in zip(arms, sides, strict=True)]
         for arm in arms:
             ending = _ends_process(arm)
             if ending is not None and value.cause is not Cause.RANK and self.analysis.is_parallel(self.state.module):
@@ -136,22 +211,55 @@ class _Walk:
                 form = Form.LEAVES if leaving is not None and not self._holds(arms, missed) else Form.DECIDES
                 yield Mismatch(form, node, value, missed, leaving)
 
+        if value.cause is Cause.RANK:
+            yield from self._inner_exits(node, value, arms, ways, sides)
+
+    def _sides(self, node: ast.stmt, value: Value, arms: list[list[ast.stmt]]) -> list[Ranks | None]:
+        """The ranks that take each arm, where a test of the rank alone decides."""
+        split = known_split(self.state.module, node.test, self.state.project) if isinstance(node, ast.If) else None
+        if value.cause is not Cause.RANK or split is None or not split.alone:
+            return [None] * len(arms)
+        return [split.true, split.false]
+
+    def _balanced(self, sides: list[Ranks | None]) -> bool:
+        """True where both sides come to the same collectives in the function as a whole: two halves of one protocol."""
+        body = self.state.function.body if self.state.function is not None else self.state.module.tree.body
+        if any(isinstance(n, ast.Return) for s in body for n in (s, *walk_scope(s)) if s is not body[-1]):
+            return False
+        one, other = (Counter(_sort(m) for m in self.meets(body, side)) for side in sides)
+        return one == other
+
+    def _inner_exits(
+        self, node: ast.stmt, value: Value, arms: list[list[ast.stmt]], ways: list[list[Meeting] | None], sides: list[Ranks | None]
+    ) -> Iterator[Mismatch]:
+        """A `return` inside of the branch of one rank, past what that rank and all others come to at its end."""
+        for i, arm in enumerate(arms):
+            others = next((w for j, w in enumerate(ways) if j != i and w), None)
+            if others is None or _leaving(arm) is not None or any(m.name == others[0].name for m in self.meets(arm, sides[i])):
+                continue
+            for inner in (n for s in arm for n in (s, *walk_scope(s)) if isinstance(n, ast.Return)):
+                yield Mismatch(Form.LEAVES, node, value, others[0], inner)
+                return
+
     def _holds(self, arms: list[list[ast.stmt]], meeting: Meeting) -> bool:
         return any(m is meeting for arm in arms for m in self.meets(arm))
 
-    def way(self, arm: list[ast.stmt], rest: Sequence[ast.stmt], loop: Sequence[ast.stmt] | None) -> list[Meeting] | None:
+    def way(
+        self, arm: Sequence[ast.stmt], rest: Sequence[ast.stmt], loop: Sequence[ast.stmt] | None, side: Ranks | None = None
+    ) -> list[Meeting] | None:
         """What a rank comes to that takes this arm, as far as the end of the function; None where it raises or ends."""
         leaving = _leaving(arm)
-        here = self.meets(arm)
+        here = self.meets(arm, side)
+        if leaving is not None:
+            here = [*here, *(m for block in self.finals for m in self.meets(block, side))]
         if leaving is None:
-            return [*here, *self.meets(rest), *(self.meets(loop) if loop else ())]
+            return [*here, *self.meets(rest, side), *(self.meets(loop, side) if loop else ())]
         if isinstance(leaving, ast.Raise) or _is_exit(leaving):
             return None
         if isinstance(leaving, ast.Continue):
-            return [*here, *(self.meets(loop) if loop else ())]
+            return [*here, *(self.meets(loop, side) if loop else ()), *self.meets(rest[_end_of(rest) :], side)]
         if isinstance(leaving, ast.Break):
-            outside = rest[_end_of(rest, loop) :] if loop else rest
-            return [*here, *self.meets(outside)]
+            return [*here, *self.meets(rest[_end_of(rest) :] if loop else rest, side)]
         return here
 
     # Loops
@@ -162,6 +270,8 @@ class _Walk:
         value = self.test(node.test if isinstance(node, ast.While) else node.iter)
         counted = isinstance(node, ast.While) or value.sized
         found = self.meets(node.body) if counted and value.differs else []
+        if isinstance(node, ast.While) and value.differs:
+            found = [*self._in_expression(node.test), *found]
         if found:
             yield Mismatch(Form.ROUNDS, node, value, found[0])
             return
@@ -177,6 +287,9 @@ class _Walk:
         normal = [*node.body, *node.orelse]
         for handler in node.handlers:
             names = _caught(handler)
+            if "StopIteration" in names:
+                yield from self._ended_stream(node, handler, rest, loop)
+                continue
             if not names & _BROAD or not self.analysis.is_parallel(self.state.module):
                 continue
             way = self.way([*handler.body, *node.finalbody], rest, loop)
@@ -185,11 +298,26 @@ class _Walk:
                 continue
             if (missed := _missed(other, way)) is not None and self._is_risky(node, missed):
                 link = self.state.link(handler, f"an exception on one rank is caught here: `except {' '.join(sorted(names)) or ''}`")
-                yield Mismatch(Form.RAISES, node, differing(Cause.PLACE, Proof.LIKELY, link), missed, handler.body[0])
+                yield Mismatch(Form.RAISES, handler, differing(Cause.PLACE, Proof.LIKELY, link), missed, handler.body[0])
                 break
-        yield from self.block(normal, (*node.finalbody, *rest), loop)
-        for handler in node.handlers:
-            yield from self.block(handler.body, (*node.finalbody, *rest), loop)
+        self.finals.append(node.finalbody)
+        for block in (normal, *(h.body for h in node.handlers)):
+            yield from self.block(block, (*node.finalbody, *rest), loop)
+        self.finals.pop()
+
+    def _ended_stream(
+        self, node: ast.Try | ast.TryStar, handler: ast.ExceptHandler, rest: Sequence[ast.stmt], loop: Sequence[ast.stmt] | None
+    ) -> Iterator[Mismatch]:
+        """`except StopIteration: break`: the loop ends with the rank's own data."""
+        if not isinstance(_leaving(handler.body), (ast.Break, ast.Return)):
+            return
+        for call in _calls(node.body):
+            if dotted(call.func) != "next" or id(call) not in self.state.arguments:
+                continue
+            value = self.analysis.resolved(self.site, self.state.arguments[id(call)][0][0])
+            found = self.meets(loop or rest)
+            if value.differs and value.sized and found:
+                yield Mismatch(Form.ROUNDS, handler.body[0], value, found[0], handler.body[0])
 
     def _is_risky(self, node: ast.Try | ast.TryStar, missed: Meeting) -> bool:
         """True where the body does more than wait: an exception in the collective itself meets all ranks."""
@@ -197,9 +325,21 @@ class _Walk:
         return any(id(c) not in self.state.met or len(self.state.met[id(c)][0].steps) > 1 for c in calls) and bool(missed)
 
 
-def _end_of(rest: Sequence[ast.stmt], loop: Sequence[ast.stmt] | None) -> int:
+def _cases(node: ast.Match) -> list[list[ast.stmt]]:
+    closed = any(isinstance(c.pattern, ast.MatchAs) and c.pattern.pattern is None and c.guard is None for c in node.cases)
+    return [*(c.body for c in node.cases), *([] if closed else [[]])]
+
+
+def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        if isinstance(block := getattr(node, name, None), list):
+            yield block
+    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield part.body
+
+
+def _end_of(rest: Sequence[ast.stmt]) -> int:
     """Where the present round of the innermost loop ends in what comes behind."""
-    del loop
     for i, statement in enumerate(rest):
         if isinstance(statement, ast.Pass) and not hasattr(statement, "lineno"):
             return i + 1

@@ -9,7 +9,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, plain
 from codemods.data.rank_variance import (
-    LOADER_NAMES, PREPARES, RANDOM_SAMPLERS, SCHEDULER_BY_NUMBER, SHARING_SAMPLERS, WRAPPERS,
+    LOADER_NAMES, PREPARES, RANDOM_SAMPLERS, SCHEDULER_BY_NUMBER, SHARDED_WRAPPERS, SHARING_SAMPLERS, WRAPPERS,
 )  # fmt: skip
 from codemods.record import replace
 
@@ -28,13 +28,18 @@ def made(
         return Value(thing=Thing(Kind.PLATEAU))
     if end in _OPTIMIZERS:
         return Value(thing=Thing(Kind.OPTIMIZER))
-    if end in WRAPPERS:
-        return Value(thing=Thing(Kind.WRAPPED, args[0].thing.site if args and args[0].thing else None))
+    if end in WRAPPERS and not _is_project_class(state, node):
+        return wrapped(state, node, end, args)
+    if end == "unwrap_model":
+        return Value(thing=Thing(Kind.MODULE, args[0].thing.site if args and args[0].thing else None))
     if end in PREPARES and holder is not None and _prepares(node):
         return _prepared(state, node, args)
+    if (name.startswith("torch.nn.") and end[:1].isupper()) or name.startswith(("torchvision.models.", "timm.")):
+        waits = "BatchNorm" in end or name.startswith(("torchvision.", "timm.")) or any(v.thing and v.thing.waits for v in args)
+        return Value(thing=Thing(Kind.MODULE, None, waits))
     if external_role(name) is Role.METRIC:
         return Value(thing=Thing(Kind.METRIC))
-    if holder is not None and holder.kind in (Kind.MODULE, Kind.WRAPPED) and end in ("to", "cuda", "eval", "train", "half", "float"):
+    if holder is not None and holder.kind in (Kind.MODULE, Kind.WRAPPED) and end in ("eval", "train", "float", "requires_grad_", "compile"):
         return holder
     if (cls := _without_constructor(state, node)) is not None:
         return cls
@@ -58,8 +63,17 @@ def _without_constructor(state: State, node: ast.Call) -> Value | None:
         return None
     if any(external_role(n) is Role.METRIC for n in facts.external):
         return Value(thing=Thing(Kind.METRIC, site))
-    kind = Kind.MODULE if facts.is_a(Role.NN_MODULE) else Kind.INSTANCE
-    return Value(thing=Thing(kind, site))
+    if facts.is_a(Role.NN_MODULE):
+        return Value(thing=Thing(Kind.MODULE, site, state.summaries.waits(site)))
+    return Value(thing=Thing(Kind.INSTANCE, site))
+
+
+def wrapped(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
+    """A model behind a wrapper: each forward waits where it is sharded, or has buffers that are broadcast."""
+    model = args[0].thing if args and args[0].thing else None
+    quiet = any(k.arg == "broadcast_buffers" and isinstance(k.value, ast.Constant) and not k.value.value for k in node.keywords)
+    waits = end in SHARDED_WRAPPERS or (model is not None and model.waits and not quiet)
+    return Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits))
 
 
 # Loaders
@@ -72,16 +86,17 @@ def _loader(state: State, node: ast.Call, args: list[Value], keywords: dict[str,
     dataset = args[0] if args else keywords.get("dataset", SAME)
     link = state.link(node, f"`{state.short(node)}`")
     share = _dataset_share(state, dataset)
-    if share.cause.differs and share.sized:
-        return replace(share, thing=thing, chain=(link, *share.chain)[:6])
+    if share.cause.differs and (share.sized or share.cause is Cause.RANK):
+        return replace(share, thing=thing, chain=(link, *share.chain)[:6], sized=True)
     sampler = keywords.get("sampler", SAME)
     batches = keywords.get("batch_sampler", SAME)
     for found in (sampler, batches):
         if found.kind is Kind.SAMPLER:
             how = state.link(node, "its sampler gives each rank its own share of the data")
             return differing(Cause.DATA, Proof.PROVEN, how, thing=thing)
-        if found.cause.differs or found.params:
-            return replace(at_most(plain(found), Proof.LIKELY), thing=thing)
+        of_class = _dataset_share(state, found)
+        if of_class.cause.differs or of_class.params:
+            return replace(plain(of_class), thing=thing, chain=(link, *of_class.chain)[:6])
     if "sampler" in written and _is_random(written["sampler"]):
         return differing(Cause.DATA, Proof.LIKELY, state.link(node, "its sampler draws at random in each process"), thing=thing)
     shuffled = written.get("shuffle")
@@ -89,7 +104,7 @@ def _loader(state: State, node: ast.Call, args: list[Value], keywords: dict[str,
         return differing(Cause.DATA, Proof.LIKELY, state.link(node, "each process shuffles on its own"), thing=thing)
     if ("sampler" in written and not _is_none(written["sampler"])) or "batch_sampler" in written:
         return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=sampler.params | batches.params, thing=thing)
-    return replace(plain(share), thing=thing) if share.cause.differs else Value(thing=thing)
+    return replace(plain(share), thing=thing) if share.cause.differs or share.params else Value(thing=thing)
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -137,10 +152,12 @@ def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
         return value
     name = dotted(written).rpartition(".")[2]
     if value.kind is Kind.LOADER or LOADER_NAMES.search(name):
+        if value.sized and value.cause.differs and "setup_dataloaders" in dotted(getattr(state.module.parent(written), "func", None)):
+            return value  # an own share, that stays as it is (`use_distributed_sampler=False`)
         link = state.link(written, f"`{name}` is prepared: each rank gets its own share of the batches")
         return differing(Cause.DATA, Proof.PROVEN, link, thing=Thing(Kind.LOADER))
     if value.kind in (Kind.OPTIMIZER, Kind.PLATEAU):
         return value
     if value.kind is Kind.MODULE or name.endswith(("model", "net")):
-        return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None))
+        return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None, value.thing.waits if value.thing else False))
     return value

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.names import dotted
 from codemods.analysis.ranks.several_processes import several_processes
-from codemods.analysis.variance.expressions import bind, bind_elements, test_value, value_of
+from codemods.analysis.variance.expressions import bind, bind_elements, test_value, unpacked, value_of
 from codemods.analysis.variance.state import State, parameters, path_of
 from codemods.analysis.variance.values import SAME, Cause, Kind, Thing, Value, along, join, made_of, plain
+from codemods.data.rank_variance import STOP_FLAGS
 from codemods.record import replace
-from codemods.source import child_nodes
+from codemods.source import child_nodes, walk
 
 _Env = dict[str, Value]
 
@@ -18,9 +20,12 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
     """Run the statements of the function that `state` is for; what is learned stands in it afterwards."""
     for name in parameters(state.function):
         state.env.setdefault(name, _parameter(state, name))
-    _block(state, body)
-    found = [r for r in state.returns]
+    ended = _block(state, body)
+    found = [*state.returns]
     state.result = join(found) if found else SAME
+    if not ended:
+        for name in state.sets:  # what the field holds in the end, whatever it held on the way
+            state.sets[name] = state.env.get(f"self.{name}", state.sets[name])
 
 
 def _parameter(state: State, name: str) -> Value:
@@ -58,22 +63,31 @@ def _statement(state: State, node: ast.stmt) -> bool:
 # Assignments
 
 
-def _decided(state: State, value: Value) -> Value:
+def _decided(state: State, value: Value, target: ast.expr | None = None) -> Value:
     """A value that is given under a test: which one it is differs where the test does."""
     deciding = [c for c in state.control if c.cause.differs or c.params]
+    if isinstance(target, ast.Name) and any(target.id in names for names in state.alike):
+        deciding = [c for c in deciding if c.cause is not Cause.RANK]
     if not deciding:
         return value
-    return replace(join((plain(value), *map(plain, deciding))), thing=value.thing, parts=value.parts)
+    found = join((plain(value), *(replace(plain(c), sized=False) for c in deciding)))
+    return replace(found, thing=value.thing, parts=value.parts)
 
 
 def _assign(state: State, node: ast.Assign) -> None:
     value = _noted(state, node, value_of(state, node.value))
     for target in node.targets:
+        if isinstance(target, ast.Attribute) and target.attr in STOP_FLAGS and not _is_false(node.value):
+            state.stops.append((node, value))
         bind(state, target, value)
 
 
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
+
+
 def _noted(state: State, node: ast.Assign | ast.AnnAssign, value: Value) -> Value:
-    value = _decided(state, value)
+    value = _decided(state, value, node.targets[0] if isinstance(node, ast.Assign) else node.target)
     if isinstance(node.value, ast.Constant) and node.value.value is None and (value.cause.differs or value.params):
         value = replace(value, optional=True)
     if not (value.cause.differs or value.params):
@@ -145,7 +159,20 @@ def _if(state: State, node: ast.If) -> bool:
         state.env = before
         return _block(state, taken)
     state.tests[id(node.test)] = test
-    return _arms(state, test, [node.body, node.orelse])
+    state.alike.append(_alike(node))
+    left = _arms(state, test, [node.body, node.orelse])
+    state.alike.pop()
+    return left
+
+
+def _alike(node: ast.If) -> set[str]:
+    """The names that go through the same on both ways: `data = tqdm(loader)` here, `data = loader` there."""
+    given: list[dict[str, str]] = []
+    for arm in (node.body, node.orelse):
+        simple = (s for s in arm if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name))
+        given.append({s.targets[0].id: ast.dump(unpacked(s.value)) for s in simple})  # type: ignore[attr-defined]
+    kept = {n for n, text in given[0].items() if given[1].get(n) == text}
+    return kept | {n for arm in given for n, text in arm.items() if text == ast.dump(ast.Name(n, ast.Load()))}
 
 
 def _arms(state: State, test: Value, arms: list[list[ast.stmt]]) -> bool:
@@ -184,7 +211,8 @@ def _match(state: State, node: ast.Match) -> bool:
     for case in node.cases:
         if case.guard is not None:
             state.tests[id(case.guard)] = test_value(state, case.guard)
-    return _arms(state, test, [*(case.body for case in node.cases), []]) and False
+    closed = any(isinstance(c.pattern, ast.MatchAs) and c.pattern.pattern is None and c.guard is None for c in node.cases)
+    return _arms(state, test, [*(case.body for case in node.cases), *([] if closed else [[]])])
 
 
 # Loops
@@ -195,6 +223,8 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
     rounds = SAME
     for _ in range(2):
         rounds = bind_elements(state, node.target, node.iter)
+        if isinstance(node.target, ast.Name) and not rounds.sized and _picks(node, path_of(unpacked(node.iter))):
+            state.env[node.target.id] = SAME  # a key: which keys there are is no matter of what they lead to
         over_data = rounds.kind is Kind.LOADER or (rounds.cause.differs and not rounds.sized)
         state.tests[id(node.iter)] = rounds
         state.data_loops += over_data
@@ -204,6 +234,13 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.data_loops -= over_data
         state.env = _joined([before, state.env])
     _block(state, node.orelse)
+
+
+def _picks(node: ast.For | ast.AsyncFor, path: str) -> bool:
+    """True for `for k in d: … d[k]`."""
+    assert isinstance(node.target, ast.Name)
+    inner = (n for s in node.body for n in walk(s) if isinstance(n, ast.Subscript))
+    return bool(path) and any(path_of(n) == path and dotted(n.slice) == node.target.id for n in inner)
 
 
 def _while(state: State, node: ast.While) -> None:

@@ -20,12 +20,14 @@ class Meeting:
     """A collective that a statement comes to, in the function itself or behind calls; the last step is the collective.
 
     must: nothing but the number of processes decides over it in the called functions. carries: it makes values equal.
+    needs: the parameter that has to be a model of which each forward is a collective.
     """
 
     name: str
     steps: tuple[Step, ...]
     must: bool = True
     carries: bool = False
+    needs: str = ""
 
     @property
     def text(self) -> str:
@@ -54,6 +56,10 @@ class Summaries(Protocol):
     def global_value(self, module: SourceModule, name: str) -> Value | None: ...
     def is_parallel(self, module: SourceModule) -> bool: ...
     def annotated(self, module: SourceModule, annotation: ast.expr) -> Thing | None: ...
+    def local_function(self, module: SourceModule, function: FunctionNode, name: str) -> FunctionSite | None: ...
+    def enclosing_value(self, module: SourceModule, function: FunctionNode, name: str) -> Value | None: ...
+    def shaken(self, site: ClassSite) -> frozenset[str]: ...
+    def waits(self, site: ClassSite) -> bool: ...
     def result_of(self, site: ClassSite, method: FunctionNode) -> Value: ...
 
 
@@ -61,7 +67,8 @@ class State:
     """env: access path (`loss`, `self.best`) -> value. control: what decides over the present statement.
 
     Left behind: met: call -> the collectives it comes to. tests: expression -> value. given: call -> parameter -> value, with targets:
-    call -> the function. returns, sets (attributes of self), reduced (parameters that are made equal), told.
+    call -> the function. returns, sets (attributes of self), reduced (parameters that are made
+    equal), filled (containers it is handed), told. alike: names that every branch gives the same.
     """
 
     def __init__(self, summaries: Summaries, module: SourceModule, function: FunctionNode | None) -> None:
@@ -77,7 +84,10 @@ class State:
         self.returns: list[Value] = []
         self.sets: dict[str, Value] = {}
         self.reduced: set[str] = set()
+        self.filled: set[str] = set()
+        self.alike: list[set[str]] = []
         self.told: list[Told] = []
+        self.stops: list[tuple[ast.stmt, Value]] = []
         self.arguments: dict[int, tuple[tuple[Value, ...], dict[str, Value]]] = {}
         self.in_place = 0  # conditional blocks round the present statement that not every process of a run enters for sure
         self.conditional: set[int] = set()  # calls inside of such blocks

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum, IntEnum
 
+from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite
 from codemods.record import record, replace
 
@@ -59,15 +60,23 @@ class Kind(Enum):
     OPTIMIZER = "optimizer"
     PLATEAU = "plateau"  # a scheduler that is told a number
     METRIC = "metric"  # of torchmetrics: compute() reduces
+    ENUMERATED = "enumerated"  # the parts: a counter, and what is counted
+    ZIPPED = "zipped"
+    FUNCTION = "function"  # one that a call gave back
     INSTANCE = "instance"  # of a project class
 
 
 @record
 class Thing:
-    """kind and, for an object of a project class, the class."""
+    """kind and, for an object of a project class, the class; for a function, where it stands.
+
+    waits: of a model: it has buffers (BatchNorm) or is sharded, so that each forward of its wrapper is a collective.
+    """
 
     kind: Kind
     site: ClassSite | None = None
+    waits: bool = False
+    function: FunctionSite | None = None
 
 
 @record
@@ -75,6 +84,7 @@ class Value:
     """cause and proof: see above; chain: the way it came, nearest first. params: it differs where one of these parameters of its
     function does. thing: what object it is. sized: where it differs, its length does too. optional: where it differs, it may also be
     missing (None) on a rank. parts: the elements of a tuple that is written out. mean: it is put together from many batches.
+    length: it is the length of what the parameters hold, and differs only where they are `sized`.
     """
 
     cause: Cause = Cause.SAME
@@ -86,6 +96,7 @@ class Value:
     optional: bool = False
     parts: tuple[Value, ...] = ()
     mean: bool = False
+    length: bool = False
 
     @property
     def differs(self) -> bool:

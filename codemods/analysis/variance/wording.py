@@ -1,0 +1,61 @@
+"""What is said of a place where the ranks part: who does what, what the user sees, and the chain that shows it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.variance.mismatches import Form, Mismatch
+from codemods.analysis.variance.values import Cause, Proof, Value
+from codemods.findings import Evidence
+from codemods.source import SourceModule
+
+_OWN = {
+    Cause.DATA: "each rank's own data decide",
+    Cause.PLACE: "each process decides on its own",
+    Cause.RANK: "the rank decides",
+}
+
+
+def message(found: Mismatch, text: str) -> str:
+    """text: the statement that decides, as it is written, in one line."""
+    who = _who(found.value)
+    met = f"{found.meeting.text} (line {found.meeting.steps[0].line})" if found.meeting is not None else "the next collective"
+    if found.form is Form.STOPS:
+        return f"{who} over `{text}`: a rank that stops leaves the others in the next backward, where they wait until the time-out"
+    if found.form is Form.ENDS:
+        return f"{who} over `{text}`, and the rank that ends here leaves the others waiting in {met}"
+    if found.form is Form.ROUNDS:
+        return f"{_rounds(found.value)} `{text}` runs, and each round calls {met}: the ranks with more rounds wait for those that are done"
+    if found.form is Form.RAISES:
+        return (
+            f"an exception on one rank is caught in line {found.node.lineno}, and this rank goes on without {met}: the others wait there "
+            "until the time-out"
+        )
+    if found.form is Form.LEAVES:
+        line = found.leaving.lineno if found.leaving is not None else found.node.lineno
+        return f"{who} over `{text}`: a rank that leaves in line {line} does not call {met}, where the others wait until the time-out"
+    return f"{who} over `{text}`: not every rank calls {met}; those that do wait for the others until the time-out"
+
+
+def head(module: SourceModule, node: ast.stmt | ast.ExceptHandler) -> str:
+    """The first line of a statement, as far as it is read at a look."""
+    text = " ".join(module.text_of(node).splitlines()[0].split()).rstrip(":")
+    return text if len(text) <= 70 else text[:67] + "..."
+
+
+def _who(value: Value) -> str:
+    return _OWN.get(value.cause, "what differs between the ranks decides")
+
+
+def _rounds(value: Value) -> str:
+    return "each rank has its own number of items, so it may differ how often" if value.sized else f"{_who(value)} how often"
+
+
+def chain(found: Mismatch) -> Iterator[Evidence]:
+    """The way of the deciding value, nearest first, then the way to the collective."""
+    strength = "strong" if found.value.proof is Proof.PROVEN else "weak"
+    for link in found.value.chain:
+        yield Evidence("static", link.text, link.path, link.line, strength)
+    for step in found.meeting.steps if found.meeting is not None else ():
+        yield Evidence("static", step.text, step.path, step.line)

@@ -1,0 +1,96 @@
+"""DDP411: the ranks have unequal shares of the data, so they make unequal numbers of steps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
+from codemods.analysis.variance.wording import chain, head, message
+from codemods.codemod import DdpCodemod
+from codemods.data.rank_variance import COLLECTIVE_WORDS
+from codemods.findings import Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+
+class UnevenSteps(DdpCodemod):
+    """A loop that runs more often on one rank than on another, with a collective in each round.
+
+    ## What it does
+    Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, files of each rank, a sampler
+    or a data set of the project that splits without padding), where each round comes to a collective: the backward of a wrapped
+    model, an all_reduce, a barrier.
+
+    ## Why it matters
+    41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient
+    all-reduce, until the time-out. It happens at the end of the first epoch, and only for some sizes of the data.
+
+    ## Example
+    ```python
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.data import DataLoader
+
+
+    def train(net, rows, optimizer, loss_of):
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        model = DDP(net)
+        for batch in DataLoader(rows[rank::world_size], batch_size=4):
+            optimizer.zero_grad()
+            loss_of(model(batch)).backward()
+            optimizer.step()
+    ```
+
+    ## Use instead
+    ```python
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.data import DataLoader
+
+
+    def train(net, rows, optimizer, loss_of):
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        model = DDP(net)
+        even = len(rows) // world_size * world_size
+        for batch in DataLoader(rows[:even][rank::world_size], batch_size=4):
+            optimizer.zero_grad()
+            loss_of(model(batch)).backward()
+            optimizer.step()
+    ```
+
+    ## Safety
+    Told only: whether rows are dropped or repeated is a decision about the data.
+
+    ## Refuses
+    - Says nothing in a repository's own tests, and nothing of a loop that comes to no collective.
+    - Says nothing of `DistributedSampler` and loaders that Accelerate, Fabric or Lightning prepare: they pad, or even out.
+    - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`).
+    - Says nothing where the number of steps is reduced over the ranks, or given by a setting.
+
+    ## References
+    torch 2.13: `DistributedSampler` pads to equal lengths, `torch.distributed.algorithms.join.Join` is for unequal ones; runs on two
+    gloo processes.
+    """
+
+    code = "DDP411"
+    TRIGGERS = (COLLECTIVE_WORDS,)
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for found in mismatches_in(project, module):
+            if _is_share(found):
+                yield self.finding(
+                    module, found.node, message(found, head(module, found.node)), evidence=chain(found),
+                    reason="give every rank as many rounds: cut or pad the whole to a multiple of the ranks before it is split "
+                    "(DistributedSampler pads), or run the loop under `Join([model])`",
+                )  # fmt: skip
+
+
+def _is_share(found: Mismatch) -> bool:
+    if found.form is not Form.ROUNDS:
+        return False
+    return found.value.sized and not isinstance(found.node, ast.While)
