@@ -76,6 +76,11 @@ PROGRESS = frozenset({"tqdm", "trange", "track", "progress_bar", "ProgressBar", 
 DESCRIPTIONS = frozenset({"dataset", "batch_size", "sampler", "collate_fn", "device", "dtype", "ndim", "requires_grad", "is_cuda", "training", "__name__", "__class__", "name", "names"})
 # What keeps only some of the elements, by their values.
 SELECTS = frozenset({"nonzero", "masked_select", "unique", "argwhere", "unique_consecutive", "nms", "batched_nms", "flatnonzero"})
+# Methods of so many objects that one parameter is not looked at for them.
+COMMON_METHODS = frozenset(
+    {"to", "item", "get", "items", "keys", "values", "append", "format", "join", "split", "size", "view", "reshape", "detach", "cpu", "cuda",
+     "mean", "sum", "parameters", "eval", "train", "forward", "zero_grad", "backward", "state_dict", "load_state_dict", "shape"}
+)  # fmt: skip
 FILLS = frozenset({"append", "extend", "update", "add", "insert", "appendleft", "put", "push", "record", "accumulate", "extendleft",
                    "setdefault", "add_batch", "update_dict", "log_metric", "add_scalar_value"})  # fmt: skip
 EMPTIES = frozenset({"reset", "clear"})
@@ -100,6 +105,18 @@ STOP_FLAGS = frozenset({"should_stop", "should_training_stop"})
 # Bytes of which a file holds one where it may come to a collective.
 COLLECTIVE_WORDS = (
     b"backward(", b"barrier(", b"all_reduce", b"all_gather", b"wait_for_everyone", b"broadcast", b"gather(", b"reduce(", b"synchronize",
-    b"save_state", b"save_checkpoint", b".fit(", b"training_step", b"evaluate(", b"compute(", b"sync_dist",
+    b"save_state", b"save_checkpoint", b".fit(", b"training_step", b"train_dataloader", b"even_batches", b"evaluate(", b"compute(", b"sync_dist",
 )  # fmt: skip
+# Calls by which numbers are shown, where it is rank 0 that makes them; of these objects only rank 0 acts by itself.
+SHOWN_NUMBERS = frozenset(
+    {"print", "info", "add_scalar", "add_scalars", "log", "log_metrics", "log_metric", "write", "dump", "debug", "warning", "log_scalar",
+     "add_scalar_dict", "scalar", "track", "log_dict", "write_row", "writerow", "tqdm.write", "success", "report"}
+)  # fmt: skip
+SHOWN_BY_MAIN = frozenset({"accelerator.print", "accelerator.log", "fabric.print", "self.accelerator.print", "self.accelerator.log",
+                           "self.fabric.print", "fabric.log", "fabric.log_dict"})  # fmt: skip
+METRIC_NAME = late(
+    r"(^|_)(loss(es)?|acc(uracy)?\d?|err(or)?|mae|mse|rmse|psnr|ssim|miou|m?iou|dice|f1|auc|auroc|ap\d*|map|recall|precision|ppl|perplexity"
+    r"|bleu|rouge|wer|cer|score|metrics?|elbo|kl|nll|bpd|reward|r2|corr|top\d|fid|cider|epe|hits?|stats|logs|log_dict|meters?|val_stats|results?)(_|$|\d)",
+    re.I,
+)
 PROCESS_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})

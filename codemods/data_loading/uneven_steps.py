@@ -7,12 +7,27 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
+from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_variance import COLLECTIVE_WORDS
-from codemods.findings import Finding
+from codemods.findings import Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
+
+
+_ADVICE = (
+    "give every rank as many rounds: cut or pad the whole to a multiple of the ranks before it is split (DistributedSampler pads), or run "
+    "the loop under `Join([model])`"
+)
+_LOADER = (
+    "the training loader goes through each rank's own share, whose length may differ: the ranks with more batches wait in the next "
+    "backward for those that are done"
+)
+_SETTING = (
+    "even_batches=False lets the last ranks get fewer batches: the others wait for them in the next backward, or gather, until the "
+    "time-out"
+)
 
 
 class UnevenSteps(DdpCodemod):
@@ -83,11 +98,13 @@ class UnevenSteps(DdpCodemod):
             return
         for found in mismatches_in(project, module):
             if _is_share(found):
-                yield self.finding(
-                    module, found.node, message(found, head(module, found.node)), evidence=chain(found),
-                    reason="give every rank as many rounds: cut or pad the whole to a multiple of the ranks before it is split "
-                    "(DistributedSampler pads), or run the loop under `Join([model])`",
-                )  # fmt: skip
+                shown = list(chain(found))
+                yield self.finding(module, found.node, message(found, head(module, found.node)), evidence=shown, reason=_ADVICE)
+        for node, value in training_loaders(project, module):
+            shown = [Evidence("static", link.text, link.path, link.line) for link in value.chain]
+            yield self.finding(module, node, _LOADER, evidence=shown, reason=_ADVICE)
+        for keyword in uneven_batches(project, module):
+            yield self.finding(module, keyword, _SETTING, reason="leave it out, or train under `accelerator.join_uneven_inputs([model])`")
 
 
 def _is_share(found: Mismatch) -> bool:

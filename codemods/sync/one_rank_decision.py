@@ -125,7 +125,7 @@ def _is_decision(found: Mismatch) -> bool:
     """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
     if found.value.cause is Cause.RANK:
         return found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS) and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
-    return not (found.form is Parting.ROUNDS and found.value.sized)
+    return not (found.form is Parting.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
 
 
 def _advice(module: SourceModule, found: Mismatch) -> str:

@@ -74,7 +74,9 @@ class Analysis:
         """The statements of a file outside of functions."""
         if module.path not in self._modules:
             self._modules[module.path] = None
-            self._modules[module.path] = self._interpreted(State(self, module, None), module.tree.body)
+            running = self._running[(module.path, 0, 0)] = State(self, module, None)
+            self._modules[module.path] = self._interpreted(running, module.tree.body)
+            del self._running[(module.path, 0, 0)]
         return self._modules[module.path]
 
     def states(self, module: SourceModule) -> list[State]:
@@ -82,17 +84,19 @@ class Analysis:
         found = [self.top_level(module), *(self.of(FunctionSite(module, f)) for f in module.functions)]
         return [s for s in found if s is not None]
 
-    def argument(self, module: SourceModule, call: ast.Call, index: int | str) -> Value:
-        """What is known of an argument of a call, by its position or keyword, with what the callers of its function give."""
-        function = module.function_of(call)
+    def value(self, module: SourceModule, node: ast.expr) -> Value:
+        """What is known of an expression, with what the callers of its function give."""
+        function = module.function_of(node)
         site = FunctionSite(module, function) if function else None
         state = self.of(site) if site else self.top_level(module)
-        args, keywords = state.arguments.get(id(call), ((), {})) if state is not None else ((), {})
+        return self.resolved(site, state.values.get(id(node), UNKNOWN)) if state is not None else UNKNOWN
+
+    def argument(self, module: SourceModule, call: ast.Call, index: int | str) -> Value:
+        """What is known of an argument of a call, by its position or keyword."""
+        given = {k.arg: k.value for k in call.keywords if k.arg}
         if isinstance(index, str):
-            found = keywords.get(index, UNKNOWN)
-        else:
-            found = args[index] if index < len(args) else UNKNOWN
-        return self.resolved(site, found)
+            return self.value(module, given[index]) if index in given else UNKNOWN
+        return self.value(module, call.args[index]) if index < len(call.args) else UNKNOWN
 
     def global_value(self, module: SourceModule, name: str) -> Value | None:
         state = self.top_level(module)
@@ -120,6 +124,10 @@ class Analysis:
     def _kind(self, site: ClassSite) -> Kind:
         facts = class_facts(self.project, site.module, site.node)
         return Kind.MODULE if facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE) else Kind.INSTANCE
+
+    def thing_of(self, module: SourceModule, function: FunctionNode, name: str) -> Thing | None:
+        """What object all callers that are seen hand over for a parameter."""
+        return self._given(FunctionSite(module, function), name, UPWARD - 2).thing
 
     # Functions inside of functions
 
@@ -219,8 +227,9 @@ class Analysis:
         for place in self._callers(site)[:MOST_CALLERS]:
             function = place.module.function_of(place.call)
             caller = FunctionSite(place.module, function) if function else None
-            state = (self.of(caller) or self._running.get(caller.key)) if caller else self.top_level(place.module)
-            unsettled = unsettled or caller is not None and caller.key in self._running
+            key = caller.key if caller else (place.module.path, 0, 0)
+            state = (self.of(caller) if caller else self.top_level(place.module)) or self._running.get(key)
+            unsettled = unsettled or key in self._running
             given = state.given.get(id(place.call)) if state is not None else None
             if state is None or given is None or name not in given or id(place.call) not in state.targets:
                 continue

@@ -12,12 +12,12 @@ from codemods.analysis.names import dotted, family, last
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance import objects
-from codemods.analysis.variance.state import Meeting, State, Told, parameters, path_of
+from codemods.analysis.variance.state import STEP, Meeting, State, Told, parameters, path_of
 from codemods.analysis.variance.values import (
     SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, along, at_most, differing, join, made_of, plain,
 )  # fmt: skip
 from codemods.data.rank_variance import (
-    BACKWARDS, CASTS, CLOCKS, EMPTIES, FILLS, HOST_PACKAGES, IN_PLACE, LOOKS_AT_FILES, MOVES, OWN_ANSWERS, RANDOM_OF_TORCH, RANDOM_PACKAGES,
+    BACKWARDS, CASTS, CLOCKS, COMMON_METHODS, EMPTIES, FILLS, HOST_PACKAGES, IN_PLACE, LOOKS_AT_FILES, MOVES, OWN_ANSWERS, RANDOM_OF_TORCH, RANDOM_PACKAGES,
     PASSED_ON, PROGRESS, SAME_CALLS, SAYS_REDUCED, SHOWS,
 )  # fmt: skip
 from codemods.record import replace
@@ -82,7 +82,7 @@ def _collective(state: State, node: ast.Call, found: Collective, args: list[Valu
     step = Step(state.module.path, node.lineno, found.text)
     meet(state, node, Meeting(found.name, (step,), carries=not found.waits_only))
     position = IN_PLACE.get(found.name)
-    if position is not None and found.framework not in ("accelerate",):
+    if position is not None and found.framework not in ("accelerate", "fabric", "lightning"):  # those give back a new tensor
         tensor = next((k.value for k in node.keywords if k.arg in ("tensor", "tensor_list", "object_list", "output_tensor")), None)
         if tensor is None and len(node.args) > position:
             tensor = node.args[position]
@@ -104,6 +104,7 @@ def make_same(state: State, node: ast.expr) -> None:
         return
     old = state.env.get(path)
     state.env[path] = Value(thing=old.thing if old else None)
+    state.made_same.add(path)
     if state.is_parameter(path):
         state.reduced.add(path)
     if path.startswith("self.") and path.count(".") == 1:
@@ -138,6 +139,8 @@ def _forward(state: State, node: ast.Call) -> None:
     """`model(x)` of a wrapped model with buffers or shards waits for all ranks; of a parameter, if it is handed such a model."""
     path = dotted(node.func)
     known = state.env.get(path)
+    if known is None and path.startswith("self.") and path.count(".") == 1 and (owner := state.module.class_of(node)) is not None:
+        known = state.summaries.field(class_facts(state.project, state.module, owner).lineage[0], path[5:])
     if known is None:
         return
     step = Step(state.module.path, node.lineno, f"{path}(), the forward of the wrapper")
@@ -152,7 +155,10 @@ def _forward(state: State, node: ast.Call) -> None:
 
 def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite | None:
     """The project function that is run: by name, as a method of an object whose class is known, or as `__call__`."""
-    site = holder.thing.site if holder is not None and holder.thing is not None else None
+    thing = holder.thing if holder is not None else None
+    if holder is not None and thing is None and isinstance(node.func, ast.Attribute) and state.function is not None:
+        thing = _handed_over(state, node.func, holder)
+    site = thing.site if thing is not None else None
     if isinstance(node.func, ast.Attribute) and site is not None:
         return _method(state, site, node.func.attr)
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call) and dotted(node.func.value.func) == "super":
@@ -162,6 +168,17 @@ def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite |
             return known.thing.function
         return _method(state, known.thing.site, "__call__") if known.thing and known.thing.site else None
     return called_function(state.project, state.module, node)
+
+
+def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | None:
+    """The object that a parameter is, if some class of the project has the method that is called on it."""
+    name = dotted(func.value)
+    if holder.params != {name} or not state.is_parameter(name) or name == "self" or func.attr in COMMON_METHODS:
+        return None
+    if not state.project.files_containing(f"def {func.attr}(".encode()):
+        return None
+    assert state.function is not None
+    return state.summaries.thing_of(state.module, state.function, name)
 
 
 def _method(state: State, site: ClassSite, name: str) -> FunctionSite | None:
@@ -425,14 +442,22 @@ def _of_thing(state: State, node: ast.Call, end: str, holder: Value, everything:
             return holder
         return plain(made_of(*everything)) if end in ("forward", "__call__") else SAME
     if kind is Kind.PLATEAU and end == "step":
-        if everything:
+        if len(everything) == 1:
             state.told.append(Told(node, everything[0]))
         return SAME
     if kind in (Kind.OPTIMIZER, Kind.PLATEAU, Kind.SAMPLER):
+        if kind is Kind.OPTIMIZER and end == "step":
+            _steps(state, node)
         return SAME
     if kind in (Kind.MODULE, Kind.WRAPPED):
         return made_of(*everything)
     return None
+
+
+def _steps(state: State, node: ast.Call) -> None:
+    """A step of the optimizer waits for nobody, but all ranks have to make it: their weights part else."""
+    if state.summaries.is_parallel(state.module):
+        meet(state, node, Meeting(STEP, (Step(state.module.path, node.lineno, f"{state.module.text_of(node.func)}()"),)))
 
 
 def _unknown(
@@ -446,8 +471,10 @@ def _unknown(
             put(state, path, Value(thing=state.env[path].thing))
         return Value(Cause.SAME, Proof.LIKELY)
     if end in SAME_CALLS:
-        if end == "step" and everything:
+        if end == "step" and len(everything) == 1 and isinstance(state.module.parent(node), ast.Expr):
             state.told.append(Told(node, everything[0]))
+        elif end == "step" and "optim" in dotted(node.func).lower():
+            _steps(state, node)
         return SAME
     known = root in ("torch", "numpy", "math") or (end in CASTS and holder is None)
     operands = [plain(v) for v in everything]

@@ -27,6 +27,11 @@ def value_of(state: State, node: ast.expr | None) -> Value:
     """What is known of an expression, with the names as they stand at this point of the interpretation."""
     if node is None or isinstance(node, (ast.Constant, ast.Lambda)):
         return SAME
+    found = state.values[id(node)] = _evaluated(state, node)
+    return found
+
+
+def _evaluated(state: State, node: ast.expr) -> Value:
     if isinstance(node, ast.Name):
         return _name(state, node)
     if isinstance(node, ast.Attribute):
@@ -242,7 +247,9 @@ def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.Generato
         tests = [test_value(state, t) for t in part.ifs]
         kept = join(tests) if tests else SAME
         rounds.append(replace(kept, sized=True) if kept.cause.differs or kept.params else source if source.sized else SAME)
-    elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    elements = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    if isinstance(node, ast.DictComp) and value_of(state, node.key).cause.differs:
+        elements.append(node.key)
     found = made_of(*(value_of(state, e) for e in elements), *rounds)
     state.env = before
     return replace(found, mean=True) if found.cause.differs and any(_is_loader(state, p.iter) for p in node.generators) else found
@@ -276,7 +283,9 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
     elif value.kind is Kind.ZIPPED and len(value.parts) == len(elements):
         for element, part in zip(elements, value.parts, strict=True):
             bind(state, element, _element(state, source, part))
-        return replace(value, sized=all(p.sized for p in value.parts))  # the shortest one ends it
+        if not all(p.sized and p.cause.differs for p in value.parts):  # the shortest one ends it
+            value = replace(value, sized=False, params=frozenset())
+        return value
     elif isinstance(source, ast.Call) and last(dotted(source.func)) == "items" and len(elements) == 2:
         bind(state, elements[0], plain(value) if value.sized else SAME)  # the keys are the same unless other ones are put in
         bind(state, elements[1], _element(state, source, value))
@@ -312,6 +321,8 @@ def bind(state: State, target: ast.expr, value: Value) -> None:
         if key.cause.differs or key.params:  # which keys there are differs
             value = replace(made_of(value, key), sized=True)
         value = join((value_of(state, target.value) if path not in state.env else state.env[path], value))
+        if value.cause.differs and state.data_loops:
+            value = replace(value, mean=True)
         if state.is_parameter(path):
             state.filled.add(path)
     if value.params and path in value.params and path not in state.env:
@@ -352,8 +363,8 @@ def _compared(state: State, node: ast.Compare) -> Value:
         return _presence(join(value_of(state, e) for e in ends))
     if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops) and isinstance(node.left, ast.Constant):
         return SAME  # a key that a batch or a configuration has
-    values = [value_of(state, e) for e in ends]
-    return made_of(*values)
+    found = state.values[id(node)] = made_of(*(value_of(state, e) for e in ends))
+    return found
 
 
 def _presence(value: Value) -> Value:
@@ -371,7 +382,6 @@ def _call(state: State, node: ast.Call) -> Value:
     holder = value_of(state, node.func.value) if isinstance(node.func, ast.Attribute) else None
     args = [value_of(state, a) for a in node.args]
     keywords = {k.arg or "**": value_of(state, k.value) for k in node.keywords}
-    state.arguments[id(node)] = (tuple(args), keywords)
     if end == "len" and len(args) == 1 and node.args:
         return _length(args[0])
     if name == "enumerate" and args:
@@ -402,7 +412,10 @@ def _counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value
     found = made_of(*bounds)
     if not (found.cause.differs or found.params):
         return plain(args[0]) if end == "islice" and args else SAME
-    even = any(_divides(state, a) for a in node.args[-2:-1] if len(bounds) == 3)
+    if len(bounds) == 2 and all(b.cause.differs or b.params for b in bounds):  # `range(first, first + n)`
+        even = not any(isinstance(n, ast.Call) and last(dotted(n.func)) == "min" for n in walk(node.args[-1]))
+    else:
+        even = any(_divides(state, a) for a in node.args[-2:-1] if len(bounds) == 3)
     own = len(bounds) == 3 and (bounds[0].cause is Cause.RANK or bounds[0].params)
     link = state.link(node, f"`{state.short(node)}` is each rank's own share")
     if own and bounds[0].cause is Cause.RANK:

@@ -29,6 +29,7 @@ class Form(Enum):
     LEAVES = "leaves"  # an exit passes by a collective that the others come to
     ENDS = "ends"  # the process ends by its own data
     ROUNDS = "rounds"  # how often a loop with a collective runs
+    PLATEAU = "plateau"  # a scheduler is told a rank's own number
     STOPS = "stops"  # the framework is told to stop, by what is one rank's own
     RAISES = "raises"  # an exception leads past a collective, and is swallowed
 
@@ -93,6 +94,7 @@ def mismatches(analysis: Analysis, state: State) -> Iterator[Mismatch]:
     body = state.function.body if state.function is not None else state.module.tree.body
     site = FunctionSite(state.module, state.function) if state.function is not None else None
     yield from _stops(analysis, state, site)
+    yield from _told(analysis, state, site)
     if not state.met and not any(dotted(c.func) in PROCESS_EXITS for c in _calls(body)):
         return
     if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in body for n in walk_scope(s)):
@@ -102,10 +104,21 @@ def mismatches(analysis: Analysis, state: State) -> Iterator[Mismatch]:
 
 def _stops(analysis: Analysis, state: State, site: FunctionSite | None) -> Iterator[Mismatch]:
     """`trainer.should_stop = True` under what is one rank's own: the framework takes it for everybody's."""
-    for node, found in state.stops:
+    for node, found in {id(n): (n, v) for n, v in state.stops}.values():
         value = analysis.resolved(site, found) if found.params else found
         if value.differs and not any(m.carries for meetings in state.met.values() for m in meetings):
             yield Mismatch(Form.STOPS, node, value, None)
+
+
+def _told(analysis: Analysis, state: State, site: FunctionSite | None) -> Iterator[Mismatch]:
+    """`scheduler.step(val_loss)` of a rank's own loss: the learning rates part."""
+    if not analysis.is_parallel(state.module):
+        return
+    for told in {id(t.call): t for t in state.told}.values():
+        value = analysis.resolved(site, told.value) if told.value.params else told.value
+        name = dotted(told.call.func).lower()
+        if value.differs and value.cause is not Cause.RANK and ("sched" in name or "plateau" in name):
+            yield Mismatch(Form.PLATEAU, state.module.statement_of(told.call), value, None)
 
 
 def _calls(body: Iterable[ast.stmt]) -> Iterator[ast.Call]:
@@ -312,9 +325,9 @@ class _Walk:
         if not isinstance(_leaving(handler.body), (ast.Break, ast.Return)):
             return
         for call in _calls(node.body):
-            if dotted(call.func) != "next" or id(call) not in self.state.arguments:
+            if dotted(call.func) != "next" or not call.args or id(call.args[0]) not in self.state.values:
                 continue
-            value = self.analysis.resolved(self.site, self.state.arguments[id(call)][0][0])
+            value = self.analysis.resolved(self.site, self.state.values[id(call.args[0])])
             found = self.meets(loop or rest)
             if value.differs and value.sized and found:
                 yield Mismatch(Form.ROUNDS, handler.body[0], value, found[0], handler.body[0])

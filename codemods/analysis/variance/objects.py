@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.names import dotted
-from codemods.analysis.variance.state import State
+from codemods.analysis.variance.state import State, path_of
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, plain
 from codemods.data.rank_variance import (
     LOADER_NAMES, PREPARES, RANDOM_SAMPLERS, SCHEDULER_BY_NUMBER, SHARDED_WRAPPERS, SHARING_SAMPLERS, WRAPPERS,
@@ -72,6 +72,8 @@ def wrapped(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     """A model behind a wrapper: each forward waits where it is sharded, or has buffers that are broadcast."""
     model = args[0].thing if args and args[0].thing else None
     quiet = any(k.arg == "broadcast_buffers" and isinstance(k.value, ast.Constant) and not k.value.value for k in node.keywords)
+    if end == "fully_shard" and node.args and (path := path_of(node.args[0])):  # it changes the model that it is given
+        state.env[path] = Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits=True))
     waits = end in SHARDED_WRAPPERS or (model is not None and model.waits and not quiet)
     return Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits))
 
@@ -86,7 +88,7 @@ def _loader(state: State, node: ast.Call, args: list[Value], keywords: dict[str,
     dataset = args[0] if args else keywords.get("dataset", SAME)
     link = state.link(node, f"`{state.short(node)}`")
     share = _dataset_share(state, dataset)
-    if share.cause.differs and (share.sized or share.cause is Cause.RANK):
+    if share.cause.differs and share.sized:
         return replace(share, thing=thing, chain=(link, *share.chain)[:6], sized=True)
     sampler = keywords.get("sampler", SAME)
     batches = keywords.get("batch_sampler", SAME)

@@ -6,18 +6,20 @@ import ast
 
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.variance.calls import make_same
 from codemods.analysis.variance.expressions import bind, bind_elements, test_value, unpacked, value_of
 from codemods.analysis.variance.state import State, parameters, path_of
 from codemods.analysis.variance.values import SAME, Cause, Kind, Thing, Value, along, join, made_of, plain
 from codemods.data.rank_variance import STOP_FLAGS
 from codemods.record import replace
-from codemods.source import child_nodes, walk
+from codemods.source import child_nodes, walk, walk_scope
 
 _Env = dict[str, Value]
 
 
 def interpret(state: State, body: list[ast.stmt]) -> None:
     """Run the statements of the function that `state` is for; what is learned stands in it afterwards."""
+    state.one_return = _returns_one_thing(body)
     for name in parameters(state.function):
         state.env.setdefault(name, _parameter(state, name))
     ended = _block(state, body)
@@ -26,6 +28,12 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
     if not ended:
         for name in state.sets:  # what the field holds in the end, whatever it held on the way
             state.sets[name] = state.env.get(f"self.{name}", state.sets[name])
+
+
+def _returns_one_thing(body: list[ast.stmt]) -> bool:
+    """True where every `return` reads the same: which one is taken is no matter."""
+    found = [n.value for s in body for n in (s, *walk_scope(s)) if isinstance(n, ast.Return)]
+    return len(found) > 1 and all(f is not None for f in found) and len({ast.dump(f) for f in found if f is not None}) == 1
 
 
 def _parameter(state: State, name: str) -> Value:
@@ -121,7 +129,7 @@ def _loaded(node: ast.expr) -> ast.expr:
 def _return(state: State, node: ast.Return) -> bool:
     value = value_of(state, node.value)
     nothing = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
-    decided = _decided(state, value)
+    decided = value if state.one_return else _decided(state, value)
     if nothing and (decided.cause.differs or decided.params):
         decided = replace(decided, optional=True)
     if decided.cause.differs:
@@ -221,7 +229,7 @@ def _match(state: State, node: ast.Match) -> bool:
 def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
     before = dict(state.env)
     rounds = SAME
-    for _ in range(2):
+    for again in (False, True):  # behind the loop holds what a round left: one that never runs reduces nothing
         rounds = bind_elements(state, node.target, node.iter)
         if isinstance(node.target, ast.Name) and not rounds.sized and _picks(node, path_of(unpacked(node.iter))):
             state.env[node.target.id] = SAME  # a key: which keys there are is no matter of what they lead to
@@ -232,7 +240,9 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         _block(state, node.body)
         state.control.pop()
         state.data_loops -= over_data
-        state.env = _joined([before, state.env])
+        if isinstance(node.iter, (ast.Tuple, ast.List)) and dotted(node.target) in state.made_same:
+            make_same(state, node.iter)  # `for t in (a, b): dist.all_reduce(t)`
+        before, state.env = state.env, state.env if again else _joined([before, state.env])
     _block(state, node.orelse)
 
 
@@ -245,13 +255,13 @@ def _picks(node: ast.For | ast.AsyncFor, path: str) -> bool:
 
 def _while(state: State, node: ast.While) -> None:
     before = dict(state.env)
-    for _ in range(2):
+    for again in (False, True):
         test = test_value(state, node.test)
         state.tests[id(node.test)] = test
         state.control.append(test)
         _block(state, node.body)
         state.control.pop()
-        state.env = _joined([before, state.env])
+        before, state.env = state.env, state.env if again else _joined([before, state.env])
     _block(state, node.orelse)
 
 

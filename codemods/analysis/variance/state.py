@@ -38,6 +38,9 @@ class Meeting:
         return self.steps[-1].path, self.steps[-1].line
 
 
+STEP = "optimizer step"
+
+
 @record
 class Told:
     """A number that is handed to something that decides by it: a scheduler."""
@@ -59,6 +62,7 @@ class Summaries(Protocol):
     def local_function(self, module: SourceModule, function: FunctionNode, name: str) -> FunctionSite | None: ...
     def enclosing_value(self, module: SourceModule, function: FunctionNode, name: str) -> Value | None: ...
     def shaken(self, site: ClassSite) -> frozenset[str]: ...
+    def thing_of(self, module: SourceModule, function: FunctionNode, name: str) -> Thing | None: ...
     def waits(self, site: ClassSite) -> bool: ...
     def result_of(self, site: ClassSite, method: FunctionNode) -> Value: ...
 
@@ -66,7 +70,7 @@ class Summaries(Protocol):
 class State:
     """env: access path (`loss`, `self.best`) -> value. control: what decides over the present statement.
 
-    Left behind: met: call -> the collectives it comes to. tests: expression -> value. given: call -> parameter -> value, with targets:
+    Left behind: met: call -> the collectives it comes to. values, tests: expression -> value. given: call -> parameter -> value, with targets:
     call -> the function. returns, sets (attributes of self), reduced (parameters that are made
     equal), filled (containers it is handed), told. alike: names that every branch gives the same.
     """
@@ -84,11 +88,13 @@ class State:
         self.returns: list[Value] = []
         self.sets: dict[str, Value] = {}
         self.reduced: set[str] = set()
+        self.made_same: set[str] = set()
+        self.one_return = False
         self.filled: set[str] = set()
         self.alike: list[set[str]] = []
         self.told: list[Told] = []
         self.stops: list[tuple[ast.stmt, Value]] = []
-        self.arguments: dict[int, tuple[tuple[Value, ...], dict[str, Value]]] = {}
+        self.values: dict[int, Value] = {}
         self.in_place = 0  # conditional blocks round the present statement that not every process of a run enters for sure
         self.conditional: set[int] = set()  # calls inside of such blocks
         self.result: Value | None = None

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.variance.mismatches import Form, Mismatch
+from codemods.analysis.variance.state import STEP
 from codemods.analysis.variance.values import Cause, Proof, Value
 from codemods.findings import Evidence
 from codemods.source import SourceModule
@@ -23,6 +24,10 @@ def message(found: Mismatch, text: str) -> str:
     met = f"{found.meeting.text} (line {found.meeting.steps[0].line})" if found.meeting is not None else "the next collective"
     if found.form is Form.STOPS:
         return f"{who} over `{text}`: a rank that stops leaves the others in the next backward, where they wait until the time-out"
+    if found.form is Form.PLATEAU:
+        return f"`{text}` is told each rank's own number: the ranks lower the learning rate at different times, and their weights part"
+    if found.meeting is not None and found.meeting.name == STEP:
+        return f"{who} over `{text}`: not every rank makes {met}; the gradients are the same on all ranks, the weights are not from here on"
     if found.form is Form.ENDS:
         return f"{who} over `{text}`, and the rank that ends here leaves the others waiting in {met}"
     if found.form is Form.ROUNDS:

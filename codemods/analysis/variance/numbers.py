@@ -1,0 +1,166 @@
+"""Numbers of one rank that are shown as if they were everybody's: rank 0 prints, logs or goes by the loss of its own share."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.reach import ranks_entering
+from codemods.analysis.variance.analysis import Analysis, variance
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.values import Cause, Proof, Value
+from codemods.data.rank_variance import METRIC_NAME, SHOWN_BY_MAIN, SHOWN_NUMBERS
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule, walk
+
+
+@record
+class Number:
+    """at: where the number is made (a mean) or shown; shown: the call or test that shows it. text: the number as it is written."""
+
+    at: ast.AST
+    shown: ast.AST
+    text: str
+    value: Value
+    decides: bool = False
+
+
+def numbers_of_one_rank(project: Project, module: SourceModule) -> Iterator[Number]:
+    """Each number once: where it is put together, if this file does it, else where it is shown."""
+    analysis = variance(project)
+    if not analysis.is_parallel(module):
+        return
+    for state in analysis.states(module):
+        yield from _in_function(analysis, state)
+
+
+def _in_function(analysis: Analysis, state: State) -> Iterator[Number]:
+    found: list[Number] = []
+    body = state.function.body if state.function is not None else state.module.tree.body
+    for node in (n for s in body for n in walk(s)):
+        if state.module.function_of(node) is not state.function:
+            continue
+        if isinstance(node, ast.Call) and _shows(analysis, state, node):
+            found += _shown_in(analysis, state, node)
+        elif isinstance(node, ast.If) and _is_on_zero(analysis, state, node):
+            found += _compared_in(analysis, state, node)
+    means = [n for n in found if n.value.mean]
+    steps = sorted((n for n in found if not n.value.mean), key=_is_print)  # a curve before a line of text
+    seen: set[tuple[int, str]] = set()
+    for number in (*means, *steps[:1]):
+        key = (getattr(number.at, "lineno", 0), "" if number.at is not number.shown else number.text)
+        if key not in seen:
+            seen.add(key)
+            yield number
+
+
+def _is_print(number: Number) -> bool:
+    return isinstance(number.shown, ast.Call) and last(dotted(number.shown.func)) in ("print", "info", "debug", "write")
+
+
+def _shows(analysis: Analysis, state: State, node: ast.Call) -> bool:
+    """True for output that rank 0 alone makes: under a test of the rank, callers included, or by an object that sees to it."""
+    name = dotted(node.func)
+    if name in SHOWN_BY_MAIN:
+        return True
+    if last(name) not in SHOWN_NUMBERS or name.startswith(("self.log", "math.")) or _is_lightning(state, node):
+        return False
+    return _is_on_zero(analysis, state, node)
+
+
+def _is_lightning(state: State, node: ast.AST) -> bool:
+    owner = state.module.class_of(node)
+    return owner is not None and class_facts(state.project, state.module, owner).is_a(Role.LIGHTNING_MODULE)
+
+
+def _is_on_zero(analysis: Analysis, state: State, node: ast.AST) -> bool:
+    here = ranks_at(state.module, node, project=analysis.project)
+    if here is Ranks.ALL and state.function is not None:
+        here = ranks_entering(analysis.project, state.module, state.function)
+    return here in (Ranks.ZERO, Ranks.LOCAL_ZERO)
+
+
+def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Number]:
+    given = [*node.args, *(k.value for k in node.keywords)]
+    parts = [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp))]
+    if any(_value(analysis, state, p).cause is Cause.RANK and len(_value(analysis, state, p).chain) < 2 for p in parts):
+        return  # it says whose number it is
+    taken: set[int] = set()
+    for part in parts:
+        if id(part) in taken:
+            continue
+        value = _value(analysis, state, part)
+        plotted = last(dotted(node.func)) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
+        if value.differs and value.cause is Cause.DATA and (plotted or _is_number(part)):
+            taken |= {id(n) for n in walk(part)}
+            yield _number(state, part, node, value)
+
+
+def _compared_in(analysis: Analysis, state: State, node: ast.If) -> Iterator[Number]:
+    """`if acc > best:` on rank 0: the best checkpoint is that of its own share."""
+    for test in walk(node.test):
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Lt, ast.Gt, ast.LtE, ast.GtE)):
+            continue
+        for side in (test.left, *test.comparators):
+            value = _value(analysis, state, side)
+            if value.differs and value.cause is Cause.DATA and value.mean and _is_number(side):
+                yield _number(state, side, node, value, decides=True)
+                return
+
+
+def _value(analysis: Analysis, state: State, node: ast.expr) -> Value:
+    found = state.values.get(id(node))
+    if found is None:
+        return Value()
+    site = FunctionSite(state.module, state.function) if state.function is not None else None
+    return analysis.resolved(site, found) if found.params else found
+
+
+def _is_number(node: ast.expr) -> bool:
+    """True for what reads like a loss or a metric: by its name, the key it is found under, or `.item()`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and (node.func.attr in ("item", "mean", "compute_avg") or _is_number(node.func.value))
+    if isinstance(node, ast.BinOp):
+        return _is_number(node.left) or _is_number(node.right)
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
+        return _is_number(node.value) or bool(isinstance(key, str) and METRIC_NAME.search(key))
+    name = last(dotted(node))
+    if name in ("avg", "global_avg", "average", "val", "mean", "value") and isinstance(node, ast.Attribute):
+        return True
+    return bool(METRIC_NAME.search(name))
+
+
+def _number(state: State, part: ast.expr, shown: ast.AST, value: Value, *, decides: bool = False) -> Number:
+    at: ast.AST = shown
+    if value.mean:
+        lines = [link.line for link in value.chain if link.path == state.module.path]
+        made = next((s for line in lines for s in _statements(state.module, line) if _puts_together(s)), None)
+        at = made or shown
+    return Number(at, shown, " ".join(state.module.text_of(part).split()), value, decides)
+
+
+def _statements(module: SourceModule, line: int) -> list[ast.stmt]:
+    kinds: tuple[type[ast.stmt], ...] = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
+    return [s for kind in kinds for s in module.nodes(kind) if s.lineno == line]
+
+
+def _puts_together(node: ast.stmt) -> bool:
+    """True where a statement makes a mean: it divides, or takes the mean of a list."""
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Div)
+    for inner in walk(node):
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
+            return True
+        if isinstance(inner, ast.Call) and last(dotted(inner.func)) in ("mean", "average", "fmean", "nanmean"):
+            return True
+    return False
+
+
+def proven(value: Value) -> bool:
+    return value.proof is Proof.PROVEN

@@ -1,0 +1,111 @@
+"""DDP106: rank 0 shows the loss or the metric of its own share as if it were that of all."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.variance.numbers import Number, numbers_of_one_rank, proven
+from codemods.codemod import DdpCodemod
+from codemods.findings import Evidence, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+
+class UnreducedNumber(DdpCodemod):
+    """A loss or a metric of one rank's own share that rank 0 prints, logs or goes by.
+
+    ## What it does
+    Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
+    returns and files to where rank 0 prints them, hands them to a tracker, or compares them with the best so far. Tells those that
+    nothing reduces on the way, once a number: where the mean is made, or where it is shown.
+
+    ## Why it matters
+    On eight ranks the number is that of an eighth of the data. The curve is noisier than the training is, the printed accuracy is
+    not that of the validation set, and the "best" checkpoint is the one that was best on rank 0's share.
+
+    ## Example
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader
+    from torch.utils.data.distributed import DistributedSampler
+
+
+    @torch.no_grad()
+    def evaluate(model, dataset, loss_of):
+        loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=False))
+        total = 0.0
+        for batch in loader:
+            total += loss_of(model(batch)).item()
+        loss = total / len(loader)
+        if dist.get_rank() == 0:
+            print(f"validation loss {loss:.4f}")
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader
+    from torch.utils.data.distributed import DistributedSampler
+
+
+    @torch.no_grad()
+    def evaluate(model, dataset, loss_of):
+        loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=False))
+        sums = torch.zeros(2, device="cuda")
+        for batch in loader:
+            sums += torch.stack([loss_of(model(batch)), torch.ones((), device="cuda")])
+        dist.all_reduce(sums)
+        loss = (sums[0] / sums[1]).item()
+        if dist.get_rank() == 0:
+            print(f"validation loss {loss:.4f}")
+    ```
+
+    ## Safety
+    Told only: what is to be reduced (sums and counts, not means of unequal shares), and whether a training loss is worth a
+    collective at all, is a decision.
+
+    ## Refuses
+    - Says nothing in a repository's own tests, and nothing of values that Lightning logs (DDP101).
+    - Says nothing where the loader hands every rank the same batches: each rank has the whole number then.
+    - Says nothing behind an all_reduce, a gather, a broadcast, `Metric.compute()`, or a helper that reduces.
+    - Says nothing of output that every rank makes, and of lines that name the rank.
+    - Of numbers of single steps it tells one a function, and none where a mean is told.
+
+    ## References
+    torch 2.13: `DistributedSampler`; runs on two gloo processes, in which the printed loss was that of rank 0's half.
+    """
+
+    code = "DDP106"
+    TRIGGERS = (
+        (b"print", b"log", b"add_scalar", b"write", b"dump"),
+        (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean"),
+    )
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for number in numbers_of_one_rank(project, module):
+            shown = [Evidence("static", x.text, x.path, x.line, "strong" if proven(number.value) else "weak") for x in number.value.chain]
+            yield self.finding(module, number.at, _message(number), evidence=shown, reason=_ADVICE)
+
+
+_ADVICE = (
+    "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank has to make "
+    "that call"
+)
+
+
+def _message(number: Number) -> str:
+    line = getattr(number.shown, "lineno", 0)
+    there = "" if number.at is number.shown else f" in line {line}"
+    text = number.text if len(number.text) <= 60 else number.text[:57] + "..."
+    if number.decides:
+        return f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the other shares have no say"
+    kind = "a mean over its own share of the data" if number.value.mean else "that of its own batch"
+    what = "the loss or metric" if not isinstance(number.at, ast.Return) else "the number"
+    return f"rank 0 shows `{text}`{there} as {what}, but it is {kind}: the other ranks' are not in it"
