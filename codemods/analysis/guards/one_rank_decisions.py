@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from enum import Enum
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.file_flow import ranks_in_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
+from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.project import Project
@@ -246,7 +248,7 @@ def _is_local_number(
 def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, test: ast.If) -> str:
     """The object that is asked whether to stop, where rank 0 alone tells it anything in this loop."""
     roots = {n.id for n in walk(test.test) if isinstance(n, ast.Name)}
-    for root in sorted(roots):
+    for root in sorted(r for r in roots if r not in module.imports):
         told = [
             n for n in walk(loop)
             if isinstance(n, ast.Call) and dotted(n.func).partition(".")[0] == root and n.lineno < test.lineno and n.args
@@ -286,9 +288,19 @@ def _waits_for_all(project: Project, module: SourceModule, call: ast.Call) -> bo
 def _last_words(project: Project, module: SourceModule) -> Iterator[Decision]:
     """The first collective in each `finally`: a rank that raised comes to it, the others are still in the body."""
     for attempt in module.nodes(ast.Try):
+        if attempt.finalbody and not _waits_in(project, module, attempt.body):
+            continue  # who raises early waits in the `finally` for those that come there as well
         for statement in attempt.finalbody:
             calls = [n for n in walk(statement) if isinstance(n, ast.Call)]
             found = next((c for c in calls if _waits_for_all(project, module, c)), None)
             if found is not None:
                 yield Decision(Form.FINALLY, module.statement_of(found), attempt, None, None, module.text_of(found.func))
                 break
+
+
+def _waits_in(project: Project, module: SourceModule, body: list[ast.stmt]) -> bool:
+    """True where the statements come to a collective, or make calls that nobody here sees the inside of."""
+    calls = [n for s in body for n in walk(s) if isinstance(n, ast.Call)]
+    if any(collective_at(module, c, project) or reached_by(project, module, c) for c in calls):
+        return True
+    return any(not stays_here(module, c) and called_function(project, module, c) is None for c in calls)

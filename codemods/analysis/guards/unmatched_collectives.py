@@ -66,6 +66,8 @@ def _parting(
     project: Project, module: SourceModule, function: FunctionNode | None, mismatch: Mismatch
 ) -> Unmatched | None:
     if mismatch.leaves:
+        if _comes_at_the_end(module, mismatch):
+            return None
         other = mismatch.side.turned.value
         return Unmatched(function, mismatch, mismatch.leaves, f"{other} may leave in line {mismatch.leaves}", True)
     for meeting in (mismatch.meeting, mismatch.other):
@@ -80,6 +82,16 @@ def _parting(
         if up is function:
             break
     return None
+
+
+def _comes_at_the_end(module: SourceModule, mismatch: Mismatch) -> bool:
+    """True where the collective stands in the `finally` of a `try` that the exit stands in: who leaves comes there, too."""
+    below: ast.AST = mismatch.meeting.node
+    for up in module.ancestors(below):
+        if isinstance(up, (ast.Try, ast.TryStar)) and any(s is below for s in up.finalbody):
+            return up.lineno < mismatch.leaves < up.finalbody[0].lineno
+        below = up
+    return False
 
 
 def _guard(project: Project, module: SourceModule, meeting: Meeting) -> Guard | None:

@@ -226,7 +226,7 @@ def _project_call(
             state.env[path] = state.sets[name] = substituted(value, binding, None)
     result = summary.result if summary.result is not None else SAME
     found = substituted(result, binding, None if own else _fields(state, state_of_object))
-    return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs else found
+    return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs and not found.chain else found
 
 
 def _change_arguments(state: State, node: ast.Call, site: FunctionSite, summary: State, binding: dict[str, Value]) -> None:
@@ -334,7 +334,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Callable[[str],
     inner = made_of(*given) if given else SAME
     base = SAME if value.cause is Cause.UNKNOWN and given and not left else replace(value, params=frozenset())
     best = join((replace(base, parts=(), thing=None), replace(inner, params=inner.params | left)))
-    if best.cause.differs and best.chain == inner.chain and value.chain:
+    if (best.cause.differs or best.params) and best.chain == inner.chain and value.chain:
         best = replace(best, chain=(*value.chain, *inner.chain)[:6])
     thing = value.thing or (given[0].thing if len(given) == 1 and not left else None)
     parts = tuple(substituted(p, binding, fields) for p in value.parts)

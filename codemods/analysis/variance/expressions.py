@@ -199,6 +199,8 @@ def _item(state: State, node: ast.Subscript) -> Value:
         size = value_of(state, node.value)
         return size if size.sized else (SAME if first else size)
     index = value_of(state, node.slice)
+    if index.cause is Cause.UNKNOWN and not index.params:  # which element it is, is not known; what they all are, is
+        return plain(holder)
     found = made_of(holder, index)
     masks = isinstance(node.slice, ast.Compare) or index.sized
     return replace(found, sized=True) if masks and index.cause.differs else found

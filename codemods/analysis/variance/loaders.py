@@ -41,6 +41,9 @@ def uneven_batches(project: Project, module: SourceModule) -> Iterator[ast.keywo
     """`even_batches=False` of Accelerate, where nothing joins uneven inputs."""
     if b"even_batches" not in module.data or project.files_containing(b"join_uneven_inputs"):
         return
+    loaders = module.calls_named("DataLoader")
+    if loaders and all(any(k.arg == "drop_last" for k in c.keywords) for c in loaders):
+        return  # what does not divide is left out
     for call in module.nodes(ast.Call):
         for keyword in call.keywords:
             off = isinstance(keyword.value, ast.Constant) and keyword.value.value is False

@@ -53,7 +53,8 @@ def _in_function(analysis: Analysis, state: State) -> Iterator[Number]:
     steps = sorted((n for n in found if not n.value.mean), key=_is_print)  # a curve before a line of text
     seen: set[tuple[int, str]] = set()
     for number in (*means, *steps[:1]):
-        key = (getattr(number.at, "lineno", 0), "" if number.at is not number.shown else number.text)
+        made = number.value.chain[0].line if number.value.chain else 0
+        key = (getattr(number.at, "lineno", 0), "") if number.at is not number.shown else (made, "shown")
         if key not in seen:
             seen.add(key)
             yield number

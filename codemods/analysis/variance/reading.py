@@ -233,7 +233,7 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         rounds = bind_elements(state, node.target, node.iter)
         if isinstance(node.target, ast.Name) and not rounds.sized and _picks(node, path_of(unpacked(node.iter))):
             state.env[node.target.id] = SAME  # a key: which keys there are is no matter of what they lead to
-        over_data = rounds.kind is Kind.LOADER or (rounds.cause.differs and not rounds.sized)
+        over_data = rounds.kind is Kind.LOADER or (rounds.cause.differs and not rounds.sized) or _is_handed(node, rounds)
         state.tests[id(node.iter)] = rounds
         state.data_loops += over_data
         state.control.append(rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME)
@@ -244,6 +244,11 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
             make_same(state, node.iter)  # `for t in (a, b): dist.all_reduce(t)`
         before, state.env = state.env, state.env if again else _joined([before, state.env])
     _block(state, node.orelse)
+
+
+def _is_handed(node: ast.For | ast.AsyncFor, rounds: Value) -> bool:
+    """True for a loop over what the function is handed: a loader, it may be."""
+    return bool(rounds.params) and dotted(unpacked(node.iter)) != ""
 
 
 def _picks(node: ast.For | ast.AsyncFor, path: str) -> bool:
