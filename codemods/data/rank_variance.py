@@ -29,8 +29,8 @@ HOST_PACKAGES = frozenset(
 # What a clock, a random number or the machine says: each process has its own.
 CLOCKS = frozenset(
     {"time.time", "time.monotonic", "time.perf_counter", "time.process_time", "datetime.datetime.now", "datetime.now",
-     "datetime.datetime.utcnow", "datetime.datetime.today", "time.time_ns", "time.perf_counter_ns", "time.strftime",
-     "datetime.date.today", "timeit.default_timer"}
+     "datetime.datetime.utcnow", "datetime.datetime.today", "time.time_ns", "time.perf_counter_ns",
+     "timeit.default_timer"}
 )  # fmt: skip
 OWN_ANSWERS = frozenset(
     {"socket.gethostname", "platform.node", "os.getpid", "uuid.uuid4", "uuid.uuid1", "torch.cuda.memory_allocated",
@@ -76,6 +76,8 @@ PROGRESS = frozenset({"tqdm", "trange", "track", "progress_bar", "ProgressBar", 
 DESCRIPTIONS = frozenset({"dataset", "batch_size", "sampler", "collate_fn", "device", "dtype", "ndim", "requires_grad", "is_cuda", "training", "__name__", "__class__", "name", "names"})
 # What keeps only some of the elements, by their values.
 SELECTS = frozenset({"nonzero", "masked_select", "unique", "argwhere", "unique_consecutive", "nms", "batched_nms", "flatnonzero"})
+# What reads a file.
+LOADS = frozenset({"load", "open", "loads", "read", "read_text", "from_pretrained", "load_file", "safe_load", "read_csv", "load_checkpoint"})
 # Methods of so many objects that one parameter is not looked at for them.
 COMMON_METHODS = frozenset(
     {"to", "item", "get", "items", "keys", "values", "append", "format", "join", "split", "size", "view", "reshape", "detach", "cpu", "cuda",

@@ -6,15 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
+from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_variance import COLLECTIVE_WORDS
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
-
 
 _ADVICE = (
     "give every rank as many rounds: cut or pad the whole to a multiple of the ranks before it is split (DistributedSampler pads), or run "

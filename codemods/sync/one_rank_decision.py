@@ -124,7 +124,7 @@ class OneRankDecision(DdpCodemod):
 def _is_decision(found: Mismatch) -> bool:
     """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
     if found.value.cause is Cause.RANK:
-        return found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS) and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
+        return found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS, Parting.ENDS) and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
     return not (found.form is Parting.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
 
 

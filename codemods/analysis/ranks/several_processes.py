@@ -38,6 +38,8 @@ def _compared(module: SourceModule, test: ast.Compare) -> bool | None:
             return True
         return False if isinstance(op, (ast.Eq, ast.Is)) else None
     name = last(dotted(left.func if isinstance(left, ast.Call) else left)).lower()
+    if any(word in name for word in _SIZES) and right == "2" and isinstance(op, (ast.Lt, ast.GtE)):
+        return isinstance(op, ast.GtE)
     if not any(word in name for word in _SIZES) or right not in ("0", "1"):
         return None
     if isinstance(op, ast.Gt) or (isinstance(op, ast.NotEq) and right == "1"):

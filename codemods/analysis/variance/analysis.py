@@ -15,7 +15,17 @@ from codemods.analysis.variance.calls import substituted
 from codemods.analysis.variance.reading import interpret
 from codemods.analysis.variance.state import State, parameters
 from codemods.analysis.variance.values import (
-    SAME, UNKNOWN, Cause, Kind, Link, Proof, Thing, Value, along, differing, join,
+    SAME,
+    UNKNOWN,
+    Cause,
+    Kind,
+    Link,
+    Proof,
+    Thing,
+    Value,
+    along,
+    differing,
+    join,
 )  # fmt: skip
 from codemods.data.rank_variance import DATA_NAMES
 from codemods.project import Project
@@ -180,8 +190,8 @@ class Analysis:
                 found.append(differing(Cause.PLACE, Proof.PROVEN, link))
             elif state is not None and name in state.sets:
                 found.append(self.resolved(place, state.sets[name]))
-        if not found:
-            return UNKNOWN
+        if not found or all(v.decided and v.cause is Cause.RANK for v in found):
+            return UNKNOWN  # only one rank has it: the others do not get as far as using it
         things = {v.thing for v in found if v.thing is not None}
         return replace(join(found), thing=next(iter(things)) if len(things) == 1 else None)
 
@@ -190,6 +200,13 @@ class Analysis:
         place = FunctionSite(site.module, method)
         state = self.of(place)
         return self.resolved(place, state.result) if state is not None and state.result is not None else UNKNOWN
+
+    def count_of(self, site: ClassSite, method: FunctionNode) -> Value:
+        """How the number of items that a generator method gives differs between the ranks."""
+        place = FunctionSite(site.module, method)
+        state = self.of(place)
+        found = [self.resolved(place, c) for c in state.counted] if state is not None else []
+        return join(v for v in found if v.differs and v.sized)
 
     # Parameters, from the callers
 
@@ -276,9 +293,7 @@ class Analysis:
                 return None
         elif site.node.name in ("compute_loss", "prediction_step") and name == "inputs" and facts.is_a(Role.HF_TRAINER):
             pass
-        elif site.node.name not in _BATCHES or name not in _GIVEN_BATCH and name != _second(site.node):
-            return None
-        elif not facts.is_a(Role.LIGHTNING_MODULE):
+        elif site.node.name not in _BATCHES or (name not in _GIVEN_BATCH and name != _second(site.node)) or not facts.is_a(Role.LIGHTNING_MODULE):
             return None
         link = Link(site.module.path, site.node.lineno, f"`{name}` of {site.node.name} is this rank's own")
         return differing(Cause.DATA, Proof.PROVEN, link)

@@ -14,11 +14,40 @@ from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance import objects
 from codemods.analysis.variance.state import STEP, Meeting, State, Told, parameters, path_of
 from codemods.analysis.variance.values import (
-    SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, along, at_most, differing, join, made_of, plain,
+    SAME,
+    UNKNOWN,
+    Cause,
+    Kind,
+    Proof,
+    Thing,
+    Value,
+    along,
+    at_most,
+    differing,
+    join,
+    made_of,
+    plain,
 )  # fmt: skip
 from codemods.data.rank_variance import (
-    BACKWARDS, CASTS, CLOCKS, COMMON_METHODS, EMPTIES, FILLS, HOST_PACKAGES, IN_PLACE, LOOKS_AT_FILES, MOVES, OWN_ANSWERS, RANDOM_OF_TORCH, RANDOM_PACKAGES,
-    PASSED_ON, PROGRESS, SAME_CALLS, SAYS_REDUCED, SHOWS,
+    BACKWARDS,
+    CASTS,
+    CLOCKS,
+    COMMON_METHODS,
+    EMPTIES,
+    FILLS,
+    HOST_PACKAGES,
+    IN_PLACE,
+    LOADS,
+    LOOKS_AT_FILES,
+    MOVES,
+    OWN_ANSWERS,
+    PASSED_ON,
+    PROGRESS,
+    RANDOM_OF_TORCH,
+    RANDOM_PACKAGES,
+    SAME_CALLS,
+    SAYS_REDUCED,
+    SHOWS,
 )  # fmt: skip
 from codemods.record import replace
 from codemods.source import FunctionNode
@@ -78,6 +107,8 @@ def _collective(state: State, node: ast.Call, found: Collective, args: list[Valu
             return objects.wrapped(state, node, found.name, args)
         if found.name in ("log", "log_dict"):
             meet(state, node, Meeting(found.name, (Step(state.module.path, node.lineno, found.text),)))
+        return SAME
+    if found.writes_its_part:  # each rank writes its own part, and waits for nobody under plain DDP
         return SAME
     step = Step(state.module.path, node.lineno, found.text)
     meet(state, node, Meeting(found.name, (step,), carries=not found.waits_only))
@@ -167,7 +198,15 @@ def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite |
         if known.thing is not None and known.thing.function is not None:
             return known.thing.function
         return _method(state, known.thing.site, "__call__") if known.thing and known.thing.site else None
-    return called_function(state.project, state.module, node)
+    return called_function(state.project, state.module, node) or _constructor(state, node)
+
+
+def _constructor(state: State, node: ast.Call) -> FunctionSite | None:
+    """`__init__` of the class that `module.Name(...)` makes an object of."""
+    name = dotted(node.func)
+    if not last(name)[:1].isupper() or (made := find_class(state.project, state.module, name)) is None:
+        return None
+    return _method(state, made, "__init__")
 
 
 def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | None:
@@ -400,7 +439,7 @@ def shown(state: State, node: ast.AST, value: Value) -> None:
 def taint(state: State, path: str, kept: Value, before: Value) -> None:
     """The object at `path` holds, from here on, what it was given too."""
     found = join((plain(before), plain(kept)))
-    put(state, path, replace(found, thing=before.thing, mean=found.mean or state.data_loops > 0))
+    put(state, path, replace(found, thing=before.thing, listed=before.listed or before.thing is None, mean=found.mean or state.data_loops > 0))
 
 
 def put(state: State, path: str, value: Value) -> None:
@@ -492,6 +531,10 @@ def _unknown(
             known = known or holder.cause is not Cause.UNKNOWN
     kept = end in CASTS or end.endswith(("Dataset", "Subset")) or end in PASSED_ON or (holder is not None and holder.sized)
     found = made_of(*operands) if operands else UNKNOWN
+    if end in PASSED_ON and everything:
+        return everything[0]
+    if (end in LOADS and found.decided) or (end[:1].isupper() and found.cause is Cause.PLACE):
+        return UNKNOWN  # what a file holds, or an object that was given a time in its name
     found = found if kept or not found.sized else replace(found, sized=False)
     if not found.cause.differs:
         return found if found.params or known else UNKNOWN
@@ -503,7 +546,7 @@ def _fill(state: State, node: ast.Call, path: str, holder: Value, told: Value) -
     link = state.link(node, f"`{state.short(node)}`")
     deciding = join(state.control) if state.control else SAME
     kept = along(told, link)
-    if deciding.cause.differs or deciding.params:
+    if deciding.cause.differs or (deciding.params and not deciding.length):
         kept = replace(along(made_of(told, deciding), link), sized=True)
     if kept.cause.differs or kept.params:
         taint(state, path, kept, holder)

@@ -15,7 +15,19 @@ from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance import calls
 from codemods.analysis.variance.state import State, path_of
 from codemods.analysis.variance.values import (
-    SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, along, at_most, differing, join, made_of, plain,
+    SAME,
+    UNKNOWN,
+    Cause,
+    Kind,
+    Proof,
+    Thing,
+    Value,
+    along,
+    at_most,
+    differing,
+    join,
+    made_of,
+    plain,
 )  # fmt: skip
 from codemods.data.rank_names import MEMBER_WORD
 from codemods.data.rank_variance import DESCRIPTIONS, IS_KIND, LOADER_NAMES, LOSS_NAME, PASSED_ON, SELECTS
@@ -183,6 +195,8 @@ def _conditional(state: State, node: ast.IfExp) -> Value:
 
 
 def _item(state: State, node: ast.Subscript) -> Value:
+    if (entry := _entry(node)) in state.env:
+        return state.env[entry]
     path = path_of(node)
     holder = state.env.get(path) if path and "." not in path else None
     holder = holder if holder is not None else value_of(state, node.value)
@@ -298,6 +312,8 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
 
 
 def _element(state: State, source: ast.expr, value: Value) -> Value:
+    if value.length:  # the keys of a dict
+        return SAME
     if value.cause.differs or value.kind is Kind.LOADER:
         return replace(plain(value), sized=False, mean=False)
     name = last(dotted(unpacked(source)))
@@ -307,8 +323,8 @@ def _element(state: State, source: ast.expr, value: Value) -> Value:
     return replace(plain(value), sized=False, mean=False)
 
 
-def bind(state: State, target: ast.expr, value: Value) -> None:
-    """Give a target its value; a tuple element by element."""
+def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) -> None:
+    """Give a target its value; a tuple element by element. grows: `d[k] = v` may bring a new key in."""
     if isinstance(target, (ast.Tuple, ast.List)):
         parts = value.parts if len(value.parts) == len(target.elts) else (plain(value),) * len(target.elts)
         for element, part in zip(target.elts, parts, strict=True):
@@ -319,8 +335,14 @@ def bind(state: State, target: ast.expr, value: Value) -> None:
         return
     inside = isinstance(target, (ast.Subscript, ast.Starred))
     if inside:
+        if isinstance(target, ast.Subscript) and (entry := _entry(target)):
+            state.env[entry] = value  # `config["rank"] = rank` says nothing of the other entries
+            if value.cause is Cause.RANK:
+                return
         key = value_of(state, target.slice) if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice) else SAME
-        if key.cause.differs or key.params:  # which keys there are differs
+        if value.decided and value.cause is Cause.RANK:
+            return  # one entry that rank 0 sets; the others stay as they are
+        if grows and (key.cause.differs or key.params):  # which keys there are differs
             value = replace(made_of(value, key), sized=True)
         value = join((value_of(state, target.value) if path not in state.env else state.env[path], value))
         if value.cause.differs and state.data_loops:
@@ -333,6 +355,12 @@ def bind(state: State, target: ast.expr, value: Value) -> None:
     if path.startswith("self.") and path.count(".") == 1:
         name = path[5:]
         state.sets[name] = join((state.sets[name], value)) if name in state.sets else value
+
+
+def _entry(node: ast.Subscript) -> str:
+    """The path of one entry of a dict, where its key is written out."""
+    path = dotted(node.value)
+    return f"{path}[{node.slice.value!r}]" if path and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str) else ""
 
 
 # Tests
@@ -356,6 +384,8 @@ def test_value(state: State, node: ast.expr) -> Value:
     value = value_of(state, node)
     if value.thing is not None or value.parts or value.kind is Kind.LOADER:
         return _presence(value)
+    if value.listed and isinstance(node, (ast.Name, ast.Attribute)):
+        return _length(value)  # `if not found:`
     return plain(value)
 
 
@@ -365,6 +395,8 @@ def _compared(state: State, node: ast.Compare) -> Value:
         return _presence(join(value_of(state, e) for e in ends))
     if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops) and isinstance(node.left, ast.Constant):
         return SAME  # a key that a batch or a configuration has
+    if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops) and not value_of(state, node.left).cause.differs:
+        return _length(value_of(state, ends[-1]))  # which keys there are
     found = state.values[id(node)] = made_of(*(value_of(state, e) for e in ends))
     return found
 
@@ -431,7 +463,7 @@ def _pieces(state: State, node: ast.Call, holder: Value, args: list[Value]) -> V
     found = made_of(holder, *args)
     dim = next((k.value for k in node.keywords if k.arg == "dim"), node.args[1] if len(node.args) > 1 else None)
     first = dim is None or (isinstance(dim, ast.Constant) and dim.value == 0)
-    if node.func.attr == "chunk" or first and not holder.sized or _divides(state, node.func.value):
+    if node.func.attr == "chunk" or (first and not holder.sized) or _divides(state, node.func.value):
         return replace(found, sized=False)
     return replace(at_most(found, Proof.LIKELY), sized=True) if found.cause.differs or found.params else found
 

@@ -11,6 +11,7 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.state import Meeting, State
@@ -21,6 +22,7 @@ from codemods.record import record
 from codemods.source import SourceModule, child_nodes, walk, walk_scope
 
 _WAITS = frozenset({"barrier", "wait_for_everyone", "monitored_barrier", "synchronize"})
+_OTHER_MATTERS = frozenset({"KeyboardInterrupt", "ImportError", "ModuleNotFoundError", "AttributeError", "SystemExit", "FileExistsError"})
 _BROAD = frozenset({"", "Exception", "BaseException", "RuntimeError", "OutOfMemoryError"})
 
 
@@ -94,6 +96,7 @@ def mismatches(analysis: Analysis, state: State) -> Iterator[Mismatch]:
     body = state.function.body if state.function is not None else state.module.tree.body
     site = FunctionSite(state.module, state.function) if state.function is not None else None
     yield from _stops(analysis, state, site)
+    yield from _ends_well(analysis, state)
     yield from _told(analysis, state, site)
     if not state.met and not any(dotted(c.func) in PROCESS_EXITS for c in _calls(body)):
         return
@@ -108,6 +111,21 @@ def _stops(analysis: Analysis, state: State, site: FunctionSite | None) -> Itera
         value = analysis.resolved(site, found) if found.params else found
         if value.differs and not any(m.carries for meetings in state.met.values() for m in meetings):
             yield Mismatch(Form.STOPS, node, value, None)
+
+
+def _ends_well(analysis: Analysis, state: State) -> Iterator[Mismatch]:
+    """`sys.exit(0)` in a function that rank 0 alone runs: the launcher takes it for a success, and the others wait."""
+    module, function = state.module, state.function
+    if function is None or b"exit(" not in module.data or not analysis.is_parallel(module):
+        return
+    if ranks_entering(analysis.project, module, function) not in (Ranks.ZERO, Ranks.LOCAL_ZERO):
+        return
+    for call in _calls(function.body):
+        status = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+        if dotted(call.func) in PROCESS_EXITS and (not call.args or status == 0) and module.function_of(call) is function:
+            link = state.link(function, f"only rank 0 runs {function.name}()")
+            statement = module.statement_of(call)
+            yield Mismatch(Form.ENDS, statement, differing(Cause.RANK, Proof.PROVEN, link, link), None, statement)
 
 
 def _told(analysis: Analysis, state: State, site: FunctionSite | None) -> Iterator[Mismatch]:
@@ -209,7 +227,12 @@ class _Walk:
         sides = self._sides(node, value, arms)
         if all(sides) and self._balanced(sides):
             return
-        ways = [self.way(arm, rest, loop, side) for arm, side in zip(arms, sides, strict=True)]
+        if all(sides) and not any(_leaving(arm) for arm in arms):  # what comes behind the test is asked at the tests there
+            ways: list[list[Meeting] | None] = [self.meets(arm, side) for arm, side in zip(arms, sides, strict=True)]
+            rest_of_all = self.meets(rest)
+        else:
+            ways = [self.way(arm, rest, loop, side) for arm, side in zip(arms, sides, strict=True)]
+            rest_of_all = []
         for arm in arms:
             ending = _ends_process(arm)
             if ending is not None and value.cause is not Cause.RANK and self.analysis.is_parallel(self.state.module):
@@ -225,7 +248,8 @@ class _Walk:
                 yield Mismatch(form, node, value, missed, leaving)
 
         if value.cause is Cause.RANK:
-            yield from self._inner_exits(node, value, arms, ways, sides)
+            full = [None if w is None else [*w, *rest_of_all] for w in ways]
+            yield from self._inner_exits(node, value, arms, full, sides)
 
     def _sides(self, node: ast.stmt, value: Value, arms: list[list[ast.stmt]]) -> list[Ranks | None]:
         """The ranks that take each arm, where a test of the rank alone decides."""
@@ -303,12 +327,14 @@ class _Walk:
             if "StopIteration" in names:
                 yield from self._ended_stream(node, handler, rest, loop)
                 continue
-            if not names & _BROAD or not self.analysis.is_parallel(self.state.module):
+            if not self.analysis.is_parallel(self.state.module) or names & _OTHER_MATTERS:
                 continue
             way = self.way([*handler.body, *node.finalbody], rest, loop)
             other = self.way([*normal, *node.finalbody], rest, loop)
             if way is None or other is None or _raises(handler):
                 continue
+            if not names & _BROAD and not (loop and any(m.name == "backward" for m in self.meets(node.body))):
+                continue  # one kind of error, round something else than a step of the training
             if (missed := _missed(other, way)) is not None and self._is_risky(node, missed):
                 link = self.state.link(handler, f"an exception on one rank is caught here: `except {' '.join(sorted(names)) or ''}`")
                 yield Mismatch(Form.RAISES, handler, differing(Cause.PLACE, Proof.LIKELY, link), missed, handler.body[0])

@@ -52,11 +52,14 @@ def _in_function(analysis: Analysis, state: State) -> Iterator[Number]:
     means = [n for n in found if n.value.mean]
     steps = sorted((n for n in found if not n.value.mean), key=_is_print)  # a curve before a line of text
     seen: set[tuple[int, str]] = set()
+    lines: list[int] = []
     for number in (*means, *steps[:1]):
         made = number.value.chain[0].line if number.value.chain else 0
         key = (getattr(number.at, "lineno", 0), "") if number.at is not number.shown else (made, "shown")
-        if key not in seen:
+        line = getattr(number.at, "lineno", 0)
+        if key not in seen and all(abs(line - other) > 4 for other in lines):  # neighbours are one matter
             seen.add(key)
+            lines.append(line)
             yield number
 
 

@@ -7,9 +7,15 @@ import ast
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.state import State, path_of
-from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, plain
+from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, plain
 from codemods.data.rank_variance import (
-    LOADER_NAMES, PREPARES, RANDOM_SAMPLERS, SCHEDULER_BY_NUMBER, SHARDED_WRAPPERS, SHARING_SAMPLERS, WRAPPERS,
+    LOADER_NAMES,
+    PREPARES,
+    RANDOM_SAMPLERS,
+    SCHEDULER_BY_NUMBER,
+    SHARDED_WRAPPERS,
+    SHARING_SAMPLERS,
+    WRAPPERS,
 )  # fmt: skip
 from codemods.record import replace
 
@@ -127,9 +133,9 @@ def _dataset_share(state: State, dataset: Value) -> Value:
         method = facts.method(name)
         if method is None:
             continue
-        share = state.summaries.result_of(method[0], method[1])
-        if share.cause.differs and share.sized:
-            return share
+        for share in (state.summaries.result_of(method[0], method[1]), state.summaries.count_of(method[0], method[1])):
+            if share.cause.differs and share.sized:
+                return share
     return dataset if dataset.sized else SAME
 
 

@@ -79,7 +79,7 @@ def _decided(state: State, value: Value, target: ast.expr | None = None) -> Valu
     if not deciding:
         return value
     found = join((plain(value), *(replace(plain(c), sized=False) for c in deciding)))
-    return replace(found, thing=value.thing, parts=value.parts)
+    return replace(found, thing=value.thing, parts=value.parts, decided=found.decided or not value.cause.differs)
 
 
 def _assign(state: State, node: ast.Assign) -> None:
@@ -119,7 +119,7 @@ def _augmented(state: State, node: ast.AugAssign) -> None:
     path = path_of(node.target)
     if path:
         state.env.pop(path, None)
-    bind(state, node.target, new)
+    bind(state, node.target, new, grows=False)
 
 
 def _loaded(node: ast.expr) -> ast.expr:
@@ -139,12 +139,14 @@ def _return(state: State, node: ast.Return) -> bool:
 
 
 def _yielded(state: State, node: ast.Expr) -> bool:
-    value = value_of(state, node.value)
-    if isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+    if not isinstance(node.value, (ast.Yield, ast.YieldFrom)):
+        value_of(state, node.value)
+    else:
         given = value_of(state, node.value.value)
-        rounds = [c for c in state.control if c.sized]
-        state.returns.append(replace(made_of(given, *rounds), sized=any(c.sized for c in rounds) or given.sized))
-    del value
+        state.returns.append(given)
+        state.counted += [*state.counts, *(replace(c, sized=True) for c in state.control if c.cause is Cause.DATA)]
+        if isinstance(node.value, ast.YieldFrom):
+            state.counted.append(given)
     return isinstance(node.value, ast.Call) and _ends_process(state, node.value)
 
 
@@ -168,9 +170,18 @@ def _if(state: State, node: ast.If) -> bool:
         return _block(state, taken)
     state.tests[id(node.test)] = test
     state.alike.append(_alike(node))
-    left = _arms(state, test, [node.body, node.orelse])
+    left = _arms(state, SAME if _is_turn(state, node) else test, [node.body, node.orelse])
     state.alike.pop()
     return left
+
+
+def _is_turn(state: State, node: ast.If) -> bool:
+    """True for `for i in range(n): if i == rank:`: each rank comes to it, one after the other."""
+    if not isinstance(node.test, ast.Compare) or not isinstance(node.test.ops[0], ast.Eq):
+        return False
+    names = {n.id for n in (node.test.left, *node.test.comparators) if isinstance(n, ast.Name)}
+    loops = (up for up in state.module.ancestors(node) if isinstance(up, ast.For))
+    return any(isinstance(up.target, ast.Name) and up.target.id in names for up in loops)
 
 
 def _alike(node: ast.If) -> set[str]:
@@ -237,7 +248,9 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.tests[id(node.iter)] = rounds
         state.data_loops += over_data
         state.control.append(rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME)
+        state.counts.append(replace(plain(rounds), length=True) if rounds.params and not rounds.cause.differs else state.control[-1])
         _block(state, node.body)
+        state.counts.pop()
         state.control.pop()
         state.data_loops -= over_data
         if isinstance(node.iter, (ast.Tuple, ast.List)) and dotted(node.target) in state.made_same:

@@ -64,6 +64,7 @@ class Summaries(Protocol):
     def shaken(self, site: ClassSite) -> frozenset[str]: ...
     def thing_of(self, module: SourceModule, function: FunctionNode, name: str) -> Thing | None: ...
     def waits(self, site: ClassSite) -> bool: ...
+    def count_of(self, site: ClassSite, method: FunctionNode) -> Value: ...
     def result_of(self, site: ClassSite, method: FunctionNode) -> Value: ...
 
 
@@ -89,6 +90,8 @@ class State:
         self.sets: dict[str, Value] = {}
         self.reduced: set[str] = set()
         self.made_same: set[str] = set()
+        self.counts: list[Value] = []
+        self.counted: list[Value] = []
         self.one_return = False
         self.filled: set[str] = set()
         self.alike: list[set[str]] = []

@@ -84,7 +84,8 @@ class Value:
     """cause and proof: see above; chain: the way it came, nearest first. params: it differs where one of these parameters of its
     function does. thing: what object it is. sized: where it differs, its length does too. optional: where it differs, it may also be
     missing (None) on a rank. parts: the elements of a tuple that is written out. mean: it is put together from many batches.
-    length: it is the length of what the parameters hold, and differs only where they are `sized`.
+    length: it is the length of what the parameters hold, and differs only where they are `sized`. decided: a test
+    decides which value it is, none of which need differ. listed: it is a list that was filled.
     """
 
     cause: Cause = Cause.SAME
@@ -97,6 +98,8 @@ class Value:
     parts: tuple[Value, ...] = ()
     mean: bool = False
     length: bool = False
+    decided: bool = False
+    listed: bool = False
 
     @property
     def differs(self) -> bool:
