@@ -27,6 +27,25 @@ def runs_on_several(project: Project) -> tuple[SourceModule, ast.Call] | None:
     return project.memo("lightning on several", lambda: _find(project))
 
 
+def kept_to_one(project: Project) -> bool:
+    """True where the project has Trainers, and every one of them is given one device in so many words."""
+    return project.memo("lightning on one", lambda: _kept_to_one(project))
+
+
+def _kept_to_one(project: Project) -> bool:
+    found = [
+        (module, call)
+        for path in sorted(project.files_calling("Trainer")) if (module := project.module(path)) is not None
+        for call in module.calls_named("Trainer") if last(qualified(module, call.func)) == "Trainer"
+    ]  # fmt: skip
+    return bool(found) and all(_one_device(call) for _, call in found)
+
+
+def _one_device(call: ast.Call) -> bool:
+    counts = [k.value for k in call.keywords if k.arg in _COUNTS]
+    return bool(counts) and all(isinstance(v, ast.Constant) and v.value in (0, 1, None) for v in counts)
+
+
 def _find(project: Project) -> tuple[SourceModule, ast.Call] | None:
     for path in sorted(project.files_calling("Trainer")):
         module = project.module(path)
@@ -40,7 +59,7 @@ def _find(project: Project) -> tuple[SourceModule, ast.Call] | None:
 def _several(module: SourceModule, call: ast.Call) -> bool:
     given = {k.arg: k.value for k in call.keywords if k.arg}
     counts = [given[name] for name in _COUNTS if name in given]
-    if counts and all(isinstance(v, ast.Constant) and v.value in (0, 1, None) for v in counts):
+    if _one_device(call):
         return False
     if any(isinstance(v, ast.Constant) and isinstance(v.value, int) and v.value > 1 for v in counts):
         return True
