@@ -94,7 +94,7 @@ class UnfreezeAfterWrap(DdpCodemod):
             if frozen is None:
                 continue
             seen.add(id(found.node))
-            what = f"the parameters of {found.path}" if found.path else "parameters of the model"
+            what = f"the parameters of {found.path}" if found.path and "*" not in found.path else "parameters of the model"
             yield self.finding(
                 module,
                 found.node,

@@ -65,17 +65,27 @@ def _switch(node: ast.AST, target: str, value: ast.expr) -> Switch:
 def _whose(module: SourceModule, node: ast.AST, holder: ast.expr) -> str:
     """The module whose parameters are gone through, or the one that is named; "" for a part that a test picks."""
     if not isinstance(holder, ast.Name):
-        return dotted(holder)
+        return _part(holder)
     for up in module.ancestors(node):
         if isinstance(up, ast.If) and any(isinstance(n, ast.Name) and n.id == holder.id for n in walk(up.test)):
             return ""
         if isinstance(up, ast.For) and any(isinstance(n, ast.Name) and n.id == holder.id for n in walk(up.target)):
             source = up.iter
-            listed = isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr in _LISTS
-            return dotted(source.func.value) if listed else ""  # type: ignore[attr-defined]
+            if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr in _LISTS:
+                return _part(source.func.value)
+            return ""
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             break
     return holder.id
+
+
+def _part(node: ast.expr) -> str:
+    """The dotted name, with `*` for a part that a variable names: `getattr(self, name)`."""
+    if isinstance(node, ast.Call) and dotted(node.func) == "getattr" and len(node.args) > 1 and dotted(node.args[0]):
+        named = node.args[1]
+        part = named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else "*"
+        return f"{dotted(node.args[0])}.{part}"
+    return dotted(node)
 
 
 def of_call(project: Project, site: FunctionSite, call: ast.Call | None, depth: int = 0) -> Iterator[Switch]:
@@ -139,8 +149,12 @@ def _through(project: Project, module: SourceModule, call: ast.Call) -> Iterator
 
 def _placed(project: Project, module: SourceModule, at: ast.AST, target: str) -> tuple[Held, str] | None:
     """The wrapper that a dotted name belongs to, and the path below the module inside."""
-    node = next((n for n in walk(at) if dotted(n) == target), None) or _in_loop(module, at, target)
-    rest: list[str] = []
+    node, rest = None, list[str]()
+    while target and node is None:  # `getattr(model.module, name)` is written apart
+        node = next((n for n in walk(at) if dotted(n) == target), None) or _in_loop(module, at, target)
+        if node is None:
+            target, _, part = target.rpartition(".")
+            rest.append(part)
     while isinstance(node, (ast.Name, ast.Attribute)):
         found = held(project, module, node)
         if found is not None:
@@ -213,4 +227,4 @@ def frozen_by(project: Project, cls: ClassSite, path: str, methods: tuple[str, .
 
 
 def _overlap(one: str, other: str) -> bool:
-    return not one or not other or f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+    return not one or not other or "*" in one + other or f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
