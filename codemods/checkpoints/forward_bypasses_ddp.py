@@ -84,10 +84,9 @@ class ForwardBypassesDdp(DdpCodemod):
 
     code = "DDP504"
     TRIGGERS = (
-        (b".backward(",),
-        (b".module", b"DistributedDataParallel", b"unwrap", b"import "),
-        (b"DistributedDataParallel", b"ccelerat", b".module.", b".module(", b"model"),
-        (b".step(",),
+        (b".backward(", b"scaler("),
+        (b".step(", b"scaler("),
+        (b"DistributedDataParallel", b".module", b"unwrap", b"model"),
     )
     READS_TESTS = False
 
@@ -143,7 +142,7 @@ def _averages_by_hand(project: Project) -> bool:
 
 def _trains(module: SourceModule, one: Backward) -> bool:
     """True where an optimizer steps in the file, and the pass is not for the gradient of an input (`x.grad`)."""
-    if not module.calls_named("step"):
+    if not module.calls_named("step") and not one.steps:
         return False
     function = module.function_of(one.call)
     for read in module.reads_of("grad"):
@@ -168,10 +167,36 @@ def _past_the_wrapper(project: Project, one: Backward) -> list[tuple[Behind, Hel
     for each in calls:
         if (found := inside_of(project, each.module, each.call.func)) is not None:
             past.append((each, *found))
-    if not past or any(_runs_a_wrapper(project, each) for each in calls):
+    beside = (each for each in calls if past and not all(_is_other_arm(each, p[0]) for p in past))
+    if any(_runs_a_wrapper(project, each) for each in beside):
         return []
     outer = [p for p in past if not any(p is not q and _within(p[0].call, q[0].call) for q in past)] or past
     return [p for p in outer if ranks_reaching(project, p[0].module, p[0].call) is Ranks.ALL]
+
+
+def _is_other_arm(each: Behind, past: Behind) -> bool:
+    """True where a test lets either of two calls run: `if hasattr(model, "module"): … else: …`."""
+    if each.module is not past.module:
+        return False
+    ways = {id(up): _arm(up, below) for up, below in _upward(past)}
+    return any(id(up) in ways and {ways[id(up)], _arm(up, below)} == {"body", "orelse"} for up, below in _upward(each))
+
+
+def _upward(each: Behind) -> Iterator[tuple[ast.If | ast.IfExp, ast.AST]]:
+    """The tests over a call, each with the child of it that the call stands in."""
+    below: ast.AST = each.call
+    for up in each.module.ancestors(each.call):
+        if isinstance(up, (ast.If, ast.IfExp)):
+            yield up, below
+        below = up
+
+
+def _arm(up: ast.If | ast.IfExp, below: ast.AST) -> str:
+    for name in ("body", "orelse"):
+        arm = getattr(up, name)
+        if below is arm or (isinstance(arm, list) and any(s is below for s in arm)):
+            return name
+    return "test"
 
 
 def _within(call: ast.Call, other: ast.Call) -> bool:

@@ -11,6 +11,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
 from codemods.analysis.wrapped.switches import frozen_by, frozen_in_front, of_call, switched_behind
+from codemods.analysis.wrapped.wraps import wraps_in
 from codemods.codemod import DdpCodemod
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
@@ -70,7 +71,7 @@ class UnfreezeAfterWrap(DdpCodemod):
     ## Refuses
     - Says nothing where the parameters are not seen to be frozen in front of the wrap: a GAN that switches its critic off and on
       switches what DDP took in.
-    - Says nothing of a switch in front of the wrap, and of one whose value is not known.
+    - Says nothing of a switch in front of the wrap, or of a second one, and of one whose value is not known.
     - Says nothing of Lightning where no Trainer of the project is given several devices or a DDP strategy.
     - A repository's own tests.
 
@@ -91,7 +92,7 @@ class UnfreezeAfterWrap(DdpCodemod):
         seen: set[int] = set()
         for found in switched_behind(project, module):
             frozen = frozen_in_front(project, found.inside, found.path) if found.on and id(found.node) not in seen else None
-            if frozen is None:
+            if frozen is None or _is_wrapped_again(module, found.node):
                 continue
             seen.add(id(found.node))
             what = f"the parameters of {found.path}" if found.path and "*" not in found.path else "parameters of the model"
@@ -145,6 +146,13 @@ class UnfreezeAfterWrap(DdpCodemod):
                             reason=_REASON,
                             evidence=[Evidence("static", "they are frozen", frozen[0].path, frozen[1]), shown],
                         )
+
+
+def _is_wrapped_again(module: SourceModule, node: ast.AST) -> bool:
+    """True where a wrapper is made further down in the function: it takes in what was released."""
+    function = module.function_of(node)
+    line = getattr(node, "lineno", 0)
+    return any(c.lineno > line and module.function_of(c) is function for c in wraps_in(module))
 
 
 def _is_in(module: SourceModule, node: ast.AST, owner: ast.ClassDef) -> bool:

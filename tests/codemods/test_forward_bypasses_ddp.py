@@ -161,3 +161,29 @@ def test_names_that_are_bound_anew() -> None:
 def test_a_generator_and_its_critic() -> None:
     source = loop("fake = gen(x)", "loss = model.module(fake).mean()", wrap="model = DDP(net)\n    gen = DDP(args.gen)")
     assert not findings_of(ForwardBypassesDdp, source)
+
+
+def test_the_arm_for_several_processes() -> None:
+    arms = ("if hasattr(model, 'module'):", "    loss = model.module(x).mean()", "else:", "    loss = model(x).mean()")
+    before = loop(*arms)
+    check_transformed(ForwardBypassesDdp, before, before.replace("model.module(x)", "model(x)"), unsafe=True)
+    either = loop("loss = model.module.loss(x) if args.many else model.loss(x)")
+    check_told(ForwardBypassesDdp, either, reason="the wrapper runs `forward`")
+    shared = ("out = model(x)", "if args.many:", "    loss = model.module.loss(out)", "else:", "    loss = 0")
+    check_nothing(ForwardBypassesDdp, loop(*shared))
+
+
+def test_a_scaler_that_goes_back_and_steps() -> None:
+    source = loop("loss = model.module(x)", "scaler(loss.mean(), optimizer, args)").replace("        loss.backward()\n", "")
+    source = source.replace("        optimizer.step()\n", "")
+    check_transformed(ForwardBypassesDdp, source, source.replace("model.module(x)", "model(x)"), unsafe=True)
+
+
+def test_a_loss_that_a_helper_goes_back_from() -> None:
+    source = HEAD + (
+        "def update(loss, optimizer):\n    loss.backward()\n    optimizer.step()\n\n"
+        "def train(net, loader, optimizer):\n    model = DDP(net)\n    for x in loader:\n"
+        "        update(model.module(x).mean(), optimizer)\n"
+    )
+    check_transformed(ForwardBypassesDdp, source, source.replace("model.module(x)", "model(x)"), unsafe=True)
+    check_nothing(ForwardBypassesDdp, source.replace("model.module(x)", "model(x)"))

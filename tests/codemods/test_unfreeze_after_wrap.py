@@ -65,6 +65,10 @@ def test_methods_of_the_model_are_followed() -> None:
     source = f"{HEAD}{NET}def train():\n    model = DDP(Net())\n    model.module.release()\n"
     check_told(UnfreezeAfterWrap, source, reason="learning rate")
     check_nothing(UnfreezeAfterWrap, source.replace("        self.freeze()\n", ""))
+    frozen = "net = Net()\n    net.freeze()\n    model = DDP(net)"
+    called = source.replace("        self.freeze()\n", "").replace("model = DDP(Net())", frozen)
+    check_told(UnfreezeAfterWrap, called, reason="learning rate")
+    check_nothing(UnfreezeAfterWrap, called + "    model = DDP(net)\n")
     check_nothing(UnfreezeAfterWrap, source.replace("requires_grad = True", "grad = None"))
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.bindings import attribute_bindings, bindings_in, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.model.signatures import returned
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.uses import uses_of
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, child_nodes, once_a_module
 
 DEPTH = 3  # functions inside functions that make the loss
+MOST_CALLERS = 6
 MOST = 400  # expressions behind one loss
 _CUT = frozenset({"detach", "item", "tolist", "numpy", "size", "argmax", "detach_"})
 QUIET = frozenset({"no_grad", "inference_mode"})
@@ -33,15 +36,16 @@ class Behind:
 
 @record
 class Backward:
-    """A backward pass, and the expression that it goes back from."""
+    """A backward pass, and the expression that it goes back from. steps: the call takes the optimizer's step, too."""
 
     module: SourceModule
     call: ast.Call
     loss: ast.expr
+    steps: bool = False
 
 
 def backward_passes(module: SourceModule) -> Iterator[Backward]:
-    """`loss.backward()`, `scaler.scale(loss).backward()`, `accelerator.backward(loss)`."""
+    """`loss.backward()`, `scaler.scale(loss).backward()`, `accelerator.backward(loss)`, `loss_scaler(loss, optimizer)`."""
     for call in module.calls_named("backward"):
         if not isinstance(call.func, ast.Attribute):
             continue
@@ -51,6 +55,10 @@ def backward_passes(module: SourceModule) -> Iterator[Backward]:
             yield Backward(module, call, call.args[0])
         else:
             yield Backward(module, call, holder)
+    for call in module.nodes(ast.Call) if module.holds(b"scaler(") else ():
+        if last(dotted(call.func)).lower().endswith("scaler") and len(call.args) + len(call.keywords) > 1 and call.args:
+            if any("optim" in module.text_of(a) for a in (*call.args[1:], *(k.value for k in call.keywords))):
+                yield Backward(module, call, call.args[0], steps=True)
 
 
 def behind(project: Project, one: Backward) -> list[Behind]:
@@ -101,6 +109,7 @@ class _Slice:
                 continue
             if isinstance(top, ast.Name) and isinstance(top.ctx, ast.Load):
                 stack += self._given(module, top)
+                self._from_callers(module, top, depth)
             elif isinstance(top, ast.Attribute):
                 stack += [b.value for b in attribute_bindings(module, top) if b.value is not None]
             stack += child_nodes(top)
@@ -115,6 +124,17 @@ class _Slice:
         for value in values:
             self.follow(site.module, value, depth + 1)
         return bool(values)
+
+    def _from_callers(self, module: SourceModule, name: ast.Name, depth: int) -> None:
+        """A loss that the function is given: what its callers hand over."""
+        function = module.function_of(name)
+        if depth or function is None or not any(b.parameter for b in bindings_in(module, function, name.id)):
+            return
+        method = isinstance(module.parent(function), ast.ClassDef)
+        for site in uses_of(self.project, module, function).calls[:MOST_CALLERS]:
+            given = (bind(function, site.call, bound=method) or {}).get(name.id)
+            if given is not None and not is_test_file(site.module.path):
+                self.follow(site.module, given, depth + 1)
 
     def _given(self, module: SourceModule, name: ast.Name) -> Iterator[ast.AST]:
         """What the name may hold: assigned values, what a loop goes over, what is put into it."""

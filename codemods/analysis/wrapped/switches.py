@@ -189,7 +189,14 @@ def frozen_in_front(project: Project, inside: Held, path: str) -> tuple[SourceMo
                 if _overlap(found.target[len(name) + 1 :], path):
                     return module, getattr(node, "lineno", 0)
     cls = class_inside(project, inside)
-    return _frozen_by_class(project, cls, path, ("__init__",)) if cls is not None else None
+    if cls is None:
+        return None
+    called = [
+        c.func.attr for c in module.nodes(ast.Call)
+        if isinstance(c.func, ast.Attribute) and dotted(c.func.value) in names
+        and c.lineno < wrap.lineno and module.function_of(c) is function
+    ]  # fmt: skip
+    return _frozen_by_class(project, cls, path, ("__init__", *called))
 
 
 def _before(

@@ -27,7 +27,7 @@ _NAMED = (
 # Averages and records are rank 0's own.
 _OWN = late(r"ema|averag|shadow|swa|teacher|log|writer|meter|metric|history|best")
 _COUNTS = late(r"epoch|step|iter|start|first|begin")
-_SHARING = late(r"broadcast|sync_|_sync$|synchroni[sz]e_(?!cuda)\w|share")
+_SHARING = late(r"broadcast|bcast|scatter|all_?gather|sync_|_sync$|synchroni[sz]e_(?!cuda)\w|share")
 
 
 class What(Enum):
