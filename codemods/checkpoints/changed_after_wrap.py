@@ -16,6 +16,7 @@ from codemods.analysis.wrapped.wraps import Side, held, is_wrap
 from codemods.codemod import DdpCodemod
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
+from codemods.sites import Beside
 from codemods.source import SourceModule
 
 _CASTS = frozenset({"half", "double", "bfloat16"})
@@ -79,10 +80,17 @@ class ChangedAfterWrap(DdpCodemod):
 
     code = "DDP505"
     TRIGGERS = (
-        (b"requires_grad", b".half()", b".double()", b".bfloat16()", b".to(", b"Parameter("),
-        (b"torch", b"ightning"),
-        (b"DistributedDataParallel", b"ightning", b".module", b"init", b"first", b"ddi"),
+        (b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b"Parameter("),
+        (b"DistributedDataParallel", b"ightning", b".module", b"Parameter("),
     )
+    SITES = (
+        Beside(
+            (b"DistributedDataParallel", b"ightning", b".module"),
+            rb"requires_grad|\.(?:half|double|bfloat16)\(|\.to\([^\n]*(?:float|dtype|half|double)",
+            b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(",
+        ),
+        Beside((b"Parameter(",), rb"self\.\w+(?:\.data[ \t]*=|(?:\.data)?\.(?:copy|set|fill|add|mul|sub)_\()", b"self."),
+    )  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -86,7 +86,7 @@ class ForwardBypassesDdp(DdpCodemod):
     TRIGGERS = (
         (b".backward(", b"scaler("),
         (b".step(", b"scaler("),
-        (b"DistributedDataParallel", b".module", b"unwrap", b"model"),
+        (b"DistributedDataParallel", b".module", b"unwrap", b"model", b"net"),
     )
     READS_TESTS = False
 
