@@ -27,6 +27,7 @@ from codemods.analysis.model.model_usage import Verdict, needs_flag
 from codemods.analysis.model.observed_errors import failure_of, judged
 from codemods.analysis.model.observed_usage import Probed, probed
 from codemods.analysis.model.trained_model import Trained, seen_training, trained_by
+from codemods.analysis.model.unasked_arguments import without_argument
 from codemods.analysis.model.unused_flag import settings_in, wrappers
 from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
@@ -130,7 +131,8 @@ class MissingFindUnusedParameters(DdpCodemod):
       (unsafe); told where that cannot be, or a torch below 1.11 is pinned
     - an output of a class of its own: DDP does not look into it for tensors; unsafe
     - a Lightning version that is not pinned to one side of 2.0: unsafe, with the version it assumes
-    - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it
+    - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it; unsafe
+      where the argument has a default and no call of the project hands anything else over
     - a module that is left out by a setting: told where the flag is written as off, else nothing is said
     - a value that an expression decides: told where the model needs the flag
     - the default of an option of the command line, a value in a YAML file: unsafe; told where a job file gives another
@@ -250,6 +252,10 @@ class MissingFindUnusedParameters(DdpCodemod):
                 decision = next((d for d in usage.skipped if d.cause in LEVELS), None)
                 if decision is not None:
                     yield skipping(project, wrapper, setting, usage, decision, trained, probe, alone=alone)
+                    return
+                unasked = without_argument(project, wrapper, usage) if static_graph_of(setting) is None else None
+                if unasked is not None and not trained.unknown:
+                    yield dead(project, wrapper, setting, unasked, trained, probe)
                     return
                 continue
             if usage.verdict is Verdict.NEVER and not trained.unknown and static_graph_of(setting) is None:

@@ -134,6 +134,21 @@ FACTS: Mapping[str, Facts] = {
         "The script runs to its end on one process without a launcher, and on two with it.",
         ("Default process group has not been initialized", "Process group cannot be None"),
     ),
+    "DDP308": Facts(
+        "Restore the training state on every rank",
+        "A training that is resumed on two processes has the same weights on both after some steps.",
+        ("Timed out waiting …ms for recv operation to complete", "FileNotFoundError"),
+    ),
+    "DDP407": Facts(
+        "Make in setup what every rank needs",
+        "A fit on two processes gets past setup on both, and both hold the same value.",
+        ("object has no attribute", *WAITING),
+    ),
+    "DDP504": Facts(
+        "Train through the DDP wrapper",
+        "After some steps on two processes the weights of both agree.",
+        UNUSED,
+    ),
     "DDP601": Facts(
         "Remove compute_metrics that is never called",
         "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants.",

@@ -172,7 +172,7 @@ def dead(project: Project, wrapper: Wrapper, setting: Setting, usage: Usage, tra
     edit = None if refused else _on(setting)
     if edit is None and not refused:
         refused = "there is no plain place to write the flag here"
-    others = [u.name for u in trained.usages if u is not usage]
+    others = [u.name for u in trained.usages if u.site != usage.site]
     assumed = [*usage.assumptions, *([f"not only {', '.join(others)} is trained with it"] if others else [])]
     assumed += [setting.overridable] * bool(setting.overridable)
     better = "freezing it with requires_grad_(False) before the model is wrapped, or deleting it, does without the flag"

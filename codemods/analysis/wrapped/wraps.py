@@ -1,0 +1,276 @@
+"""What a name holds beside a DDP wrapper: the wrapper itself, or the module that it was put round.
+
+`model = DDP(net)`: `model` is the wrapper, `net` and `model.module` are the module inside. Names are followed through
+assignments, attributes of `self`, parameters and the calls that give them. What is not shown is neither.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import Enum
+
+from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.model.signatures import bind, returned
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk
+
+DEPTH = 5  # names behind names, and callers of callers
+MOST_CALLERS = 6
+_SAME = frozenset({"to", "cuda", "cpu", "train", "eval", "requires_grad_", "float", "half", "double", "bfloat16"})
+
+
+class Side(Enum):
+    """Which of the two a name holds."""
+
+    WRAPPER = "the wrapper"
+    INSIDE = "the module inside"
+
+
+@record
+class Held:
+    """What an expression holds: the side, the call that wraps (in `module`), and how the wrapper is written beside it.
+
+    wrapper: "" where no expression for it is known at the place that was asked about. prepared: it is what Accelerate gave.
+    """
+
+    side: Side
+    module: SourceModule
+    wrap: ast.Call
+    wrapper: str = ""
+    prepared: bool = False
+
+
+def is_wrap(module: SourceModule, node: ast.AST | None) -> bool:
+    """True for `DistributedDataParallel(...)`, whatever name it was imported by."""
+    return isinstance(node, ast.Call) and last(qualified(module, node.func)) == "DistributedDataParallel"
+
+
+def is_prepare(module: SourceModule, node: ast.AST | None) -> bool:
+    """True for `accelerator.prepare(...)` in a file that speaks of Accelerate."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not module.holds(b"ccelerat"):
+        return False
+    return node.func.attr in ("prepare", "prepare_model") and "accelerator" in last(dotted(node.func.value)).lower()
+
+
+def wraps_in(module: SourceModule) -> Iterator[ast.Call]:
+    yield from (c for c in module.nodes(ast.Call) if is_wrap(module, c))
+
+
+def inner_of(call: ast.Call) -> ast.expr | None:
+    """The expression that is wrapped, without the moves round it (`net.to(device)`)."""
+    given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "module"), None)
+    return without_moves(given) if given is not None else None
+
+
+def without_moves(node: ast.expr) -> ast.expr:
+    """`net` of `net.to(device).eval()`: these methods hand on the module that they are called on."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+        node = node.func.value
+    return node
+
+
+def held(project: Project, module: SourceModule, node: ast.expr) -> Held | None:
+    """What `node` holds at its place; None where the source does not show that it has to do with a wrapper."""
+    return _Search(project).of(module, node, 0)
+
+
+def inside_of(project: Project, module: SourceModule, func: ast.expr) -> tuple[Held, ast.expr] | None:
+    """The module inside that the function of a call belongs to, and the expression for it.
+
+    `ddp.module(x)`, `ddp.module.encode(x)` and `ddp.module.encoder(x)` all belong to `ddp.module`.
+    """
+    node: ast.expr | None = func
+    while node is not None:
+        found = held(project, module, node)
+        if found is not None:
+            return (found, node) if found.side is Side.INSIDE else None
+        node = node.value if isinstance(node, ast.Attribute) else None
+    return None
+
+
+class _Search:
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.seen: set[int] = set()
+
+    def of(self, module: SourceModule, node: ast.expr, depth: int) -> Held | None:
+        node = without_moves(node)
+        if depth > DEPTH or id(node) in self.seen:
+            return None
+        self.seen.add(id(node))
+        if isinstance(node, ast.Call):
+            return self._call(module, node, depth)
+        if isinstance(node, ast.Name):
+            return self._name(module, node, depth)
+        if isinstance(node, ast.Attribute):
+            if node.attr == "module":
+                return _inside(self.of(module, node.value, depth), dotted(node.value))
+            return self._attribute(module, node, depth)
+        if isinstance(node, ast.IfExp):
+            return self.of(module, node.body, depth) or self.of(module, node.orelse, depth)
+        return None
+
+    def _call(self, module: SourceModule, call: ast.Call, depth: int) -> Held | None:
+        if is_wrap(module, call):
+            return Held(Side.WRAPPER, module, call)
+        name = last(dotted(call.func))
+        if name in ("unwrap_model", "extract_model_from_parallel", "unwrap") and call.args:
+            return _inside(self.of(module, call.args[0], depth), dotted(call.args[0]))
+        if name == "getattr" and len(call.args) == 3 and isinstance(call.args[1], ast.Constant):
+            if call.args[1].value == "module" and dotted(call.args[0]) == dotted(call.args[2]):
+                return _inside(self.of(module, call.args[0], depth), dotted(call.args[0]))
+        site = called_function(self.project, module, call) if call.args and name != "prepare" else None
+        if site is not None and site.module.holds(b"DistributedDataParallel") and site.node.name != "__init__":
+            made = (self.of(site.module, value, depth + 1) for value in returned(site.node, site.module))
+            wrapped = next((one for one in made if one is not None), None)
+            return Held(wrapped.side, wrapped.module, wrapped.wrap) if wrapped is not None else None
+        return None
+
+    def _name(self, module: SourceModule, name: ast.Name, depth: int) -> Held | None:
+        function = module.function_of(name)
+        scope: FunctionNode | None = function
+        while True:
+            if bound := bindings_in(module, scope, name.id):
+                break
+            if scope is None:
+                return None
+            scope = module.function_of(scope)
+        before = [b for b in bound if scope is not function or _line(b.node) < name.lineno or _same_loop(module, b.node, name)]
+        before.sort(key=lambda b: (_line(b.node) >= name.lineno, _line(b.node)))
+        if found := self._wrapped_below(module, scope, name):
+            return found
+        return self._last(module, name, before, scope, depth)
+
+    def _last(
+        self, module: SourceModule, name: ast.Name, before: list[Binding], scope: FunctionNode | None, depth: int
+    ) -> Held | None:
+        """By the bindings above, the nearest first; one under a test leaves those above it standing."""
+        above = [b for b in before if _line(b.node) < name.lineno] or before
+        for bound in reversed(above):
+            if bound.parameter:
+                return self._parameter(module, scope, name.id, depth) if scope is not None else None
+            value = bound.value
+            if bound.part and is_prepare(module, value) and isinstance(value, ast.Call):
+                return Held(Side.WRAPPER, module, value, prepared=True)
+            if value is None or bound.part:
+                return None
+            if is_prepare(module, value) and isinstance(value, ast.Call):
+                return Held(Side.WRAPPER, module, value, prepared=True)
+            found = self.of(module, value, depth + 1)
+            if found is not None:
+                return found
+            if not _is_conditional(module, bound.node, scope) and not _mentions(value, name.id):
+                return None
+        return None
+
+    def _wrapped_below(self, module: SourceModule, scope: FunctionNode | None, name: ast.Name) -> Held | None:
+        """INSIDE for `net` behind `model = DDP(net)` in the same function, while nothing else is bound to `net`."""
+        bound = bindings_in(module, scope, name.id)
+        same = {name.id} | ({bound[0].value.id} if len(bound) == 1 and isinstance(bound[0].value, ast.Name) else set())
+        for call in wraps_in(module):
+            inner = inner_of(call)
+            if not isinstance(inner, ast.Name) or inner.id not in same or module.function_of(call) is not scope:
+                continue
+            target = _target(module, call)
+            own = module.function_of(name) is scope
+            if not target or target == name.id or (own and (call.end_lineno or call.lineno) >= name.lineno):
+                continue
+            if any(_line(b.node) > call.lineno for b in bound):
+                continue
+            plain = module.statement_of(call) in (scope.body if scope is not None else module.tree.body)
+            return Held(Side.INSIDE, module, call, target if own and plain and "." not in target else "")
+        return None
+
+    def _parameter(self, module: SourceModule, function: FunctionNode, name: str, depth: int) -> Held | None:
+        """What a caller gives: one that gives a wrapper, or what is inside of one, is enough."""
+        for site in _callers(self.project, module, function)[:MOST_CALLERS]:
+            owner = isinstance(module.parent(function), ast.ClassDef)
+            given = bind(function, site.call, bound=owner and not _is_static(function))
+            value = given.get(name) if given is not None else None
+            if value is not None and (found := self.of(site.module, value, depth + 1)) is not None:
+                return Held(found.side, found.module, found.wrap, "", found.prepared)
+        return None
+
+    def _attribute(self, module: SourceModule, node: ast.Attribute, depth: int) -> Held | None:
+        bound = attribute_bindings(module, node)
+        if not bound:
+            return None
+        name = dotted(node)
+        owner = module.class_of(node)
+        for call in wraps_in(module):
+            inner = inner_of(call)
+            if inner is None or dotted(inner) != name or module.class_of(call) is not owner or not name.startswith("self."):
+                continue
+            target = _target(module, call)
+            here = module.function_of(node) is module.function_of(call)
+            if target and target != name and not (here and call.lineno >= node.lineno) and not _is_above(module, node, call):
+                return Held(Side.INSIDE, module, call, target if target.startswith("self.") else "")
+        for one in reversed(bound):
+            if one.value is not None and not one.part and one.node is not module.statement_of(node):
+                if found := self.of(module, one.value, depth + 1):
+                    return Held(found.side, found.module, found.wrap, "", found.prepared)
+            elif one.part and is_prepare(module, one.value) and isinstance(one.value, ast.Call):
+                return Held(Side.WRAPPER, module, one.value, prepared=True)
+        return None
+
+
+def _inside(found: Held | None, wrapper: str) -> Held | None:
+    if found is None or found.side is not Side.WRAPPER:
+        return None
+    return Held(Side.INSIDE, found.module, found.wrap, wrapper, found.prepared)
+
+
+def _target(module: SourceModule, call: ast.Call) -> str:
+    """The name or attribute that the wrapper goes to, moves of it included."""
+    node: ast.AST = call
+    while isinstance(up := module.parent(node), (ast.Attribute, ast.Call, ast.IfExp)):
+        node = up
+    if isinstance(up, ast.Assign) and len(up.targets) == 1:
+        return dotted(up.targets[0])
+    return dotted(up.target) if isinstance(up, ast.AnnAssign) else ""
+
+
+def _callers(project: Project, module: SourceModule, function: FunctionNode) -> list[CallSite]:
+    owner = module.parent(function)
+    uses = (
+        constructions(project, module, owner)
+        if isinstance(owner, ast.ClassDef) and function.name == "__init__"
+        else uses_of(project, module, function)
+    )
+    if uses is None or uses.more:
+        return []
+    return [s for s in uses.calls if not is_test_file(s.module.path)]
+
+
+def _is_static(function: FunctionNode) -> bool:
+    return any(dotted(d) == "staticmethod" for d in function.decorator_list)
+
+
+def _is_conditional(module: SourceModule, node: ast.AST, scope: FunctionNode | None) -> bool:
+    body = scope.body if scope is not None else module.tree.body
+    return module.statement_of(node) not in body
+
+
+def _is_above(module: SourceModule, node: ast.AST, call: ast.Call) -> bool:
+    """True for a place in the constructor that wraps further down, in a method that it calls."""
+    function = module.function_of(node)
+    return function is not None and function.name == "__init__" and function is not module.function_of(call)
+
+
+def _same_loop(module: SourceModule, bound: ast.AST, name: ast.Name) -> bool:
+    loops = {id(up) for up in module.ancestors(name) if isinstance(up, (ast.For, ast.While))}
+    return any(id(up) in loops for up in module.ancestors(bound))
+
+
+def _mentions(value: ast.expr, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in walk(value))
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)

@@ -1,0 +1,214 @@
+"""DDP505: a model that is changed behind the DDP wrap."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import qualified
+from codemods.analysis.wrapped.first_batch import set_by_first_batch
+from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
+from codemods.analysis.wrapped.switches import Switched, frozen_by, frozen_in_front, of_call, switched_behind
+from codemods.analysis.wrapped.wraps import Side, held, is_wrap
+from codemods.codemod import DdpCodemod
+from codemods.findings import Evidence, Finding
+from codemods.project import Project
+from codemods.sites import Beside
+from codemods.source import SourceModule
+
+_CASTS = frozenset({"half", "double", "bfloat16"})
+_TYPES = frozenset({"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"})
+_FROZEN = (
+    "{0} behind the DDP wrap, which waits for their gradients in each backward pass: the second step ends with “Expected to have "
+    "finished reduction in the prior iteration”"
+)
+
+
+class ChangedAfterWrap(DdpCodemod):
+    """A model that is changed behind the DDP wrap: frozen in part, given another type, or set by its first batch.
+
+    ## What it does
+    Tells of parts that are frozen behind the wrap (in Lightning: in hooks from `on_fit_start` on), of `half()`, `double()`,
+    `bfloat16()` and `to(dtype)` of the wrapper, and of modules that set their parameters from the first batch they see (ActNorm).
+
+    ## Why it matters
+    DDP takes the parameters as they are when it is made. It waits for the gradient of one that is frozen later; it does not see
+    the gradients of parameters of another type, and the ranks drift apart without an error; and it sends parameters once: what
+    each rank makes of its own first batch stays different for the whole training.
+
+    ## Example
+    ```python
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    def build(net):
+        model = DDP(net)
+        model.module.backbone.requires_grad_(False)
+        return model
+    ```
+
+    ## Use instead
+    ```python
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    def build(net):
+        net.backbone.requires_grad_(False)
+        model = DDP(net)
+        return model
+    ```
+
+    ## Safety
+    There is no fix: the change belongs in front of the wrap, and often stands where it does for a reason that the source does not
+    give.
+
+    ## Refuses
+    - Says nothing of parts that were frozen in front of the wrap, of a whole model, and of what is switched off and on.
+    - Says nothing of frozen parts where DDP looks for unused parameters.
+    - Says nothing of `to(device)`, and of `float()`: most models are of that type already.
+    - Says nothing of a first batch whose values are reduced or sent in the class, whose flag another method sets, and where no
+      DDP is in the project.
+    - A repository's own tests.
+
+    ## References
+    Two-process runs on torch 2.13 (frozen after the wrap, `double()` after the wrap) and Lightning 2.6.6; `Trainer._run` of
+    Lightning 2.0.9 to 2.6.6, which wraps in front of `on_fit_start`.
+    """
+
+    code = "DDP505"
+    TRIGGERS = (
+        (b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(", b"Parameter("),
+        (b"DistributedDataParallel", b"ightning", b".module", b"Parameter("),
+    )
+    SITES = (
+        Beside(
+            (b"DistributedDataParallel", b"ightning", b".module"),
+            rb"requires_grad|\.(?:half|double|bfloat16)\(|\.to\([^\n]*(?:float|dtype|half|double)",
+            b"requires_grad", b".half(", b".double(", b".bfloat16(", b".to(",
+        ),
+        Beside((b"Parameter(",), rb"self\.\w+(?:\.data[ \t]*=|(?:\.data)?\.(?:copy|set|fill|add|mul|sub)_\()", b"self."),
+    )  # fmt: skip
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        yield from self._frozen(module, project)
+        yield from self._cast(module, project)
+        yield from self._hooks(module, project)
+        yield from self._first_batch(module, project)
+
+    def _frozen(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if not module.holds(b"requires_grad") and not module.holds(b"freeze"):
+            return
+        found = list(switched_behind(project, module))
+        seen: set[int] = set()
+        for one in found:
+            if one.on or not one.path or id(one.node) in seen or _looks_for_unused(one) or one.inside.prepared:
+                continue
+            if any(o.on and (o.path == one.path or not o.path) for o in found):
+                continue
+            if frozen_in_front(project, one.inside, one.path) is None:
+                seen.add(id(one.node))
+                yield self.finding(
+                    module,
+                    one.node,
+                    _FROZEN.format(f"{_named(one.path)} are frozen"),
+                    reason="freeze them in front of the wrap, and make the optimizer behind that",
+                    evidence=[Evidence("static", "the model is wrapped", one.inside.module.path, one.inside.wrap.lineno)],
+                )
+
+    def _cast(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if not module.holds(b".backward("):
+            return
+        for call in module.calls_named("to", *_CASTS):
+            if not isinstance(call.func, ast.Attribute) or not _casts(module, call) or _has_trained(module, call):
+                continue
+            holder = call.func.value
+            followed = isinstance(holder, (ast.Name, ast.Attribute)) or is_wrap(module, holder)
+            found = held(project, module, holder) if followed else None
+            if found is not None and found.side is Side.WRAPPER and not found.prepared:
+                yield self.finding(
+                    module,
+                    call,
+                    "the wrapped model is given another type: DDP keeps hold of the parameters as they were, averages none of "
+                    "the new gradients, and the ranks drift apart without an error",
+                    reason="change the type in front of the wrap: `DDP(model.to(...))`",
+                    evidence=[Evidence("static", "the model is wrapped", found.module.path, found.wrap.lineno)],
+                )
+
+    def _hooks(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        several = runs_on_several(project) if module.holds(b"ightning") and module.holds(b"requires_grad") else None
+        if several is None or "find_unused" in several[0].text_of(several[1]):
+            return
+        for node in module.nodes(ast.ClassDef):
+            facts = class_facts(project, module, node)
+            methods = module.methods_of(node)
+            for name in sorted(BEHIND & set(methods)) if facts.is_a(Role.LIGHTNING_MODULE) else ():
+                switched = list(of_call(project, FunctionSite(module, methods[name]), None))
+                found = [s for s in switched if s.target.startswith("self.")]
+                for one in found if all(o.on is False for o in found) else ():
+                    path = one.target[5:]
+                    if frozen_by(project, facts.lineage[0], path, IN_FRONT) is None:
+                        yield self.finding(
+                            module,
+                            one.node if module.class_of(one.node) is node else methods[name],
+                            _FROZEN.format(f"{_named(path)} are frozen in {name},"),
+                            reason="freeze them in __init__ or setup, which run in front of the wrap",
+                            evidence=[Evidence("static", "the Trainer runs several", several[0].path, several[1].lineno)],
+                        )
+
+    def _first_batch(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if not module.holds(b"Parameter(") or not _wraps(project):
+            return
+        for one in set_by_first_batch(project, module):
+            yield self.finding(
+                module,
+                one.node,
+                f"`self.{one.parameter}` is set from the first batch that the module sees, and each rank sees another: DDP sent "
+                "the parameters before that, so each rank trains from its own start and the weights never agree",
+                reason="reduce the statistics over the ranks here (all_reduce, divided by the number of ranks), or send rank 0's "
+                "parameters behind the first forward",
+                evidence=[Evidence("static", f"`self.{one.flag}` says that it has been done", module.path, one.node.lineno)],
+            )
+
+
+def _named(path: str) -> str:
+    return "parameters" if "*" in path else f"the parameters of {path}"
+
+
+def _casts(module: SourceModule, call: ast.Call) -> bool:
+    """True for `half()`, `double()` and `to(torch.float16)`."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _CASTS:
+        return not call.args
+    return any(qualified(module, a) in _TYPES for a in (*call.args, *(k.value for k in call.keywords)))
+
+
+def _has_trained(module: SourceModule, call: ast.Call) -> bool:
+    """True behind a backward pass of the same function: what is given another type there is to be saved or run."""
+    function = module.function_of(call)
+    return any(c.lineno < call.lineno and module.function_of(c) is function for c in module.calls_named("backward"))
+
+
+def _looks_for_unused(one: Switched) -> bool:
+    return any(k.arg == "find_unused_parameters" and not _is_false(k.value) for k in one.inside.wrap.keywords)
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _wraps(project: Project) -> bool:
+    """True where a file that is no test makes a DDP wrapper, or a Trainer is given several devices."""
+
+    def build() -> bool:
+        for path in sorted(project.files_containing(b"DistributedDataParallel")):
+            module = project.module(path) if path.endswith(".py") and not is_test_file(path) else None
+            if module is not None and any(is_wrap(module, c) for c in module.nodes(ast.Call)):
+                return True
+        return runs_on_several(project) is not None
+
+    return project.keep("a model is wrapped", build)

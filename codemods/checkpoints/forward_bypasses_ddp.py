@@ -1,0 +1,236 @@
+"""DDP504: a forward with gradients that goes past the DDP wrapper."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, behind
+from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
+# Gradients that are averaged by hand: then the wrapper is left out on purpose.
+_BY_HAND = late(rb"(?:all_?reduce|average|sync)\w*[^\n]{0,60}grad|grad\w*[^\n]{0,40}(?:all_?reduce|average_|sync)\w*\(", re.I)
+
+
+class ForwardBypassesDdp(DdpCodemod):
+    """A training forward of the module inside the DDP wrapper.
+
+    ## What it does
+    Follows the loss from `backward()` to the calls it is made of. Where these are calls of the module inside (`ddp.module(x)`,
+    `unwrap_model(ddp)(x)`, a method of it, the variable that was wrapped) and none of the wrapper, the plain call becomes one of
+    the wrapper. A method is told: the wrapper runs `forward` and nothing else.
+
+    ## Why it matters
+    DDP gets ready to average the gradients in the forward of the wrapper. Without it the backward pass averages nothing: each
+    rank trains on its own data, the weights drift apart without an error, and rank 0 saves what it learned from its own share.
+
+    ## Example
+    ```python
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    def train(net, loader, loss_fn, optimizer):
+        model = DDP(net)
+        for x, y in loader:
+            loss = loss_fn(model.module(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    ```
+
+    ## Use instead
+    ```python
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    def train(net, loader, loss_fn, optimizer):
+        model = DDP(net)
+        for x, y in loader:
+            loss = loss_fn(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    ```
+
+    ## Safety
+    Unsafe: the result changes, as the gradients are averaged from there on, and parameters that this forward leaves out stop the
+    wrapper in its second step.
+
+    ## Refuses
+    - Says nothing of a forward under `no_grad` or `inference_mode`, and of one whose result is detached: evaluation, targets.
+    - Says nothing where the loss is made of a call of a wrapper too: that one makes DDP ready, and all gradients are averaged.
+    - Says nothing where a wrapper is handed to a function that is not followed.
+    - Says nothing of a backward pass without an optimizer step in the file, and of one for the gradient of an input.
+    - Says nothing where the project averages gradients itself.
+    - Says nothing of what rank 0 does alone, and of DataParallel, whose module is trained in either way.
+    - Tells a method of the module inside, a part of it, and a module that came as an argument.
+    - A repository's own tests.
+
+    ## References
+    Two-process runs on torch 2.13: `ddp.module(x)` and methods of the module leave the gradients as they are, `ddp.forward(x)`
+    averages them.
+    """
+
+    code = "DDP504"
+    TRIGGERS = (
+        (b".backward(", b"scaler("),
+        (b".step(", b"scaler("),
+        (b"DistributedDataParallel", b".module", b"unwrap", b"model", b"net"),
+    )
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or not _is_possible(project):
+            return
+        done: set[tuple[str, int, int]] = set()
+        for one in backward_passes(module):
+            if not _trains(module, one):
+                continue
+            for past, inside, node in _past_the_wrapper(project, one):
+                key = (past.module.path, past.call.lineno, past.call.col_offset)
+                if key not in done and not _averages_by_hand(project):
+                    done.add(key)
+                    yield self._tell(module, one, past, inside, node)
+
+    def _tell(self, module: SourceModule, one: Backward, past: Behind, inside: Held, node: ast.expr) -> Finding:
+        text = _short(past.module, past.call.func)
+        edits, reason = _repair(past, inside, node)
+        here = past.module is module
+        where = "" if here else f" ({past.module.path}:{past.call.lineno})"
+        message = (
+            f"`{text}(...)`{where} goes past the DDP wrapper: the backward pass in line {one.call.lineno} averages no "
+            "gradients, and the weights of the ranks drift apart without an error"
+        )
+        return self.finding(
+            module,
+            past.call if here else one.call,
+            message,
+            level=_UNSAFE if edits and here else _DISPLAY,
+            edits=edits if here else (),
+            evidence=[
+                Evidence("static", "the model is wrapped", inside.module.path, inside.wrap.lineno),
+                Evidence("static", "the loss is made of this call, and of no wrapper", past.module.path, past.call.lineno),
+                Evidence("static", "the backward pass", module.path, one.call.lineno),
+            ],
+            reason=reason,
+        )
+
+
+def _is_possible(project: Project) -> bool:
+    """False where no file wraps a model: most projects, at the price of one look at the bytes."""
+    return any(project.files_containing(word) for word in (b"DistributedDataParallel", b".prepare("))
+
+
+def _averages_by_hand(project: Project) -> bool:
+    def build() -> bool:
+        paths = {p for word in (b"reduce", b"average", b"sync") for p in project.files_containing(word)}
+        return any(_BY_HAND.search(project.read(p) or b"") for p in paths if p.endswith(".py") and not is_test_file(p))
+
+    return project.keep("gradients averaged by hand", build)
+
+
+def _trains(module: SourceModule, one: Backward) -> bool:
+    """True where an optimizer steps in the file, and the pass is not for the gradient of an input (`x.grad`)."""
+    if not module.calls_named("step") and not one.steps:
+        return False
+    function = module.function_of(one.call)
+    for read in module.reads_of("grad"):
+        if isinstance(read, ast.Attribute) and module.function_of(read) is function and isinstance(read.value, ast.Name):
+            if not any("param" in module.text_of(source) for source in _gone_through(module, read)):
+                return False
+    return True
+
+
+def _gone_through(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
+    """What the loops and comprehensions round a place go through."""
+    for up in module.ancestors(node):
+        if isinstance(up, ast.For):
+            yield up.iter
+        yield from (part.iter for part in getattr(up, "generators", ()))
+
+
+def _past_the_wrapper(project: Project, one: Backward) -> list[tuple[Behind, Held, ast.expr]]:
+    """The calls of the module inside that a loss is made of; none where a wrapper takes part in it."""
+    calls = behind(project, one)
+    past: list[tuple[Behind, Held, ast.expr]] = []
+    for each in calls:
+        if (found := inside_of(project, each.module, each.call.func)) is not None:
+            past.append((each, *found))
+    beside = (each for each in calls if past and not all(_is_other_arm(each, p[0]) for p in past))
+    if any(_runs_a_wrapper(project, each) for each in beside):
+        return []
+    outer = [p for p in past if not any(p is not q and _within(p[0].call, q[0].call) for q in past)] or past
+    return [p for p in outer if ranks_reaching(project, p[0].module, p[0].call) is Ranks.ALL]
+
+
+def _is_other_arm(each: Behind, past: Behind) -> bool:
+    """True where a test lets either of two calls run: `if hasattr(model, "module"): … else: …`."""
+    if each.module is not past.module:
+        return False
+    ways = {id(up): _arm(up, below) for up, below in _upward(past)}
+    return any(id(up) in ways and {ways[id(up)], _arm(up, below)} == {"body", "orelse"} for up, below in _upward(each))
+
+
+def _upward(each: Behind) -> Iterator[tuple[ast.If | ast.IfExp, ast.AST]]:
+    """The tests over a call, each with the child of it that the call stands in."""
+    below: ast.AST = each.call
+    for up in each.module.ancestors(each.call):
+        if isinstance(up, (ast.If, ast.IfExp)):
+            yield up, below
+        below = up
+
+
+def _arm(up: ast.If | ast.IfExp, below: ast.AST) -> str:
+    for name in ("body", "orelse"):
+        arm = getattr(up, name)
+        if below is arm or (isinstance(arm, list) and any(s is below for s in arm)):
+            return name
+    return "test"
+
+
+def _within(call: ast.Call, other: ast.Call) -> bool:
+    return any(n is call for n in ast.walk(other.func))
+
+
+def _runs_a_wrapper(project: Project, each: Behind) -> bool:
+    func = each.call.func
+    ran = [func.value, func] if isinstance(func, ast.Attribute) and func.attr == "forward" else [func]
+    taken_out = held(project, each.module, each.call) is not None  # `unwrap_model(ddp)` runs nothing
+    given = [] if each.entered or taken_out else [*each.call.args, *(k.value for k in each.call.keywords)]
+    for node in [*ran, *(a.value if isinstance(a, ast.Starred) else a for a in given)]:
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            found = held(project, each.module, node)
+            if found is not None and found.side is Side.WRAPPER:
+                return True
+    return False
+
+
+def _repair(past: Behind, inside: Held, node: ast.expr) -> tuple[list[Edit], str]:
+    func = past.call.func
+    plain = func is node or (isinstance(func, ast.Attribute) and func.attr == "forward" and func.value is node)
+    if not plain:
+        name = func.attr if isinstance(func, ast.Attribute) else dotted(func)
+        return [], (
+            f"the wrapper runs `forward` alone: let forward of the model make what `{name}` makes (by an argument, or in a "
+            "module that holds the model), and call the wrapper"
+        )
+    if not inside.wrapper:
+        return [], "call the wrapper instead; it was given another name, or is not known by one here"
+    edits: list[Edit] = [ReplaceExpression(past.module.path, past.module.span(func), inside.wrapper)]
+    return edits, "assumes that every rank comes here equally often, and that this forward uses every parameter"
+
+
+def _short(module: SourceModule, node: ast.AST) -> str:
+    text = " ".join(module.text_of(node).split())
+    return text if len(text) <= 60 else text[:57] + "..."

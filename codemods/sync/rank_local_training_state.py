@@ -1,0 +1,162 @@
+"""DDP308: training state that one rank restores or changes, and the others do not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.wrapped.own_files import restored_from_own_files
+from codemods.analysis.wrapped.restore_repairs import Repair, on_every_rank
+from codemods.analysis.wrapped.training_state import Change, What, changes
+from codemods.codemod import DdpCodemod
+from codemods.data.rank_words import PROCESSES
+from codemods.findings import Applicability, Evidence, Finding
+from codemods.project import Project
+from codemods.sites import Site
+from codemods.source import SourceModule
+
+_STATE = (b"load_state", b"register_buffer", b".step(", b"epoch", b"param_groups", b"start")
+_EFFECT = {
+    What.OPTIMIZER: "the others begin with empty moments, and the same gradients give other weights on each rank",
+    What.SCHEDULER: "the others have another learning rate, and the weights of the ranks drift apart",
+    What.SCALER: "the others scale their gradients by another number before DDP averages them",
+    What.WEIGHTS: "DDP sent rank 0's weights when it was made, and does not again: the others train on with theirs",
+    What.BUFFER: "DDP sends what both sides have: this buffer is rank 0's alone",
+    What.ALL: "the others begin anew: weights, moments and steps differ from there on",
+    What.COUNT: "the others begin at another place, go round the loop more or less often, and wait for rank 0 in the end",
+    What.RATE: "the others go on with theirs, and the weights of the ranks drift apart",
+}
+
+
+class RankLocalTrainingState(DdpCodemod):
+    """Training state that one rank restores or changes, and the others do not.
+
+    ## What it does
+    Finds the state of an optimizer, a scheduler or a gradient scaler that is restored under a test for rank 0, the epoch or step
+    that training goes on from, `accelerator.load_state`, and weights that are loaded behind the DDP wrap. Where rank 0 does
+    nothing else there than to read, to restore and to say so, the rank test goes, a load is given a `map_location`, and what is
+    printed stays on rank 0. Tells of a learning rate or a schedule that rank 0 alone moves on, of a new buffer that it registers
+    behind the wrap, and of a restore from each rank's own file whose error is swallowed.
+
+    ## Why it matters
+    DDP averages gradients and nothing else. From the same gradients two optimizers with other moments make other weights: the
+    ranks drift apart, without an error, and what rank 0 saves is not what the others trained. With another first epoch they hang.
+
+    ## Example
+    ```python
+    import torch
+    import torch.distributed as dist
+
+
+    def resume(path, optimizer):
+        if dist.get_rank() == 0:
+            state = torch.load(path)
+            optimizer.load_state_dict(state["optimizer"])
+            print("resumed")
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+
+
+    def resume(path, optimizer):
+        state = torch.load(path, map_location="cpu")
+        optimizer.load_state_dict(state["optimizer"])
+        if dist.get_rank() == 0:
+            print("resumed")
+    ```
+
+    ## Safety
+    Unsafe: every rank has to be able to read the file. One process alone restores as before; `map_location` moves nothing for
+    good, as `load_state_dict` copies to where the parameters are.
+
+    ## Refuses
+    - Says nothing where a broadcast stands further down, in the function or behind its calls.
+    - Says nothing of weights that rank 0 loads in front of the DDP wrap, which sends them to the others, nor of a buffer that
+      is filled, or registered anew, under its old name: DDP sends it with the next forward.
+    - Says nothing of a test on a parameter that the callers give a number, or nothing.
+    - Says nothing of averages of the weights (EMA), loggers, meters, and of an optimizer that rank 0 alone has or steps.
+    - Says nothing where the other arm of the test does the like.
+    - Tells a block in which rank 0 does something else, too, a test with an `else`, and a test that stands in a caller.
+    - Tells a buffer, a learning rate and a schedule: these have to be the same on every rank in the first place.
+    - A repository's own tests.
+
+    ## References
+    Runs on two processes with torch 2.13 and Accelerate 1.15: weights differ after the first step behind an optimizer that was
+    restored on rank 0, and behind weights that were loaded after the wrap.
+    """
+
+    code = "DDP308"
+    TRIGGERS = (
+        (b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"),
+        PROCESSES,
+        _STATE,
+    )
+    SITES = (
+        Site(rb"load_state|register_buffer|sched\w*\.step|param_groups|load\w*\(", b"load", b"register_buffer", b"sched",
+             b"param_groups"),
+    )  # fmt: skip
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        if ranks_in_file(project, module) is None and ranks_in_importers(project, module) is None:
+            return
+        by_guard: dict[int, list[Change]] = {}
+        for change in changes(project, module):
+            by_guard.setdefault(id(_place(module, change)), []).append(change)
+        for found in by_guard.values():
+            yield self._tell(module, project, sorted(found, key=lambda c: c.node.lineno))
+        for call in restored_from_own_files(project, module):
+            yield self.finding(
+                module,
+                call,
+                "each rank restores from a file of its own, and one that cannot goes on without a word: from there on its "
+                "optimizer makes other weights of the same gradients",
+                reason="agree first on whether all of them could (an all_reduce with MIN of 0 or 1), or restore from one file",
+            )
+
+    def _tell(self, module: SourceModule, project: Project, found: list[Change]) -> Finding:
+        first = found[0]
+        names = " and ".join(dict.fromkeys(c.what.value for c in found))
+        verb = "restores" if first.restores else "sets" if first.what is What.BUFFER else "changes"
+        message = f"rank 0 alone {verb} {names} (`{first.name}`): {_EFFECT[first.what]}"
+        repair = _repair(module, project, found)
+        shown = [Evidence("static", f"`{_short(module, c.node)}`", module.path, c.node.lineno) for c in found]
+        if first.guard is not None:
+            shown.insert(0, Evidence("static", "only rank 0 passes the test", module.path, first.guard.line))
+        return self.finding(
+            module,
+            first.node,
+            message,
+            level=Applicability.UNSAFE if repair.edits else Applicability.DISPLAY,
+            edits=repair.edits,
+            evidence=shown,
+            reason=repair.refused or "assumes that every rank can read the file",
+        )
+
+
+def _place(module: SourceModule, change: Change) -> ast.AST:
+    """What is told once: the test, or the function whose callers ask for the rank."""
+    return change.guard.node if change.guard is not None else module.function_of(change.node) or change.node
+
+
+def _repair(module: SourceModule, project: Project, found: list[Change]) -> Repair:
+    whats = {c.what for c in found}
+    if What.BUFFER in whats:
+        return Repair(refused="register it in front of the wrap, or copy into the buffer that is there, which DDP sends to all")
+    if not all(c.restores for c in found):
+        return Repair(refused="let every rank do it; what it is decided by has to be the same on all of them: reduce that first")
+    repair = on_every_rank(project, module, found[0].guard)
+    if repair.refused and whats == {What.WEIGHTS}:
+        return Repair(refused="load them in front of the wrap, which sends rank 0's weights to all, or on every rank")
+    return repair
+
+
+def _short(module: SourceModule, node: ast.AST) -> str:
+    text = " ".join(module.text_of(node).split())
+    return text if len(text) <= 60 else text[:57] + "..."

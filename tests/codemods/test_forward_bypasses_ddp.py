@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.checkpoints.forward_bypasses_ddp import ForwardBypassesDdp
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = "import torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"
+
+
+def loop(*lines: str, wrap: str = "model = DDP(net)", head: str = HEAD, last: str = "") -> str:
+    body = "".join(f"        {line}\n" for line in (*lines, "loss.backward()", "optimizer.step()", *([last] if last else [])))
+    return f"{head}def train(net, loader, optimizer, loss_fn, args):\n    {wrap}\n    for x, y in loader:\n{body}"
+
+
+def test_example_of_the_page() -> None:
+    sections = ForwardBypassesDdp.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(ForwardBypassesDdp, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize("call", ["model.module(x)", "net(x)", "model.module.forward(x)", "net.forward(x)"])
+def test_a_plain_forward_becomes_one_of_the_wrapper(call: str) -> None:
+    before, after = (loop(f"loss = loss_fn({c}, y)") for c in (call, "model(x)"))
+    check_transformed(ForwardBypassesDdp, before, after, unsafe=True)
+
+
+def test_each_call_of_a_loss() -> None:
+    before = loop("loss = loss_fn(model.module(x), model.module(y))")
+    check_transformed(ForwardBypassesDdp, before, before.replace(".module", ""), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("loss = model.module.compute_loss(x, y)",),
+        ("out = model.module.encoder(x)", "loss = loss_fn(out, y)"),
+        ("total = {}", "total['a'] = model.module.loss(x)", "loss = sum(total.values())"),
+        ("losses = []", "losses.append(net.loss(x))", "loss = sum(losses)"),
+        ("loss, logs = net.loss(x)",),
+    ],
+)
+def test_a_method_is_told(lines: tuple[str, ...]) -> None:
+    check_told(ForwardBypassesDdp, loop(*lines), reason="the wrapper runs `forward` alone")
+
+
+def test_a_module_taken_out_under_another_name() -> None:
+    source = loop("loss = loss_fn(core(x), y)", wrap="model = DDP(net)\n    core = model.module")
+    check_transformed(ForwardBypassesDdp, source, source.replace("core(x)", "model(x)"), unsafe=True)
+    kept = loop("loss = loss_fn(core(x), y)", wrap="core = net\n    net = DDP(net)")
+    check_transformed(ForwardBypassesDdp, kept, kept.replace("core(x)", "net(x)"), unsafe=True)
+
+
+def test_a_wrap_under_a_test() -> None:
+    source = loop("loss = loss_fn(model.module(x), y)", wrap="model = net\n    if args.many:\n        model = DDP(model)")
+    check_transformed(ForwardBypassesDdp, source, source.replace("model.module(x)", "model(x)"), unsafe=True)
+
+
+def test_attributes_of_a_trainer() -> None:
+    source = f"""{HEAD}
+class Loop:
+    def __init__(self, net, optimizer):
+        self.net = net
+        self.model = DDP(self.net)
+        self.optimizer = optimizer
+
+    def step(self, x):
+        loss = self.net.loss(x)
+        loss.backward()
+        self.optimizer.step()
+"""
+    check_told(ForwardBypassesDdp, source, reason="the wrapper runs `forward` alone")
+    check_told(ForwardBypassesDdp, source.replace("self.net.loss", "self.model.module.loss"), reason="the wrapper")
+    called = source.replace("self.net.loss(x)", "self.net(x).mean()")
+    check_transformed(ForwardBypassesDdp, called, called.replace("self.net(x)", "self.model(x)"), unsafe=True)
+
+
+def test_a_function_that_the_wrapper_is_handed_to() -> None:
+    source = f"""{HEAD}
+def make_loss(model, x):
+    return model.module.loss(x)
+
+def train(net, loader, optimizer):
+    model = DDP(net)
+    for x in loader:
+        loss = make_loss(model, x)
+        loss.backward()
+        optimizer.step()
+"""
+    check_told(ForwardBypassesDdp, source, reason="the wrapper runs `forward` alone")
+    check_nothing(ForwardBypassesDdp, source.replace("model.module.loss(x)", "model.module.loss(model(x))"))
+
+
+def test_what_is_inside_handed_to_the_training() -> None:
+    step = "def train(model, loader, optimizer):\n    for x in loader:\n        loss = model(x).mean()\n        loss.backward()\n"
+    main = "def main(net, loader, optimizer):\n    ddp = DDP(net)\n    train(GIVEN, loader, optimizer)\n"
+    source = f"{HEAD}{step}        optimizer.step()\n\n{main}"
+    check_told(ForwardBypassesDdp, source.replace("GIVEN", "ddp.module"), reason="another name")
+    check_nothing(ForwardBypassesDdp, source.replace("GIVEN", "ddp"))
+
+
+def test_accelerate() -> None:
+    source = """
+        from accelerate import Accelerator
+
+        def train(net, optimizer, loader):
+            accelerator = Accelerator()
+            net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
+            for x in loader:
+                loss = accelerator.unwrap_model(net)(x).mean()
+                accelerator.backward(loss)
+                optimizer.step()
+        """
+    check_transformed(ForwardBypassesDdp, source, source.replace("accelerator.unwrap_model(net)(x)", "net(x)"), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("loss = loss_fn(model(x), y)",),
+        ("loss = loss_fn(model.forward(x), y)",),
+        ("loss = loss_fn(model(x), y) + model.module.penalty()",),
+        ("with torch.no_grad():", "    goal = model.module(x)", "loss = loss_fn(other(x), goal)"),
+        ("goal = model.module(x).detach()", "loss = loss_fn(other(x), goal)"),
+        ("n = model.module.size(x).item()", "loss = loss_fn(other(x), n)"),
+        ("loss = unknown(model, model.module.head)",),
+        ("loss = loss_fn(other(x), y)", "model.module.update(x)"),
+        ("(g,) = torch.autograd.grad(loss_fn(model.module(x), y), x)", "loss = loss_fn(model(x + g), y)"),
+        ("loss = other.module(x).mean()",),
+    ],
+)
+def test_losses_that_are_fine(lines: tuple[str, ...]) -> None:
+    check_nothing(ForwardBypassesDdp, loop(*lines))
+
+
+def test_passes_that_are_none_of_a_training() -> None:
+    check_nothing(ForwardBypassesDdp, loop("loss = model.module(x).mean()").replace("optimizer.step()", "pass"))
+    check_nothing(ForwardBypassesDdp, loop("loss = model.module(x).mean()", last="x = x + x.grad.sign()"))
+    check_nothing(ForwardBypassesDdp, loop("loss = model.module(x).mean()"), path="tests/test_a.py")
+    leaving = "    if torch.distributed.get_rank() != 0:\n        return\n    for x"
+    alone = loop("loss = model.module(x).mean()").replace("    for x", leaving)
+    check_nothing(ForwardBypassesDdp, alone)
+
+
+def test_gradients_that_are_averaged_by_hand() -> None:
+    files = {"sync.py": "def average_gradients(model):\n    for p in model.parameters():\n        all_reduce(p.grad)\n"}
+    check_nothing(ForwardBypassesDdp, loop("loss = model.module(x).mean()"), files=files)
+
+
+def test_data_parallel_is_another_thing() -> None:
+    head = "from torch.nn import DataParallel\nfrom torch.nn.parallel import DistributedDataParallel\n\n"
+    check_nothing(ForwardBypassesDdp, loop("loss = model.module(x).mean()", wrap="model = DataParallel(net)", head=head))
+    check_nothing(ForwardBypassesDdp, loop("loss = model.module(x).mean()", wrap="model = make(net)", head=head))
+
+
+def test_names_that_are_bound_anew() -> None:
+    check_nothing(ForwardBypassesDdp, loop("loss = net(x).mean()", wrap="model = DDP(net)\n    net = other(net)"))
+    check_nothing(ForwardBypassesDdp, loop("loss = net(x).mean()", wrap="net = DDP(net)"))
+
+
+def test_a_generator_and_its_critic() -> None:
+    source = loop("fake = gen(x)", "loss = model.module(fake).mean()", wrap="model = DDP(net)\n    gen = DDP(args.gen)")
+    assert not findings_of(ForwardBypassesDdp, source)
+
+
+def test_the_arm_for_several_processes() -> None:
+    arms = ("if hasattr(model, 'module'):", "    loss = model.module(x).mean()", "else:", "    loss = model(x).mean()")
+    before = loop(*arms)
+    check_transformed(ForwardBypassesDdp, before, before.replace("model.module(x)", "model(x)"), unsafe=True)
+    either = loop("loss = model.module.loss(x) if args.many else model.loss(x)")
+    check_told(ForwardBypassesDdp, either, reason="the wrapper runs `forward`")
+    shared = ("out = model(x)", "if args.many:", "    loss = model.module.loss(out)", "else:", "    loss = 0")
+    check_nothing(ForwardBypassesDdp, loop(*shared))
+
+
+def test_a_scaler_that_goes_back_and_steps() -> None:
+    source = loop("loss = model.module(x)", "scaler(loss.mean(), optimizer, args)").replace("        loss.backward()\n", "")
+    source = source.replace("        optimizer.step()\n", "")
+    check_transformed(ForwardBypassesDdp, source, source.replace("model.module(x)", "model(x)"), unsafe=True)
+
+
+def test_a_loss_that_a_helper_goes_back_from() -> None:
+    source = HEAD + (
+        "def update(loss, optimizer):\n    loss.backward()\n    optimizer.step()\n\n"
+        "def train(net, loader, optimizer):\n    model = DDP(net)\n    for x in loader:\n"
+        "        update(model.module(x).mean(), optimizer)\n"
+    )
+    check_transformed(ForwardBypassesDdp, source, source.replace("model.module(x)", "model(x)"), unsafe=True)
+    check_nothing(ForwardBypassesDdp, source.replace("model.module(x)", "model(x)"))

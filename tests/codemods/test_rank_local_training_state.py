@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.sync.rank_local_training_state import RankLocalTrainingState
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"
+
+
+def script(*lines: str, head: str = HEAD, signature: str = "path, net, optimizer, scheduler, epochs") -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{head}def main({signature}):\n    rank = dist.get_rank()\n    state = torch.load(path, map_location='cpu')\n{body}"
+
+
+def test_example_of_the_page() -> None:
+    sections = RankLocalTrainingState.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(RankLocalTrainingState, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize("name", ["optimizer", "opt_g", "optim", "scheduler", "lr_scheduler", "scaler", "grad_scaler"])
+def test_what_training_goes_on_with(name: str) -> None:
+    before = script("if rank == 0:", f"    {name}.load_state_dict(state['x'])")
+    check_transformed(RankLocalTrainingState, before, script(f"{name}.load_state_dict(state['x'])"), unsafe=True)
+
+
+def test_a_test_that_asks_for_more() -> None:
+    before = script("if rank == 0 and path:", "    optimizer.load_state_dict(state['x'])", "    print('resumed')")
+    after = script("if path:", "    optimizer.load_state_dict(state['x'])", "    if rank == 0:", "        print('resumed')")
+    check_transformed(RankLocalTrainingState, before, after, unsafe=True)
+
+
+def test_an_early_exit() -> None:
+    source = HEAD + "def restore(scaler, path):\n    if dist.get_rank() != 0 or not path:\n        return\n"
+    rest = "    scaler.load_state_dict(torch.load(path, map_location='cpu')['scaler'])\n"
+    check_transformed(
+        RankLocalTrainingState, source + rest, source.replace("dist.get_rank() != 0 or ", "") + rest, unsafe=True
+    )
+    check_told(RankLocalTrainingState, source.replace(" or not path", "") + rest, reason="out of the early exit")
+
+
+def test_the_state_of_an_accelerator() -> None:
+    source = """
+        from accelerate import Accelerator
+
+        def main(path):
+            accelerator = Accelerator()
+            if path and accelerator.is_main_process:
+                accelerator.load_state(path)
+                accelerator.print("resumed")
+        """
+    check_transformed(
+        RankLocalTrainingState, source, source.replace("path and accelerator.is_main_process", "path"), unsafe=True
+    )
+
+
+def test_where_training_begins() -> None:
+    loop = ("for epoch in range(start, epochs):", "    net(epoch)")
+    lines = ("start = 0", "if rank == 0:", "    start = state['epoch'] + 1", *loop)
+    after = (lines[0], "start = state['epoch'] + 1", *lines[3:])
+    check_transformed(RankLocalTrainingState, script(*lines), script(*after), unsafe=True)
+    counted = ("step = 0", "if rank == 0:", "    step = state.get('step')", "while step < epochs:", "    step += 1")
+    assert findings_of(RankLocalTrainingState, script(*counted))
+
+
+def test_weights_behind_the_wrap() -> None:
+    lines = ("model = DDP(net)", "if rank == 0:", "    model.module.load_state_dict(state['net'])")
+    after = (lines[0], "model.module.load_state_dict(state['net'])")
+    check_transformed(RankLocalTrainingState, script(*lines), script(*after), unsafe=True)
+    made = (*lines[:2], "    make(path)", lines[2])
+    check_told(RankLocalTrainingState, script(*made), reason="in front of the wrap")
+
+
+def test_a_test_in_a_caller_is_told() -> None:
+    source = HEAD + (
+        "def restore(optimizer, state):\n    optimizer.load_state_dict(state)\n\n"
+        "def main(optimizer, path):\n    if dist.get_rank() == 0:\n        restore(optimizer, torch.load(path))\n"
+    )
+    check_told(RankLocalTrainingState, source, reason="off the way that leads here")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "scheduler.step()",
+        "optimizer.param_groups[0]['lr'] = 0.1",
+        "for group in optimizer.param_groups: group['lr'] *= 0.5",
+    ],
+)
+def test_a_learning_rate_that_rank_0_moves_is_told(line: str) -> None:
+    check_told(RankLocalTrainingState, script("if rank == 0:", f"    {line}"), reason="let every rank do it")
+
+
+def test_a_buffer_that_only_rank_0_has_is_told() -> None:
+    made = "model = DDP(net)"
+    lines = ("if rank == 0:", "    model.module.register_buffer('mean', state['mean'])")
+    check_told(RankLocalTrainingState, script(made, *lines), reason="copy into the buffer")
+    held = "\nclass Net(torch.nn.Module):\n    def __init__(self):\n        self.register_buffer('mean', VALUE)\n"
+    check_told(RankLocalTrainingState, script(made, *lines) + held.replace("VALUE", "None"), reason="copy into the buffer")
+    check_nothing(RankLocalTrainingState, script(made, *lines) + held.replace("VALUE", "torch.zeros(2)"))
+    silent = script("model = DDP(net, broadcast_buffers=False)", *lines) + held.replace("VALUE", "torch.zeros(2)")
+    check_told(RankLocalTrainingState, silent, reason="copy into the buffer")
+
+
+def test_a_file_of_each_rank_whose_error_is_swallowed() -> None:
+    source = HEAD + (
+        "def restore(optimizer):\n    try:\n        optimizer.load_state_dict(torch.load(f'opt_{dist.get_rank()}.pt'))\n"
+        "    except Exception:\n        pass\n"
+    )
+    check_told(RankLocalTrainingState, source, reason="agree first")
+    check_nothing(RankLocalTrainingState, source.replace("pass", "raise"))
+    check_nothing(RankLocalTrainingState, source.replace("_{dist.get_rank()}", ""))
+    check_nothing(RankLocalTrainingState, source.replace("Exception", "KeyError"))
+    check_nothing(RankLocalTrainingState, source + "    dist.all_reduce(torch.tensor(1))\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("if rank == 0:", "    make(path)", "    optimizer.load_state_dict(state['x'])"), "part it from `make(path)`"),
+        (("if rank == 0:", "    optimizer.load_state_dict(state['x'])", "else:", "    wait()"), "another arm"),
+        (("if rank == 0 or path:", "    pass", "elif rank == 0: optimizer.load_state_dict(state['x'])"), "another arm"),
+    ],
+)
+def test_blocks_that_are_told(lines: tuple[str, ...], reason: str) -> None:
+    found = findings_of(RankLocalTrainingState, script(*lines))
+    assert all(f.fix is None for f in found)
+    assert not found or reason in found[0].reason
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("optimizer.load_state_dict(state['x'])",),
+        ("if rank == 0:", "    optimizer.load_state_dict(state['x'])", "else:", "    optimizer.load_state_dict(state['y'])"),
+        ("if rank == 0:", "    optimizer.load_state_dict(state['x'])", "dist.broadcast_object_list([optimizer])"),
+        ("if rank == 0:", "    net.load_state_dict(state['net'])", "model = DDP(net)"),
+        ("model = DDP(net)", "if rank == 0:", "    model.module.load_state_dict(state)", "broadcast_weights(model)"),
+        ("if rank == 0:", "    ema_optimizer.load_state_dict(state['x'])"),
+        ("if rank == 0:", "    average.load_state_dict(state['x'])"),
+        ("if rank == 0:", "    own = torch.optim.SGD(net.parameters())", "    own.load_state_dict(state)"),
+        ("if rank == 0:", "    optimizer.load_state_dict(state)", "    optimizer.step()"),
+        ("if rank == 0:", "    best_epoch = state['epoch']", "    print(best_epoch)"),
+        ("start = 0", "if rank == 0:", "    start = state['epoch']", "    print(start)"),
+        ("if path:", "    optimizer.load_state_dict(state['x'])"),
+        ("if rank == 0:", "    state['optimizer'] = optimizer.state_dict()"),
+    ],
+)
+def test_what_is_fine(lines: tuple[str, ...]) -> None:
+    check_nothing(RankLocalTrainingState, script(*lines))
+
+
+def test_a_broadcast_behind_the_call() -> None:
+    source = HEAD + (
+        "def restore(optimizer, path):\n    if dist.get_rank() == 0:\n        optimizer.load_state_dict(torch.load(path))\n\n"
+        "def main(optimizer, path):\n    restore(optimizer, path)\n    broadcast_optimizer(optimizer)\n"
+    )
+    check_nothing(RankLocalTrainingState, source)
+    assert findings_of(RankLocalTrainingState, source.replace("    broadcast_optimizer(optimizer)\n", ""))
+
+
+def test_a_number_that_stands_for_no_rank() -> None:
+    loads = "    def load(self, path, rank=0):\n        if rank <= 0:\n            self.net.load_state_dict(torch.load(path))\n"
+    made = "class Model:\n    def __init__(self, net):\n        self.net = DDP(net)\n"
+    source = f"{HEAD}{made}\n{loads}\nModel(None).load('a', -1)\n"
+    check_nothing(RankLocalTrainingState, source)
+    assert findings_of(RankLocalTrainingState, source.replace("'a', -1", "'a', dist.get_rank()"))
+
+
+def test_weights_whose_wrap_may_come_later() -> None:
+    source = HEAD + (
+        "class Loop:\n    def load(self, state):\n        if dist.get_rank() == 0:\n"
+        "            self.net.load_state_dict(state)\n\n"
+        "    def run(self):\n        self.load({})\n        model = DDP(self.net)\n"
+    )
+    check_nothing(RankLocalTrainingState, source)
+
+
+def test_files_without_processes_and_tests() -> None:
+    source = "def f(rank, optimizer, state):\n    if rank == 0:\n        optimizer.load_state_dict(state)\n"
+    check_nothing(RankLocalTrainingState, source)
+    told = script("if rank == 0:", "    optimizer.load_state_dict(state)")
+    check_nothing(RankLocalTrainingState, told, path="tests/test_a.py")
