@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.logged.evaluation_data import monitor_of
-from codemods.analysis.logged.log_calls import LogCall, as_log_call, key_node, key_nodes, key_text
+from codemods.analysis.logged.log_calls import LogCall, as_any_log_call, epoch_level, key_node, key_nodes, key_text, reached
 from codemods.analysis.logged.sync_judgement import judge
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding, SetKeyword
@@ -91,12 +91,12 @@ class UnsyncedMetric(DdpCodemod):
     """
 
     code = "DDP101"
-    TRIGGERS = ((b"self.log(", b"self.log_dict(", b"pl_module.log(", b"pl_module.log_dict("),)
+    TRIGGERS = ((b".log(", b".log_dict("), (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("log", "log_dict"):
-            log = as_log_call(module, project, call)
+            log = as_any_log_call(module, project, call)
             verdict = judge(log) if log is not None else None
             if log is None or verdict is None:
                 continue
@@ -116,7 +116,9 @@ def _message(log: LogCall) -> str:
     key = key_text(log) if log.is_log else ""
     literal = isinstance(key_node(log), ast.Constant)
     named = f"{key!r} is" if key and literal else f"{key} is" if key else "these values are"
-    text = f"{named} logged at epoch level without being reduced over the ranks: what is shown is rank 0's own number"
+    found = reached(log)
+    when = "at epoch level" if found is None or epoch_level(log, found) else "at each training step"
+    text = f"{named} logged {when} without being reduced over the ranks: what is shown is rank 0's own number"
     for node in key_nodes(log):
         name = str(node.value) if isinstance(node, ast.Constant) else ""
         if name and (place := monitor_of(log.project, name, near=log.module.path)):

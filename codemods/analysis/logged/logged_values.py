@@ -29,6 +29,7 @@ class Budget:
     spent: int = 0
     attributes: dict[tuple[str, Path], Value] = field(default_factory=dict)
     calls: int = 0
+    module: tuple[str, ClassFacts] | None = None  # the name under which the asking object holds a LightningModule, and its class
 
 
 @record
@@ -192,6 +193,17 @@ def _parameter(scope: Scope, name: str, path: Path, depth: int) -> Value:
 # Attributes
 
 
+def part_of_module(scope: Scope, node: ast.expr) -> tuple[ClassFacts, ast.Attribute] | None:
+    """`self.x` as the held LightningModule would write what stands here as `self.host.x`; None for anything else."""
+    held = scope.budget.module
+    name = dotted(node)
+    if held is None or not name.startswith(f"{held[0]}."):
+        return None
+    text = name.removeprefix(f"{held[0]}.")
+    inner = ast.parse(f"self.{text}", mode="eval").body
+    return (held[1], inner) if isinstance(inner, ast.Attribute) else None
+
+
 def _attribute(scope: Scope, node: ast.Attribute, path: Path, depth: int) -> Value:
     name = dotted(node)
     if node.attr in EQUAL_ATTRIBUTES or "hparams" in name.split("."):
@@ -200,6 +212,8 @@ def _attribute(scope: Scope, node: ast.Attribute, path: Path, depth: int) -> Val
         return unknown("it is read back from the Trainer")
     if node.attr in ("device", "dtype"):
         return Value(Kind.EQUAL, "a device")
+    if (part := part_of_module(scope, node)) is not None:
+        return classify(scope.inside(part[0].lineage[0].module, None, part[0]), part[1], path, depth + 1)
     if name.startswith("self.") and scope.facts is not None:
         return _own_attribute(scope, node, path, depth)
     return classify(scope, node.value, (), depth + 1)

@@ -9,22 +9,24 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
-from codemods.analysis.logged.evaluation_data import monitor_of, own_batches, uneven_data
+from codemods.analysis.logged.evaluation_data import monitor_of, own_batches, uneven_data, watcher_of
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import (
     LogCall,
     epoch_level,
+    key_nodes,
     key_text,
     literal_mapping,
     literal_parameters,
     logged_value,
     reached,
-    twins,
     values,
 )
 from codemods.analysis.logged.log_keys import unsettled_parts
+from codemods.analysis.logged.log_twins import twins
 from codemods.analysis.logged.means import is_plain_mean
 from codemods.analysis.logged.pending_metrics import EVALUATION_ENDS, epoch_end_collective, guarded_read
+from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
 from codemods.analysis.logged.value_kinds import Kind, Value
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_places import short
@@ -90,7 +92,9 @@ def _judge(log: LogCall) -> Verdict | None:
     if ranks_at(log.module, log.call, project=log.project).some:
         return None
     found = reached(log)
-    if found is None or not epoch_level(log, found) or _reduced_anyway(log):
+    if found is None or _reduced_anyway(log):
+        return None
+    if not epoch_level(log, found) and watched_step(log, found) is None:
         return None
     logged = values(log)
     if all(v.kind in _NEEDS_NOTHING for _, v in logged):
@@ -107,6 +111,14 @@ def _judge(log: LogCall) -> Verdict | None:
     _judge_stage(log, found, verdict)
     _judge_data(log, found, verdict)
     return verdict
+
+
+def watched_step(log: LogCall, found: Entries) -> WatchedPlace | None:
+    """What decides by the number of a training step: a callback or scheduler that monitors the key of the log."""
+    if not found.hooks & TRAINING_HOOKS or found.hooks & EVALUATION_HOOKS:
+        return None
+    keys = (str(node.value) for node in key_nodes(log) if isinstance(node, ast.Constant))
+    return next((place for key in keys if (place := watcher_of(log.project, key, log.module.path))), None)
 
 
 def _reduced_anyway(log: LogCall) -> bool:
@@ -153,6 +165,8 @@ def _listed(found: list[Condition]) -> str:
 
 
 def _judge_class(log: LogCall, verdict: Verdict) -> None:
+    if log.held is not None:
+        verdict.lower(UNSAFE, f"right if {log.held.text} is what the Trainer runs")
     if not log.on_self:
         if place := _class_with_own_log(log):
             verdict.lower(UNSAFE, f"right if the module is not {place}, which has its own log")
@@ -272,13 +286,14 @@ _STEP_COST = (
 def _judge_stage(log: LogCall, found: Entries, verdict: Verdict) -> None:
     training = found.hooks & TRAINING_HOOKS
     at_end = found.hooks & frozenset(EVALUATION_ENDS)
-    place = guarded_read(log.project, evaluation=False) if training else None
+    pending = training if epoch_level(log, found) else frozenset[str]()  # the value of a step is reduced at once
+    place = guarded_read(log.project, evaluation=False) if pending else None
     if place is None and at_end:
         place = guarded_read(log.project, evaluation=True)
     if place is not None:
         verdict.lower(DISPLAY, f"{place}: with a value still to be reduced that read waits for the other ranks; move it above "
                                "the rank test first")  # fmt: skip
-    place = epoch_end_collective(log.project) if training else None
+    place = epoch_end_collective(log.project) if pending else None
     if place is not None:
         verdict.lower(DISPLAY, f"{place}: with sync_dist=True rank 0's progress bar starts the reduction before that call, the "
                                "other ranks after it, so they wait for each other")  # fmt: skip
