@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.logged.evaluation_data import monitor_of
 from codemods.analysis.logged.log_calls import LogCall, as_any_log_call, epoch_level, key_node, key_nodes, key_text, reached
-from codemods.analysis.logged.sync_judgement import judge
+from codemods.analysis.logged.sync_judgement import judge, judge_promised, watched_key
+from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding, SetKeyword
+from codemods.findings import Applicability, DropKeyword, Edit, Finding, SetKeyword
 from codemods.project import Project
 from codemods.source import SourceModule
 
@@ -97,8 +98,13 @@ class UnsyncedMetric(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("log", "log_dict"):
             log = as_any_log_call(module, project, call)
-            verdict = judge(log) if log is not None else None
-            if log is None or verdict is None:
+            if log is None:
+                continue
+            if log.flag("rank_zero_only") is True:
+                yield from self._promised(log)
+                continue
+            verdict = judge(log)
+            if verdict is None:
                 continue
             told = verdict.level is Applicability.DISPLAY
             yield self.finding(
@@ -110,6 +116,26 @@ class UnsyncedMetric(DdpCodemod):
                 evidence=() if told else verdict.evidence,
                 reason=verdict.reason,
             )
+
+    def _promised(self, log: LogCall) -> Iterator[Finding]:
+        """`rank_zero_only=True` does not keep a value to rank 0: it switches the reduction off, also of a key that decides."""
+        watcher = watched_key(log)
+        if watcher is None:
+            return
+        module, call = log.module, log.call
+        decides = f"{watcher.text} at {watcher.path}:{watcher.line}"
+        if ranks_at(module, call, project=log.project).some:
+            text = f"only rank 0 logs {key_text(log)!r}, which {decides} reads on every rank: the others do not find the key"
+            yield self.finding(module, call, text, reason="log it on every rank, with sync_dist=True and without rank_zero_only")
+            return
+        if (verdict := judge_promised(log)) is None:
+            return
+        verdict.lower(Applicability.UNSAFE, "right if the value is meant to be that of all ranks")
+        text = f"rank_zero_only=True keeps {key_text(log)!r} unreduced, and {decides} decides on each rank by that rank's number"
+        edits: list[Edit] = [DropKeyword(module.path, module.span(call), "rank_zero_only")]
+        if log.flag("sync_dist") is not True:
+            edits.append(SetKeyword(module.path, module.span(call), "sync_dist", "True"))
+        yield self.finding(module, call, text, level=verdict.level, edits=edits, reason=verdict.reason)
 
 
 def _message(log: LogCall) -> str:

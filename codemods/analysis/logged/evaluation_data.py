@@ -149,7 +149,7 @@ def watcher_of(project: Project, key: str, near: str) -> Place | None:
     A monitor of the same name in a script of another model says nothing of this one.
     """
     found = monitors(project)
-    for place in [*found.get(key, []), *found.get(f"{key}_step", [])]:
+    for place in [*found.get(key, []), *found.get(f"{key}_step", []), *found.get(f"{key}_epoch", [])]:
         if place.path == near or not place.path.endswith(".py") or _uses(project, place.path, near):
             return place
     return None

@@ -65,8 +65,8 @@ def held_by(project: Project, module: SourceModule, call: ast.Call) -> Held | No
     if found is None:
         return None
     around = found.module.class_of(found.node)
-    facts = class_facts(project, found.module, around) if around is not None else found.facts
-    return Held(receiver, found.facts, found.module.path, found.node.lineno, found.bound, facts)
+    keeper = class_facts(project, found.module, around) if around is not None else found.facts
+    return Held(receiver, found.facts, found.module.path, found.node.lineno, found.bound, keeper)
 
 
 def _attribute(project: Project, facts: ClassFacts, name: str) -> _Given | None:
@@ -159,7 +159,8 @@ def _names_a_module(project: Project, module: SourceModule, annotation: ast.expr
 
 
 def _annotated(project: Project, module: SourceModule, annotation: ast.expr) -> ClassFacts | None:
-    written = annotation.value if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str) else dotted(annotation)
+    quoted = isinstance(annotation, ast.Constant) and isinstance(annotation.value, str)
+    written = str(annotation.value) if quoted else dotted(annotation)  # type: ignore[attr-defined]
     site = find_class(project, module, written) if written else None
     facts = class_facts(project, site.module, site.node) if site is not None else None
     return facts if facts is not None and facts.is_a(Role.LIGHTNING_MODULE) else None

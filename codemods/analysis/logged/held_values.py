@@ -49,7 +49,7 @@ def _handed(module: SourceModule, function: FunctionNode, call: ast.Call) -> dic
     everything = [a.value if isinstance(a, ast.Starred) else a for a in call.args]
     spec = function.args
     names = [a.arg for a in (*spec.posonlyargs, *spec.args)][1 if method else 0 :]
-    return {name: everything for name in names}
+    return dict.fromkeys(names, everything)
 
 
 def seen_to_differ(project: Project, module: SourceModule, call: ast.Call, value: ast.expr | None) -> str:

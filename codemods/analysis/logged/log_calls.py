@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+
 from codemods.analysis.callers import Entries, entries
 from codemods.analysis.class_index import ClassFacts, Role, class_facts, role_of_method
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
