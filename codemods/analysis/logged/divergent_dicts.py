@@ -94,7 +94,7 @@ def _round(place: _Place, node: ast.stmt) -> Iterator[Divergence]:
     """The loops round an entry whose key is worked out."""
     for up in place.module.ancestors(node):
         if up is place.function:
-            return
+            break
         if isinstance(up, ast.For) and iterates_values(up.iter, place.made):
             yield Divergence("loop", place.module.text_of(up.iter), up.lineno)
     yield from _tested(place, node)

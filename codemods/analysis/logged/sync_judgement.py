@@ -11,6 +11,7 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
 from codemods.analysis.logged.evaluation_data import watcher_of
 from codemods.analysis.logged.local_values import local_values
+from codemods.analysis.logged.divergent_dicts import dictionary_divergence
 from codemods.analysis.logged.log_calls import (
     LogCall,
     epoch_level,
@@ -200,6 +201,9 @@ def _judge_key(log: LogCall, found: Entries, verdict: Verdict) -> None:
     if not log.is_log and literal_mapping(log) is None:
         node = logged_value(log.call)
         text = short(log.module, node) if node is not None else "the dictionary"
+        if (found_in := dictionary_divergence(log)) is not None:
+            verdict.lower(DISPLAY, f"`{found_in.text}` (line {found_in.line}) makes the keys of {text} hang on the batch: with other "
+                                   "keys, ranks wait for each other or get each other's values")  # fmt: skip
         verdict.lower(UNSAFE, f"right if {text} has the same keys, in the same order, on every rank")
     for part in unsettled_parts(log, literal_parameters(log, found)):
         if part.configured:
