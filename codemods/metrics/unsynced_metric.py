@@ -106,13 +106,16 @@ class UnsyncedMetric(DdpCodemod):
             verdict = judge(log)
             if verdict is None:
                 continue
+            edits = [SetKeyword(module.path, module.span(call), "sync_dist", "True")]
+            if verdict.reduce_fx:
+                edits.append(SetKeyword(module.path, module.span(call), "reduce_fx", f'"{verdict.reduce_fx}"'))
             told = verdict.level is Applicability.DISPLAY
             yield self.finding(
                 module,
                 call,
                 _message(log),
                 level=verdict.level,
-                edits=[SetKeyword(module.path, module.span(call), "sync_dist", "True")],
+                edits=edits,
                 evidence=() if told else verdict.evidence,
                 reason=verdict.reason,
             )

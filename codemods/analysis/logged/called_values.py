@@ -10,7 +10,17 @@ from codemods.analysis.class_values import class_values
 from codemods.analysis.logged.local_values import Path
 from codemods.analysis.logged.logged_values import Scope, attribute_by_pattern, classify, part_of_module, short, unknown
 from codemods.analysis.logged.value_kinds import (
-    EQUAL_CALLS, MODEL_WORDS, NEW_TENSORS, NUMBER_FAMILIES, ON_CPU, REDUCERS, TENSOR_FAMILIES, TO_NUMBER, Kind, Value, join,
+    EQUAL_CALLS,
+    MODEL_WORDS,
+    NEW_TENSORS,
+    NUMBER_FAMILIES,
+    ON_CPU,
+    REDUCERS,
+    TENSOR_FAMILIES,
+    TO_NUMBER,
+    Kind,
+    Value,
+    join,
 )  # fmt: skip
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified

@@ -9,9 +9,9 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
+from codemods.analysis.logged.divergent_dicts import dictionary_divergence
 from codemods.analysis.logged.evaluation_data import watcher_of
 from codemods.analysis.logged.local_values import local_values
-from codemods.analysis.logged.divergent_dicts import dictionary_divergence
 from codemods.analysis.logged.log_calls import (
     LogCall,
     epoch_level,
@@ -24,7 +24,7 @@ from codemods.analysis.logged.log_calls import (
 )
 from codemods.analysis.logged.log_keys import unsettled_parts
 from codemods.analysis.logged.log_twins import twins
-from codemods.analysis.logged.means import is_plain_mean
+from codemods.analysis.logged.means import is_plain_mean, plain_extreme
 from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
 from codemods.analysis.logged.sync_stage import judge_data, judge_stage
 from codemods.analysis.logged.value_kinds import Kind, Value
@@ -202,8 +202,8 @@ def _judge_key(log: LogCall, found: Entries, verdict: Verdict) -> None:
         node = logged_value(log.call)
         text = short(log.module, node) if node is not None else "the dictionary"
         if (found_in := dictionary_divergence(log)) is not None:
-            verdict.lower(DISPLAY, f"`{found_in.text}` (line {found_in.line}) makes the keys of {text} hang on the batch: with other "
-                                   "keys, ranks wait for each other or get each other's values")  # fmt: skip
+            verdict.lower(DISPLAY, f"`{found_in.text}` (line {found_in.line}) makes the keys of {text} hang on the batch: with "
+                                   "others, ranks wait for each other or get each other's values")  # fmt: skip
         verdict.lower(UNSAFE, f"right if {text} has the same keys, in the same order, on every rank")
     for part in unsettled_parts(log, literal_parameters(log, found)):
         if part.configured:
@@ -251,7 +251,11 @@ def _judge_list(log: LogCall, value: Value, verdict: Verdict, *, at_end: bool) -
     sources: list[ast.expr | None] = [node]
     if isinstance(node, ast.Name):
         sources += [b.value for b in local_values(log.project, log.module, log.function).get(node.id, [])]
-    if is_plain_mean([source for source in sources if source is not None]):
+    extreme = plain_extreme(node) or (plain_extreme(sources[1]) if len(sources) == 2 else "")
+    if extreme and log.is_log and log.keyword("reduce_fx") is None:
+        verdict.reduce_fx = extreme  # the largest of the ranks' largest is that of all; one value a hook is what it is
+        verdict.note(f"{value.text}, and its {extreme} is logged", log.module.path, log.call.lineno)
+    elif is_plain_mean([source for source in sources if source is not None]):
         verdict.lower(UNSAFE, f"{value.text}: the mean over ranks is that of all samples only if every rank has as many")
     else:
         verdict.lower(DISPLAY, f"{value.text}: gather it over the ranks (self.all_gather) before the number is worked out")
