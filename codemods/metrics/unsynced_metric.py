@@ -11,8 +11,11 @@ from codemods.analysis.logged.sync_judgement import judge, judge_promised, watch
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropKeyword, Edit, Finding, SetKeyword
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
+
+_SPEAKS = late(rb"\b(?!(?:math|np|numpy|torch|wandb|jnp|logger|logging|tf|mlflow|console|cmath)\b)\w+\.log(?:_dict)?\(")
 
 
 class UnsyncedMetric(DdpCodemod):
@@ -20,7 +23,9 @@ class UnsyncedMetric(DdpCodemod):
 
     ## What it does
     Finds `self.log` and `self.log_dict` calls of a LightningModule (and `pl_module.log` in a Callback) whose value is a plain
-    number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`.
+    number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`. The calls of
+    other objects that hold the module (`self.model.log` of a task that the module makes with `self`) count, and so does the value
+    of a training step that a ModelCheckpoint, EarlyStopping or scheduler of the same script monitors.
 
     ## Why it matters
     Since Lightning 1.7 an epoch value is not reduced over the ranks unless `sync_dist=True` is given: the logger shows rank
@@ -61,12 +66,15 @@ class UnsyncedMetric(DdpCodemod):
     nothing. On several the value changes: it becomes the mean over all ranks, which is what one device would have shown.
 
     Unsafe, each with its assumption named: configuration decides about the call or its key, the value's device or type is not
-    seen, a dictionary's keys are not written out, `reduce_fx="sum"`, the key is also logged at every training step (one barrier
-    and one all-reduce a step), or ranks may get no validation batch (iterable data, own samplers, sharding switched off).
+    seen, the call stands in an object that holds the module, the value is a monitored one of a training step or of a call with
+    `rank_zero_only=True` (which switches the reduction off on every rank), a dictionary's keys are not written out,
+    `reduce_fx="sum"`, the key is also logged at every training step (one barrier and one all-reduce a step), or ranks may get no
+    validation batch (iterable data, own samplers, sharding switched off).
 
     ## Refuses
-    - an explicit `sync_dist` or `rank_zero_only`, a call that only some ranks reach, values that are equal on all ranks (learning
-      rates, counters, configuration), metric objects, gathered, reduced or computed values: nothing is said
+    - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors, a training step's value that nothing monitors, a
+      call that only some ranks reach, values that are equal on all ranks (learning rates, counters, configuration), metric
+      objects, gathered, reduced or computed values: nothing is said
     - a repository's own tests, and projects that pin Lightning 1.4 to 1.6, which reduced epoch values anyway: nothing is said
     - a value that is not followed in a place that is not either: nothing is said
     - a call under an `if` on data, in a loop over data, a `try`, a comprehension, an inner function, a coroutine, or below an
@@ -75,7 +83,10 @@ class UnsyncedMetric(DdpCodemod):
     - a key built from anything but literals, options by position, or keywords from `**kwargs`
     - a class, or a project subclass of it, with a `log` of its own
     - the batch value that a metric returned: log the object instead
-    - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ)
+    - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ) or as the
+      largest or smallest, which `reduce_fx` puts together
+    - a dictionary whose keys a helper makes of the batch
+    - calls of objects that no module is seen to make, and whose methods no hook is seen to call
     - what was read back from the Trainer under another key: that key is judged by itself
     - an epoch-end value whose source is not seen: the mean of the ranks' scores need not be the score
     - `reduce_fx` other than mean, min, max or sum
@@ -94,6 +105,13 @@ class UnsyncedMetric(DdpCodemod):
     code = "DDP101"
     TRIGGERS = ((b".log(", b".log_dict("), (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"))
     READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        """Half of all files take a logarithm: what is no module of Lightning's must look as if it spoke to one."""
+        data = project.read(path) or b""
+        if any(word in data for word in (b"self.log(", b"self.log_dict(", b"pl_module.log(", b"pl_module.log_dict(")):
+            return True
+        return bool(project.files_containing(b"LightningModule")) and _SPEAKS.search(data) is not None
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("log", "log_dict"):
