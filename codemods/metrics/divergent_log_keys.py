@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.logged.divergent_dicts import dictionary_divergence, names_of_batch
 from codemods.analysis.logged.divergent_keys import Divergence, divergence
-from codemods.analysis.logged.log_calls import LogCall, as_log_call, key_nodes, logged_value
+from codemods.analysis.logged.log_calls import LogCall, as_any_log_call, key_nodes, logged_value
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
@@ -21,7 +22,9 @@ class DivergentLogKeys(DdpCodemod):
 
     ## What it does
     Finds `self.log` of what is reduced (`sync_dist=True`, or a torchmetrics object) under an `if` on values of the batch, in a
-    loop over them, or under a key made of them. It tells the place; what to log instead is the author's to say.
+    loop over them, or under a key made of them; of a dictionary that is logged, the helper that makes its keys is read, too, and
+    calls through an object that holds the module (`self.model.log`). It tells the place; what to log instead is the author's
+    to say.
 
     ## Why it matters
     Reductions are paired by their position, not by their key. A rank that lacks a key hangs the others at the end of the epoch,
@@ -76,17 +79,17 @@ class DivergentLogKeys(DdpCodemod):
     """
 
     code = "DDP108"
-    TRIGGERS = ((b"_step(", b"_batch_end(", b"_batch_start("), (b".log(", b".log_dict("), (b"sync_dist", b"etric"))
+    TRIGGERS = ((b".log(", b".log_dict("), (b"sync_dist", b"etric"))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
         for call in module.calls_named("log", "log_dict"):
-            log = as_log_call(module, project, call)
+            log = as_any_log_call(module, project, call)
             if log is None or not (reduced := _reduced(log)) or ranks_at(module, call, project=project).some:
                 continue
-            found = divergence(module, log.function, call, key_nodes(log))
+            found = divergence(module, log.function, call, key_nodes(log), names_of_batch(log)) or dictionary_divergence(log)
             if found is not None:
                 yield self.finding(
                     module,
@@ -106,6 +109,8 @@ def _message(found: Divergence, reduced: str) -> str:
         return f"{reduced}, but only ranks whose batch passes `{text}` log it: the others lack the key, and the epoch's end hangs"
     if found.how == "loop":
         return f"{reduced}, once for each of `{text}` in the batch: ranks with other ones hang, or get each other's values"
+    if found.how == "order":
+        return f"{reduced}, and the batch decides over the order of the keys (`{text}`): ranks get each other's values"
     return f"{reduced}, under the key {text} that the batch makes: ranks with another key hang, or get each other's values"
 
 

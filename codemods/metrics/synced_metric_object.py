@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.callers import family_of
-from codemods.analysis.logged.log_calls import LogCall, as_log_call, literal_mapping, logged_value, twins
+from codemods.analysis.logged.log_calls import LogCall, as_log_call, literal_mapping, logged_value
+from codemods.analysis.logged.log_twins import twins
 from codemods.analysis.metric_attributes import Made, metric_attribute
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropKeyword, Evidence, Finding

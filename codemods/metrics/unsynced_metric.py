@@ -6,12 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.logged.evaluation_data import monitor_of
-from codemods.analysis.logged.log_calls import LogCall, as_log_call, key_node, key_nodes, key_text
-from codemods.analysis.logged.sync_judgement import judge
+from codemods.analysis.logged.log_calls import LogCall, as_any_log_call, epoch_level, key_node, key_nodes, key_text, reached
+from codemods.analysis.logged.sync_judgement import judge, judge_promised, watched_key
+from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding, SetKeyword
+from codemods.findings import Applicability, DropKeyword, Edit, Finding, SetKeyword
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
+
+_SPEAKS = late(rb"\b(?!(?:math|np|numpy|torch|wandb|jnp|logger|logging|tf|mlflow|console|cmath)\b)\w+\.log(?:_dict)?\(")
 
 
 class UnsyncedMetric(DdpCodemod):
@@ -19,7 +23,9 @@ class UnsyncedMetric(DdpCodemod):
 
     ## What it does
     Finds `self.log` and `self.log_dict` calls of a LightningModule (and `pl_module.log` in a Callback) whose value is a plain
-    number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`.
+    number or tensor of this rank and which Lightning reduces at the end of an epoch, and adds `sync_dist=True`. The calls of
+    other objects that hold the module (`self.model.log` of a task that the module makes with `self`) count, and so does the value
+    of a training step that a ModelCheckpoint, EarlyStopping or scheduler of the same script monitors.
 
     ## Why it matters
     Since Lightning 1.7 an epoch value is not reduced over the ranks unless `sync_dist=True` is given: the logger shows rank
@@ -60,12 +66,15 @@ class UnsyncedMetric(DdpCodemod):
     nothing. On several the value changes: it becomes the mean over all ranks, which is what one device would have shown.
 
     Unsafe, each with its assumption named: configuration decides about the call or its key, the value's device or type is not
-    seen, a dictionary's keys are not written out, `reduce_fx="sum"`, the key is also logged at every training step (one barrier
-    and one all-reduce a step), or ranks may get no validation batch (iterable data, own samplers, sharding switched off).
+    seen, the call stands in an object that holds the module, the value is a monitored one of a training step or of a call with
+    `rank_zero_only=True` (which switches the reduction off on every rank), a dictionary's keys are not written out,
+    `reduce_fx="sum"`, the key is also logged at every training step (one barrier and one all-reduce a step), or ranks may get no
+    validation batch (iterable data, own samplers, sharding switched off).
 
     ## Refuses
-    - an explicit `sync_dist` or `rank_zero_only`, a call that only some ranks reach, values that are equal on all ranks (learning
-      rates, counters, configuration), metric objects, gathered, reduced or computed values: nothing is said
+    - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors, a training step's value that nothing monitors, a
+      call that only some ranks reach, values that are equal on all ranks (learning rates, counters, configuration), metric
+      objects, gathered, reduced or computed values: nothing is said
     - a repository's own tests, and projects that pin Lightning 1.4 to 1.6, which reduced epoch values anyway: nothing is said
     - a value that is not followed in a place that is not either: nothing is said
     - a call under an `if` on data, in a loop over data, a `try`, a comprehension, an inner function, a coroutine, or below an
@@ -74,7 +83,10 @@ class UnsyncedMetric(DdpCodemod):
     - a key built from anything but literals, options by position, or keywords from `**kwargs`
     - a class, or a project subclass of it, with a `log` of its own
     - the batch value that a metric returned: log the object instead
-    - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ)
+    - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ) or as the
+      largest or smallest, which `reduce_fx` puts together
+    - a dictionary whose keys a helper makes of the batch
+    - calls of objects that no module is seen to make, and whose methods no hook is seen to call
     - what was read back from the Trainer under another key: that key is judged by itself
     - an epoch-end value whose source is not seen: the mean of the ranks' scores need not be the score
     - `reduce_fx` other than mean, min, max or sum
@@ -91,32 +103,69 @@ class UnsyncedMetric(DdpCodemod):
     """
 
     code = "DDP101"
-    TRIGGERS = ((b"self.log(", b"self.log_dict(", b"pl_module.log(", b"pl_module.log_dict("),)
+    TRIGGERS = ((b".log(", b".log_dict("), (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"))
     READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        """Half of all files take a logarithm: what is no module of Lightning's must look as if it spoke to one."""
+        data = project.read(path) or b""
+        if any(word in data for word in (b"self.log(", b"self.log_dict(", b"pl_module.log(", b"pl_module.log_dict(")):
+            return True
+        return bool(project.files_containing(b"LightningModule")) and _SPEAKS.search(data) is not None
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("log", "log_dict"):
-            log = as_log_call(module, project, call)
-            verdict = judge(log) if log is not None else None
-            if log is None or verdict is None:
+            log = as_any_log_call(module, project, call)
+            if log is None:
                 continue
+            if log.flag("rank_zero_only") is True:
+                yield from self._promised(log)
+                continue
+            verdict = judge(log)
+            if verdict is None:
+                continue
+            edits = [SetKeyword(module.path, module.span(call), "sync_dist", "True")]
+            if verdict.reduce_fx:
+                edits.append(SetKeyword(module.path, module.span(call), "reduce_fx", f'"{verdict.reduce_fx}"'))
             told = verdict.level is Applicability.DISPLAY
             yield self.finding(
                 module,
                 call,
                 _message(log),
                 level=verdict.level,
-                edits=[SetKeyword(module.path, module.span(call), "sync_dist", "True")],
+                edits=edits,
                 evidence=() if told else verdict.evidence,
                 reason=verdict.reason,
             )
+
+    def _promised(self, log: LogCall) -> Iterator[Finding]:
+        """`rank_zero_only=True` does not keep a value to rank 0: it switches the reduction off, also of a key that decides."""
+        watcher = watched_key(log)
+        if watcher is None:
+            return
+        module, call = log.module, log.call
+        decides = f"{watcher.text} at {watcher.path}:{watcher.line}"
+        if ranks_at(module, call, project=log.project).some:
+            text = f"only rank 0 logs {key_text(log)!r}, which {decides} reads on every rank: the others do not find the key"
+            yield self.finding(module, call, text, reason="log it on every rank, with sync_dist=True and without rank_zero_only")
+            return
+        if (verdict := judge_promised(log)) is None:
+            return
+        verdict.lower(Applicability.UNSAFE, "right if the value is meant to be that of all ranks")
+        text = f"rank_zero_only=True keeps {key_text(log)!r} unreduced, and {decides} decides on each rank by that rank's number"
+        edits: list[Edit] = [DropKeyword(module.path, module.span(call), "rank_zero_only")]
+        if log.flag("sync_dist") is not True:
+            edits.append(SetKeyword(module.path, module.span(call), "sync_dist", "True"))
+        yield self.finding(module, call, text, level=verdict.level, edits=edits, reason=verdict.reason)
 
 
 def _message(log: LogCall) -> str:
     key = key_text(log) if log.is_log else ""
     literal = isinstance(key_node(log), ast.Constant)
     named = f"{key!r} is" if key and literal else f"{key} is" if key else "these values are"
-    text = f"{named} logged at epoch level without being reduced over the ranks: what is shown is rank 0's own number"
+    found = reached(log)
+    when = "at epoch level" if found is None or epoch_level(log, found) else "at each training step"
+    text = f"{named} logged {when} without being reduced over the ranks: what is shown is rank 0's own number"
     for node in key_nodes(log):
         name = str(node.value) if isinstance(node, ast.Constant) else ""
         if name and (place := monitor_of(log.project, name, near=log.module.path)):

@@ -8,7 +8,7 @@ from codemods.analysis.call_graph import find_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.logged.local_values import Path
-from codemods.analysis.logged.logged_values import Scope, attribute_by_pattern, classify, short, unknown
+from codemods.analysis.logged.logged_values import Scope, attribute_by_pattern, classify, part_of_module, short, unknown
 from codemods.analysis.logged.value_kinds import (
     EQUAL_CALLS,
     MODEL_WORDS,
@@ -21,7 +21,7 @@ from codemods.analysis.logged.value_kinds import (
     Kind,
     Value,
     join,
-)
+)  # fmt: skip
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.source import FunctionNode, walk_scope
@@ -130,6 +130,8 @@ def _new_tensor(scope: Scope, node: ast.Call, judged: list[Value]) -> Value:
 
 def _project_call(scope: Scope, node: ast.Call, name: str, end: str, path: Path, depth: int) -> Value:
     func = node.func
+    if (part := part_of_module(scope, func)) is not None:
+        return _of_held(scope, node, part, path, depth)
     if isinstance(func, ast.Call):  # nn.MSELoss()(a, b)
         if is_model(scope, func):
             return _batch_result(scope, node, depth)
@@ -146,6 +148,22 @@ def _project_call(scope: Scope, node: ast.Call, name: str, end: str, path: Path,
     if isinstance(func, ast.Attribute):  # a method of something: x.mean(), outputs.loss.detach()
         return _method_call(scope, node, func, path, depth)
     return unknown(f"what {end or short(scope, func)}(…) returns is not known")
+
+
+def _of_held(scope: Scope, node: ast.Call, part: tuple[ClassFacts, ast.Attribute], path: Path, depth: int) -> Value:
+    """`self.host.accuracy(...)`: a metric, a method, a sub-module of the module that the object holds."""
+    facts, written = part
+    if made := metric_attribute(scope.project, facts, written):
+        kind = Kind.REDUCED if made.each_step else Kind.METRIC_RESULT
+        return Value(kind, f"{made.text} in {made.path}:{made.line}")
+    inner = scope.inside(facts.lineage[0].module, None, facts)
+    if dotted(written).count(".") == 1 and (found := facts.method(written.attr)):
+        body = scope.inside(found[0].module, found[1], facts)
+        value = _of_returns(scope, node, body, found[1], path, depth)
+        return value if value is not None else unknown(f"what {written.attr} returns is not seen")
+    if _is_part(inner, written):
+        return _batch_result(scope, node, depth)
+    return unknown(f"what {short(scope, node.func)}(…) returns is not known")
 
 
 def _batch_result(scope: Scope, node: ast.Call, depth: int) -> Value:

@@ -18,35 +18,39 @@ _GIVEN = frozenset({"batch", "outputs", "output"})
 
 @record
 class Divergence:
-    """how: "if", "loop" or "key". text: what decides. line: where."""
+    """how: "if", "loop", "key" or "order" (of the keys). text: what decides. line: where."""
 
     how: str
     text: str
     line: int
 
 
-def divergence(module: SourceModule, function: FunctionNode, call: ast.Call, keys: list[ast.expr]) -> Divergence | None:
-    """What lets the batch decide whether, how often or under which key a call of a step is made; None where nothing does."""
-    made = _made_of_batch(function)
+def divergence(
+    module: SourceModule, function: FunctionNode, call: ast.Call, keys: list[ast.expr], made: frozenset[str]
+) -> Divergence | None:
+    """What lets the batch decide whether, how often or under which key a call of a step is made; None where nothing does.
+
+    made: the names of the function that hold values of the batch.
+    """
     below: ast.AST = call
     for up in module.ancestors(call):
         if up is function:
             break
-        if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test and _decides(up.test, made):
+        if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test and decides(up.test, made):
             return Divergence("if", module.text_of(up.test), up.lineno)
-        if isinstance(up, ast.For) and _iterates_values(up.iter, made):
+        if isinstance(up, ast.For) and iterates_values(up.iter, made):
             return Divergence("loop", module.text_of(up.iter), up.lineno)
         below = up
     for key in keys:
         parts = [p.value for p in walk(key) if isinstance(p, ast.FormattedValue)]
-        if any(_decides(p, made) for p in parts or [key]):
+        if any(decides(p, made) for p in parts or [key]):
             return Divergence("key", module.text_of(key), call.lineno)
     return None
 
 
-def _made_of_batch(function: FunctionNode) -> frozenset[str]:
-    """The batch, and every name that is given a value made of it."""
-    named = {a.arg for a in function.args.args if a.arg in _GIVEN}
+def made_of_batch(function: FunctionNode, given: set[str] | None = None) -> frozenset[str]:
+    """The batch, and every name that is given a value made of it. given: further parameters that hold values of a batch."""
+    named = {a.arg for a in function.args.args if a.arg in _GIVEN} | (given or set())
     if function.name.endswith("_step") and len(function.args.args) > 1:
         named.add(function.args.args[1].arg)
     changed = True
@@ -73,18 +77,18 @@ def _uses(node: ast.AST, names: set[str] | frozenset[str]) -> bool:
     return any(isinstance(n, ast.Name) and n.id in names for n in walk(node))
 
 
-def _decides(test: ast.expr, made: frozenset[str]) -> bool:
+def decides(test: ast.expr, made: frozenset[str]) -> bool:
     """True where a value of the batch decides; `x is None`, `"key" in batch`, shapes and kinds are the same everywhere."""
     if isinstance(test, ast.BoolOp):
-        return any(_decides(v, made) for v in test.values)
+        return any(decides(v, made) for v in test.values)
     if isinstance(test, ast.UnaryOp):
-        return _decides(test.operand, made)
+        return decides(test.operand, made)
     if isinstance(test, ast.Compare):
         if any(isinstance(op, (ast.Is, ast.IsNot)) for op in test.ops):
             return False
         if any(isinstance(op, (ast.In, ast.NotIn)) for op in test.ops):
-            return _decides(test.left, made)
-        return any(_decides(v, made) for v in [test.left, *test.comparators])
+            return decides(test.left, made)
+        return any(decides(v, made) for v in [test.left, *test.comparators])
     if isinstance(test, ast.Call):
         end = test.func.attr if isinstance(test.func, ast.Attribute) else dotted(test.func)
         if end in _SAME | _MAPPING | {"get"} or (end == "len" and not _filtered(test, made)):
@@ -103,7 +107,7 @@ def _filtered(call: ast.Call, made: frozenset[str]) -> bool:
     return isinstance(asked, ast.Subscript) and not isinstance(asked.slice, (ast.Constant, ast.Slice)) and _uses(asked, made)
 
 
-def _iterates_values(node: ast.expr, made: frozenset[str]) -> bool:
+def iterates_values(node: ast.expr, made: frozenset[str]) -> bool:
     """True for a loop over values of the batch (`labels.tolist()`, `labels.unique()`); the entries of a dict are no such."""
     for inner in walk(node):
         if isinstance(inner, ast.Call):

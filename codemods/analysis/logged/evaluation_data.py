@@ -143,6 +143,18 @@ def monitor_of(project: Project, key: str, near: str = "") -> Place | None:
     return next((place for place in places if place.path == near), places[0] if places else None)
 
 
+def watcher_of(project: Project, key: str, near: str) -> Place | None:
+    """What decides by a key that the file `near` logs: there, in a script that imports it, or in a configuration.
+
+    A monitor of the same name in a script of another model says nothing of this one.
+    """
+    found = monitors(project)
+    for place in [*found.get(key, []), *found.get(f"{key}_step", []), *found.get(f"{key}_epoch", [])]:
+        if place.path == near or not place.path.endswith(".py") or _uses(project, place.path, near):
+            return place
+    return None
+
+
 _YAML = late(r"^\s*(?:-\s*)?monitor:\s*[\"']?([^\s\"'#]+)", re.M)
 
 

@@ -88,6 +88,8 @@ def _call(out: dict[str, list[Bound]], call: ast.Call) -> None:
     if isinstance(func, ast.Attribute) and func.attr in _FILLERS and isinstance(func.value, ast.Name) and call.args:
         out.setdefault(func.value.id, []).append(Bound(call.args[-1], into=Ellipsis))
     name = dotted(func)
-    in_place = last(name) in IN_PLACE and call.args and isinstance(call.args[0], ast.Name)
+    # dist.all_gather fills its first argument; the method of a module or an accelerator gives a new value
+    gathers = last(name).startswith("all_gather") and len(call.args) > 1 and name.partition(".")[0] in ("dist", "torch")
+    in_place = (gathers or last(name) in IN_PLACE) and call.args and isinstance(call.args[0], ast.Name)
     if in_place and "functional" not in name:
         out.setdefault(call.args[0].id, []).append(Bound(call))  # type: ignore[attr-defined]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from codemods.analysis.callers import Entries, entries, family_of
+from codemods.analysis.callers import Entries, entries
 from codemods.analysis.class_index import ClassFacts, Role, class_facts, role_of_method
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
 from codemods.analysis.logged.called_values import arguments_of
+from codemods.analysis.logged.held_entries import held_entries
+from codemods.analysis.logged.held_modules import Held, held_by
+from codemods.analysis.logged.held_values import held_scope, seen_to_differ
 from codemods.analysis.logged.literal_tests import answer_of
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.logged_values import Scope, classify, is_parameter, unknown
@@ -24,13 +26,14 @@ CALLERS_DEEP = 3
 
 @record
 class LogCall:
-    """A `self.log` or `pl_module.log` call and where it stands."""
+    """A `self.log` or `pl_module.log` call and where it stands. held: it stands in another object, which holds the module."""
 
     module: SourceModule
     project: Project
     call: ast.Call
     facts: ClassFacts
     function: FunctionNode
+    held: Held | None = None
 
     @property
     def is_log(self) -> bool:
@@ -39,7 +42,15 @@ class LogCall:
 
     @property
     def on_self(self) -> bool:
-        return isinstance(self.call.func, ast.Attribute) and dotted(self.call.func.value) == "self"
+        return self.held is None and isinstance(self.call.func, ast.Attribute) and dotted(self.call.func.value) == "self"
+
+    @property
+    def in_hooked_class(self) -> bool:
+        """True in a method of a LightningModule or a Callback, whose hooks come to it through `self`."""
+        if self.held is None:
+            return True
+        hooked = self.facts.is_a(Role.LIGHTNING_MODULE) or self.facts.is_a(Role.LIGHTNING_CALLBACK)
+        return hooked and self.module.method_of(self.call) is not None
 
     def keyword(self, name: str) -> ast.expr | None:
         return next((k.value for k in self.call.keywords if k.arg == name), None)
@@ -65,15 +76,38 @@ def as_log_call(module: SourceModule, project: Project, call: ast.Call) -> LogCa
     return LogCall(module, project, call, facts, function) if facts.is_a(wanted) else None
 
 
+def as_any_log_call(module: SourceModule, project: Project, call: ast.Call) -> LogCall | None:
+    """As above, and the calls of other objects that hold a LightningModule: `self.model.log(...)` of a task."""
+    if (found := as_log_call(module, project, call)) is not None:
+        return found
+    place = module.method_of(call)
+    function = module.function_of(call)
+    held = held_by(project, module, call) if function is not None and (place is None or place[1] is function) else None
+    if held is None or function is None:
+        return None
+    facts = class_facts(project, module, place[0]) if place is not None else held.owner
+    return LogCall(module, project, call, facts, function, held) if facts is not None else None
+
+
 # Hooks
 
 
 def reached(log: LogCall) -> Entries | None:
     """The hooks the call runs under; None where no hook that logs is among them."""
+    if log.held is not None:
+        above = hooks_of(log)
+        return above if above.hooks & (EVALUATION_HOOKS | TRAINING_HOOKS) else None
     found = _in_this_branch(log, entries(log.project, log.facts, log.function))
     if found.hooks & (EVALUATION_HOOKS | TRAINING_HOOKS) or (found.unknown and _looks_like_helper(log)):
         return found
     return None
+
+
+def hooks_of(log: LogCall) -> Entries:
+    """The hooks that reach the method of the call."""
+    if log.in_hooked_class:
+        return entries(log.project, log.facts, log.function)
+    return held_entries(log.project, log.module, log.function)
 
 
 def _in_this_branch(log: LogCall, found: Entries) -> Entries:
@@ -136,6 +170,8 @@ def literal_parameters(log: LogCall, found: Entries) -> frozenset[str]:
 
 def scope_of(log: LogCall) -> Scope:
     """Where the call's names are looked up: a helper's parameters are what its callers hand in."""
+    if log.held is not None and not log.in_hooked_class:
+        return held_scope(Scope(log.project, log.facts, log.module, log.function), log.held)
     return _scope(Scope(log.project, log.facts, log.module, log.function), ())
 
 
@@ -160,7 +196,19 @@ def _scope(scope: Scope, above: tuple[FunctionNode, ...]) -> Scope:
 
 
 def values(log: LogCall) -> list[tuple[str, Value]]:
-    """(key, value) of the call: one for `log`, each entry of a literal dictionary for `log_dict`."""
+    """(key, value) of the call: one for `log`, each entry of a literal dictionary for `log_dict`.
+
+    Behind another object, what is not known is taken for equal unless the ranks' data are seen to come there.
+    """
+    found = _values(log)
+    if log.held is None or any(v.kind not in (Kind.UNKNOWN, Kind.EQUAL) for _, v in found):
+        return found
+    link = seen_to_differ(log.project, log.module, log.call, logged_value(log.call))
+    nothing = Value(Kind.EQUAL, "not seen to differ")
+    return [(k, unknown(link) if link and v.kind is Kind.UNKNOWN else nothing) for k, v in found]
+
+
+def _values(log: LogCall) -> list[tuple[str, Value]]:
     scope = scope_of(log)
     node = logged_value(log.call)
     if node is None:
@@ -244,47 +292,3 @@ def logged_value(call: ast.Call) -> ast.expr | None:
         return call.args[index]
     wanted = "value" if index else "dictionary"
     return next((k.value for k in call.keywords if k.arg == wanted), None)
-
-
-# The same key twice
-
-
-def twins(log: LogCall) -> Iterator[LogCall]:
-    """Other calls that log one of the same keys in the same hook of one object.
-
-    Lightning refuses a key that is logged twice in a hook with different options (MisconfigurationException).
-    """
-    if not log.on_self:
-        return
-    own = {ast.unparse(k) for k in key_nodes(log)}
-    hooks = entries(log.project, log.facts, log.function).hooks
-    for other, keys in _logs_of_family(log):
-        if other.call is log.call or not own & keys:
-            continue
-        if entries(other.project, other.facts, other.function).hooks & hooks and _run_together(log, other):
-            yield other
-
-
-def _logs_of_family(log: LogCall) -> list[tuple[LogCall, frozenset[str]]]:
-    start = log.facts.lineage[0]
-    key = ("log calls", start.module.path, start.node.lineno)
-    return log.project.memo(key, lambda: list(_find_logs(log)))
-
-
-def _find_logs(log: LogCall) -> Iterator[tuple[LogCall, frozenset[str]]]:
-    for site in family_of(log.project, log.facts):
-        for call in site.module.calls_named("log", "log_dict"):
-            owner = site.module.method_of(call)
-            if owner is not None and owner[0] is site.node and isinstance(call.func, ast.Attribute):
-                if dotted(call.func.value) == "self":
-                    found = LogCall(site.module, log.project, call, class_facts(log.project, site.module, site.node), owner[1])
-                    yield found, frozenset(ast.unparse(k) for k in key_nodes(found))
-
-
-def _run_together(log: LogCall, other: LogCall) -> bool:
-    """False where one of the two methods takes the place of the other: same name, and no call of the one above it."""
-    if log.function is other.function or log.function.name != other.function.name:
-        return True
-    nearer = log if any(s.node is other.facts.lineage[0].node for s in log.facts.lineage[1:]) else other
-    calls = (n for n in ast.walk(nearer.function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    return any(c.func.attr == log.function.name and isinstance(c.func.value, ast.Call) for c in calls)  # type: ignore[attr-defined]

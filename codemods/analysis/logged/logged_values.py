@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.class_values import SETUP_METHODS, Given, class_values
 from codemods.analysis.hooks import LIGHTNING_HOOKS
+from codemods.analysis.logged.accumulated import puts_into
 from codemods.analysis.logged.local_values import Bound, Path, local_values
 from codemods.analysis.logged.value_kinds import EQUAL_ATTRIBUTES, NEUTRAL, Kind, Value, arithmetic, join
 from codemods.analysis.metric_attributes import loose_metric, metric_attribute, metric_named, self_attribute
@@ -29,6 +30,7 @@ class Budget:
     spent: int = 0
     attributes: dict[tuple[str, Path], Value] = field(default_factory=dict)
     calls: int = 0
+    module: tuple[str, ClassFacts] | None = None  # the name under which the asking object holds a LightningModule, and its class
 
 
 @record
@@ -192,6 +194,17 @@ def _parameter(scope: Scope, name: str, path: Path, depth: int) -> Value:
 # Attributes
 
 
+def part_of_module(scope: Scope, node: ast.expr) -> tuple[ClassFacts, ast.Attribute] | None:
+    """`self.x` as the held LightningModule would write what stands here as `self.host.x`; None for anything else."""
+    held = scope.budget.module
+    name = dotted(node)
+    if held is None or not name.startswith(f"{held[0]}."):
+        return None
+    text = name.removeprefix(f"{held[0]}.")
+    inner = ast.parse(f"self.{text}", mode="eval").body
+    return (held[1], inner) if isinstance(inner, ast.Attribute) else None
+
+
 def _attribute(scope: Scope, node: ast.Attribute, path: Path, depth: int) -> Value:
     name = dotted(node)
     if node.attr in EQUAL_ATTRIBUTES or "hparams" in name.split("."):
@@ -200,6 +213,8 @@ def _attribute(scope: Scope, node: ast.Attribute, path: Path, depth: int) -> Val
         return unknown("it is read back from the Trainer")
     if node.attr in ("device", "dtype"):
         return Value(Kind.EQUAL, "a device")
+    if (part := part_of_module(scope, node)) is not None:
+        return classify(scope.inside(part[0].lineage[0].module, None, part[0]), part[1], path, depth + 1)
     if name.startswith("self.") and scope.facts is not None:
         return _own_attribute(scope, node, path, depth)
     return classify(scope, node.value, (), depth + 1)
@@ -224,8 +239,12 @@ def _attribute_now(scope: Scope, facts: ClassFacts, name: str, path: Path, depth
     if name in values.filled:
         if all(_is_read_back(filler) for filler in values.fillers.get(name, [])):
             return Value(Kind.EQUAL, f"self.{name} keeps what the Trainer shows for other keys, which decide for themselves")
+        if _gathered_before(scope, facts, name, depth):
+            return Value(Kind.REDUCED, f"what is put into self.{name} is gathered over the ranks")
         return Value(Kind.LIST, f"self.{name} is filled step by step on each rank")
     if name in values.grown:
+        if _gathered_before(scope, facts, name, depth):
+            return Value(Kind.REDUCED, f"what is added to self.{name} is gathered over the ranks")
         return Value(Kind.LIST, f"self.{name} is worked on step by step on each rank")
     found = [_given(scope, facts, given, path, depth) for given in values.given.get(name, [])]
     if (method := facts.method(name)) and any(last(dotted(d)).endswith("property") for d in method[1].decorator_list):
@@ -233,6 +252,14 @@ def _attribute_now(scope: Scope, facts: ClassFacts, name: str, path: Path, depth
         returns = [r.value for r in walk_scope(method[1]) if isinstance(r, ast.Return)]
         found += [classify(inner, value, path, depth + 1) for value in returns if value is not None]
     return join(found) if found else unknown(f"where self.{name} comes from is not seen")
+
+
+def _gathered_before(scope: Scope, facts: ClassFacts, name: str, depth: int) -> bool:
+    """True where each value that a step puts into `self.name` is that of all ranks already."""
+    kinds = set()
+    for put in puts_into(scope.project, facts, name):
+        kinds.add(classify(scope.inside(put.site.module, put.function, facts), put.value, (), depth + 1).kind)
+    return Kind.REDUCED in kinds and kinds <= {Kind.REDUCED, Kind.EQUAL}
 
 
 def _is_read_back(node: ast.expr) -> bool:

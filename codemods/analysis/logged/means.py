@@ -14,6 +14,18 @@ def is_plain_mean(sources: Iterable[ast.expr]) -> bool:
     return any(_averages(part) for part in parts) and not any(_is_bent(part) for part in parts)
 
 
+def plain_extreme(node: ast.expr | None) -> str:
+    """"max" or "min" where the expression is the largest or smallest of what a list holds, "" for anything else."""
+    if not isinstance(node, ast.Call):
+        return ""
+    method = isinstance(node.func, ast.Attribute) and not node.args and not node.keywords
+    if method and node.func.attr in ("max", "min") and isinstance(node.func.value, ast.Call):  # type: ignore[attr-defined]
+        joins = dotted(node.func.value.func) in ("torch.stack", "torch.cat")  # type: ignore[attr-defined]
+        return str(node.func.attr) if joins else ""  # type: ignore[attr-defined]
+    name = dotted(node.func)
+    return name if name in ("max", "min") and len(node.args) == 1 and not node.keywords else ""
+
+
 def _averages(node: ast.AST) -> bool:
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.Div)

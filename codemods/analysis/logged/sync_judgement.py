@@ -9,56 +9,35 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
-from codemods.analysis.logged.evaluation_data import monitor_of, own_batches, uneven_data
+from codemods.analysis.logged.divergent_dicts import dictionary_divergence
+from codemods.analysis.logged.evaluation_data import watcher_of
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import (
     LogCall,
     epoch_level,
-    key_text,
+    key_nodes,
     literal_mapping,
     literal_parameters,
     logged_value,
     reached,
-    twins,
     values,
 )
 from codemods.analysis.logged.log_keys import unsettled_parts
-from codemods.analysis.logged.means import is_plain_mean
-from codemods.analysis.logged.pending_metrics import EVALUATION_ENDS, epoch_end_collective, guarded_read
+from codemods.analysis.logged.log_twins import twins
+from codemods.analysis.logged.means import is_plain_mean, plain_extreme
+from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
+from codemods.analysis.logged.sync_stage import judge_data, judge_stage
 from codemods.analysis.logged.value_kinds import Kind, Value
+from codemods.analysis.logged.verdict import Verdict
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.uniform import Condition, Place, conditions
-from codemods.findings import Applicability, Evidence, lowest
-from codemods.record import field, record
+from codemods.findings import Applicability
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 _EPOCH_HOOKS = TRAINING_EPOCH_HOOKS | frozenset(h for h in EVALUATION_HOOKS if "epoch" in h)
 _NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL)
-
-
-@record(frozen=False)
-class Verdict:
-    """The level so far, with every reason that lowered it and every fact that carries it."""
-
-    level: Applicability = SAFE
-    reasons: list[str] = field(default_factory=list)
-    evidence: list[Evidence] = field(default_factory=list)
-
-    def lower(self, level: Applicability, reason: str) -> None:
-        if level.rank < self.level.rank:
-            self.reasons.clear()
-        if level.rank <= self.level.rank and reason not in self.reasons:
-            self.reasons.append(reason)
-        self.level = lowest(self.level, level)
-
-    def note(self, text: str, path: str, line: int) -> None:
-        self.evidence.append(Evidence("static", text, path, line))
-
-    @property
-    def reason(self) -> str:
-        return "; ".join(self.reasons[:2])
 
 
 def judge(log: LogCall) -> Verdict | None:
@@ -84,13 +63,26 @@ def judge_alone(log: LogCall) -> Verdict | None:
     return log.project.keep(key, lambda: _judge(log))
 
 
+def judge_promised(log: LogCall) -> Verdict | None:
+    """The verdict on a call with `rank_zero_only=True`, whose number is to decide something on every rank."""
+    if log.flag("rank_zero_only") is not True or is_test_file(log.module.path):
+        return None
+    return _judged(log)
+
+
 def _judge(log: LogCall) -> Verdict | None:
     if any(k.arg in ("sync_dist", "rank_zero_only") for k in log.call.keywords) or is_test_file(log.module.path):
         return None
+    return _judged(log)
+
+
+def _judged(log: LogCall) -> Verdict | None:
     if ranks_at(log.module, log.call, project=log.project).some:
         return None
     found = reached(log)
-    if found is None or not epoch_level(log, found) or _reduced_anyway(log):
+    if found is None or _reduced_anyway(log):
+        return None
+    if not epoch_level(log, found) and watched_step(log, found) is None:
         return None
     logged = values(log)
     if all(v.kind in _NEEDS_NOTHING for _, v in logged):
@@ -104,9 +96,22 @@ def _judge(log: LogCall) -> Verdict | None:
     if told_for_place and all(v.kind is Kind.UNKNOWN or v.kind in _NEEDS_NOTHING for _, v in logged):
         return None  # neither what it logs nor that every rank comes here is seen: there is nothing to tell
     _judge_reduction(log, verdict)
-    _judge_stage(log, found, verdict)
-    _judge_data(log, found, verdict)
+    judge_stage(log, found, verdict)
+    judge_data(log, found, verdict)
     return verdict
+
+
+def watched_step(log: LogCall, found: Entries) -> WatchedPlace | None:
+    """What decides by the number of a training step: a callback or scheduler that monitors the key of the log."""
+    if not found.hooks & TRAINING_HOOKS or found.hooks & EVALUATION_HOOKS:
+        return None
+    return watched_key(log)
+
+
+def watched_key(log: LogCall) -> WatchedPlace | None:
+    """What monitors one of the keys of the call."""
+    keys = (str(node.value) for node in key_nodes(log) if isinstance(node, ast.Constant))
+    return next((place for key in keys if (place := watcher_of(log.project, key, log.module.path))), None)
 
 
 def _reduced_anyway(log: LogCall) -> bool:
@@ -153,6 +158,8 @@ def _listed(found: list[Condition]) -> str:
 
 
 def _judge_class(log: LogCall, verdict: Verdict) -> None:
+    if log.held is not None:
+        verdict.lower(UNSAFE, f"right if {log.held.text} is what the Trainer runs")
     if not log.on_self:
         if place := _class_with_own_log(log):
             verdict.lower(UNSAFE, f"right if the module is not {place}, which has its own log")
@@ -194,6 +201,9 @@ def _judge_key(log: LogCall, found: Entries, verdict: Verdict) -> None:
     if not log.is_log and literal_mapping(log) is None:
         node = logged_value(log.call)
         text = short(log.module, node) if node is not None else "the dictionary"
+        if (found_in := dictionary_divergence(log)) is not None:
+            verdict.lower(DISPLAY, f"`{found_in.text}` (line {found_in.line}) makes the keys of {text} hang on the batch: with "
+                                   "others, ranks wait for each other or get each other's values")  # fmt: skip
         verdict.lower(UNSAFE, f"right if {text} has the same keys, in the same order, on every rank")
     for part in unsettled_parts(log, literal_parameters(log, found)):
         if part.configured:
@@ -241,7 +251,11 @@ def _judge_list(log: LogCall, value: Value, verdict: Verdict, *, at_end: bool) -
     sources: list[ast.expr | None] = [node]
     if isinstance(node, ast.Name):
         sources += [b.value for b in local_values(log.project, log.module, log.function).get(node.id, [])]
-    if is_plain_mean([source for source in sources if source is not None]):
+    extreme = plain_extreme(node) or (plain_extreme(sources[1]) if len(sources) == 2 else "")
+    if extreme and log.is_log and log.keyword("reduce_fx") is None:
+        verdict.reduce_fx = extreme  # the largest of the ranks' largest is that of all; one value a hook is what it is
+        verdict.note(f"{value.text}, and its {extreme} is logged", log.module.path, log.call.lineno)
+    elif is_plain_mean([source for source in sources if source is not None]):
         verdict.lower(UNSAFE, f"{value.text}: the mean over ranks is that of all samples only if every rank has as many")
     else:
         verdict.lower(DISPLAY, f"{value.text}: gather it over the ranks (self.all_gather) before the number is worked out")
@@ -258,44 +272,3 @@ def _judge_reduction(log: LogCall, verdict: Verdict) -> None:
         verdict.lower(UNSAFE, "right if the value counts this rank's own batch: over ranks it is summed too")
     elif name not in ("mean", "min", "max"):
         verdict.lower(DISPLAY, f"reduce_fx={log.module.text_of(reduce_fx)} cannot be applied over ranks by Lightning")
-
-
-# When, and on what data
-
-
-_STEP_COST = (
-    "sync_dist also reduces the value at every training step, which costs a barrier and an all-reduce each time: an epoch value "
-    "of its own call (on_step=False, on_epoch=True) avoids that"
-)
-
-
-def _judge_stage(log: LogCall, found: Entries, verdict: Verdict) -> None:
-    training = found.hooks & TRAINING_HOOKS
-    at_end = found.hooks & frozenset(EVALUATION_ENDS)
-    place = guarded_read(log.project, evaluation=False) if training else None
-    if place is None and at_end:
-        place = guarded_read(log.project, evaluation=True)
-    if place is not None:
-        verdict.lower(DISPLAY, f"{place}: with a value still to be reduced that read waits for the other ranks; move it above "
-                               "the rank test first")  # fmt: skip
-    place = epoch_end_collective(log.project) if training else None
-    if place is not None:
-        verdict.lower(DISPLAY, f"{place}: with sync_dist=True rank 0's progress bar starts the reduction before that call, the "
-                               "other ranks after it, so they wait for each other")  # fmt: skip
-    if training - TRAINING_EPOCH_HOOKS and log.flag("on_step") is not False:
-        monitored = "a monitor reads this key, so it should be; " if monitor_of(log.project, key_text(log)) else ""
-        verdict.lower(UNSAFE, monitored + _STEP_COST)
-
-
-def _judge_data(log: LogCall, found: Entries, verdict: Verdict) -> None:
-    each_step = log.keyword("on_step") is not None and log.flag("on_step") is not False and found.hooks & EVALUATION_HOOKS
-    place = uneven_data(log.project, log.module.path)
-    if place is not None and each_step:
-        verdict.lower(DISPLAY, f"{place}: with on_step=True a rank with fewer batches leaves the others waiting")
-    elif place is not None:
-        verdict.lower(UNSAFE, f"{place}: right if every rank has at least one batch; one without would lack the key and the "
-                              "others would wait")  # fmt: skip
-    elif each_step and (place := own_batches(log.project)) is not None:
-        verdict.lower(UNSAFE, f"{place}: right if every rank has as many batches, as on_step=True reduces in each of them")
-
-

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.metrics.unreduced_trainer_log import UnreducedTrainerLog
+from ddpfix.testing import check_nothing, check_told, findings_of
+
+HEAD = "import torch\nfrom transformers import Trainer, TrainingArguments\n\n\n"
+
+
+def trainer(*lines: str, log: str = "", hook: str = "compute_loss(self, model, inputs, return_outputs=False, **kwargs)") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return (
+        f"{HEAD}class Side(Trainer):\n    def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)\n"
+        f"        self.total, self.steps = 0.0, 0\n\n    def {hook}:\n        outputs = model(**inputs)\n"
+        f"        side = outputs['side'].mean()\n{body}        return outputs['loss']\n{log}"
+    )
+
+
+OVERRIDE = "\n    def log(self, logs, *args, **kwargs):\n        {}\n        super().log(logs, *args, **kwargs)\n"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = UnreducedTrainerLog.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_told(UnreducedTrainerLog, before, reason="gather")
+    check_nothing(UnreducedTrainerLog, after)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("self.log({'side': side.item()})",),
+        ("self.log({'side': float(side.detach())})",),
+        ("numbers = {'side': side.item()}", "self.log(numbers)"),
+        ("if self.state.global_step % 10 == 0:", "    self.log({'side': side.item()})"),
+    ],
+)
+def test_a_number_of_the_batch(lines: tuple[str, ...]) -> None:
+    assert "rank 0's alone" in check_told(UnreducedTrainerLog, trainer(*lines), reason="gather").message
+
+
+@pytest.mark.parametrize("added", ["logs['side'] = self.total / self.steps", "logs.update({'side': self.total / self.steps})"])
+def test_a_sum_that_log_adds(added: str) -> None:
+    source = trainer("self.total += side.item()", "self.steps += 1", log=OVERRIDE.format(added))
+    assert "self.total" in check_told(UnreducedTrainerLog, source, reason="gather").message
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("self.log({'side': self.accelerator.gather(side).mean().item()})",),
+        ("side = self.accelerator.reduce(side, 'mean')", "self.log({'side': side.item()})"),
+        ("self.log({'epoch': self.state.epoch})",),
+        ("self.log({'lr': 3.0})",),
+        ("print({'side': side.item()})",),
+    ],
+)
+def test_nothing_is_said(lines: tuple[str, ...]) -> None:
+    check_nothing(UnreducedTrainerLog, trainer(*lines))
+
+
+def test_nothing_of_a_sum_of_what_is_gathered() -> None:
+    log = OVERRIDE.format("logs['side'] = self.total / self.steps")
+    source = trainer("self.total += self.accelerator.gather(side).mean().item()", "self.steps += 1", log=log)
+    check_nothing(UnreducedTrainerLog, source)
+
+
+def test_nothing_of_what_an_evaluation_logs() -> None:
+    check_nothing(UnreducedTrainerLog, trainer("self.log({'side': side.item()})", hook="evaluate(self, model, inputs)"))
+
+
+def test_nothing_of_a_class_of_another_package() -> None:
+    check_nothing(UnreducedTrainerLog, trainer("self.log({'side': side.item()})").replace("from transformers", "from mine"))
+
+
+def test_nothing_of_the_repositorys_own_tests() -> None:
+    assert not findings_of(UnreducedTrainerLog, trainer("self.log({'side': side.item()})"), path="tests/test_side.py")
