@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.analysis.class_index import ClassFacts, class_facts, overriding
+from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, find_class, overriding
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank
 from codemods.analysis.output.natures import MODEL_NAMES, Nature, nature, root_name, values_of, writes_a_picture
 from codemods.analysis.ranks.collectives import collective_call, collective_read
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
+from codemods.analysis.variance.analysis import variance
 from codemods.data import host_only
 from codemods.project import Project
 from codemods.record import replace
@@ -318,6 +319,8 @@ class Reader:
     def _on_value(self, call: ast.Call, func: ast.Attribute) -> None:
         """A method of a value: known by its name, by what the value is, or not at all."""
         method, receiver = func.attr, func.value
+        if self._of_the_project(call, func):
+            return
         written = self._module.text_of(func)
         kind = nature(self._module, receiver)
         if ".experiment." in written or self._is_experiment(receiver) or method in host_only.LOGGER_METHODS:
@@ -348,6 +351,29 @@ class Reader:
         elif kind is not Nature.HOST and method not in host_only.PURE_METHODS:
             model = last(dotted(receiver)).lstrip("_") in MODEL_NAMES and method in (*MODEL_NAMES, "forward", "generate")
             self._add(Kind.FORWARD if model else Kind.UNKNOWN, self._text(call), call)
+
+    def _of_the_project(self, call: ast.Call, func: ast.Attribute) -> bool:
+        """True where the object is made from a class of the project that defines the method: what that does counts, not its name."""
+        known = False
+        for made in self._classes_of(func):
+            found = class_facts(self._project, made.module, made.node).method(func.attr)
+            if found is not None:
+                known = True
+                self._take(read_function(self._project, found[0].module, found[1], self._chain, quick=self._quick), call)
+        return known
+
+    def _classes_of(self, func: ast.Attribute) -> Iterator[ClassSite]:
+        """The classes of the project that the object of a method call may be made from; none where no class has such a method."""
+        if not self._project.files_containing(f"def {func.attr}(".encode()):
+            return
+        values = values_of(self._module, func.value)
+        for value in values:
+            if isinstance(value, ast.Call) and (made := find_class(self._project, self._module, dotted(value.func))) is not None:
+                yield made
+        if not any(isinstance(v, ast.Call) for v in values):
+            thing = variance(self._project).value(self._module, func.value).thing
+            if thing is not None and thing.site is not None:
+                yield thing.site
 
     def _is_experiment(self, receiver: ast.expr) -> bool:
         """True for a name that holds `logger.experiment`, a dummy on every rank but 0."""

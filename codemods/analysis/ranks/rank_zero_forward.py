@@ -14,6 +14,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, speaks_of_ranks
 from codemods.analysis.ranks.unwrapping import unwraps_first
+from codemods.analysis.variance.analysis import variance
 from codemods.findings import ReplaceExpression
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
@@ -35,6 +36,8 @@ def forwards_on_one_rank(
         for name, site in _run_here(project, module, call):
             wrap = _wrapped(module, function, name)
             guard = next((g for g in guards_over(module, call, project=project) if g.ranks is Ranks.ZERO), None)
+            if wrap is not None and _waits_for_nobody(project, module, wrap):
+                continue
             if wrap is None or guard is None or wrap.lineno > call.lineno or guard.kind == "decorator":
                 continue
             called = name.id if site is None else f"{module.text_of(call.func)}({name.id})"
@@ -52,6 +55,12 @@ def forwards_on_one_rank(
                 (wrap.lineno, f"`{name.id}` is the wrapper"),
                 () if why else (ReplaceExpression(module.path, module.span(name), f"{name.id}.module"),),
             )
+
+
+def _waits_for_nobody(project: Project, module: SourceModule, wrap: ast.Assign) -> bool:
+    """True for a wrapper round a model whose class is seen to have no buffers: its forward broadcasts nothing (measured)."""
+    thing = variance(project).value(module, wrap.value).thing
+    return thing is not None and thing.site is not None and not thing.waits
 
 
 def _run_here(project: Project, module: SourceModule, call: ast.Call) -> Iterator[tuple[ast.Name, FunctionSite | None]]:

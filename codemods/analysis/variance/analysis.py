@@ -51,6 +51,7 @@ class Analysis:
         self.project = project
         self._states: dict[tuple[str, int, int], State | None] = {}
         self._fields: dict[tuple[str, int, str], Value] = {}
+        self._things: dict[tuple[str, int, str], Thing | None] = {}
         self._modules: dict[str, State | None] = {}
         self._parallel: dict[str, bool] = {}
         self._resolved: dict[tuple[str, int, str], Value] = {}
@@ -168,6 +169,20 @@ class Analysis:
     def waits(self, site: ClassSite) -> bool:
         """True for a model with buffers (BatchNorm, `register_buffer`), its parts in the project included."""
         return self.project.memo(("buffers", site.module.path, site.node.lineno), lambda: _has_buffers(self.project, site, 0))
+
+    def field_thing(self, site: ClassSite, name: str) -> Thing | None:
+        """What object the methods of a class put into `self.name`, as far as they make it themselves: no caller is asked."""
+        key = (site.module.path, site.node.lineno, name)
+        if key not in self._things:
+            self._things[key] = None
+            things: set[Thing] = set()
+            for given in class_values(self.project, class_facts(self.project, site.module, site.node)).given.get(name, ()):
+                place = FunctionSite(given.site.module, given.function) if given.function is not None else None
+                state = (self.of(place) or self._running.get(place.key)) if place is not None else None
+                if state is not None and name in state.sets and (thing := state.sets[name].thing) is not None:
+                    things.add(thing)
+            self._things[key] = next(iter(things)) if len(things) == 1 else None
+        return self._things[key]
 
     def field(self, site: ClassSite, name: str) -> Value:
         """What the methods of a class put into `self.name`, joined; parameters are asked of the callers."""

@@ -171,7 +171,8 @@ def _forward(state: State, node: ast.Call) -> None:
     path = dotted(node.func)
     known = state.env.get(path)
     if known is None and path.startswith("self.") and path.count(".") == 1 and (owner := state.module.class_of(node)) is not None:
-        known = state.summaries.field(class_facts(state.project, state.module, owner).lineage[0], path[5:])
+        found = state.summaries.field_thing(class_facts(state.project, state.module, owner).lineage[0], path[5:])
+        known = Value(thing=found)
     if known is None:
         return
     step = Step(state.module.path, node.lineno, f"{path}(), the forward of the wrapper")
@@ -212,6 +213,11 @@ def _constructor(state: State, node: ast.Call) -> FunctionSite | None:
 def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | None:
     """The object that a parameter is, if some class of the project has the method that is called on it."""
     name = dotted(func.value)
+    if name.startswith("self.") and holder.params == {name} and func.attr not in COMMON_METHODS:
+        owner = state.module.class_of(func)
+        if owner is None or not state.project.files_containing(f"def {func.attr}(".encode()):
+            return None
+        return state.summaries.field(class_facts(state.project, state.module, owner).lineage[0], name[5:]).thing
     if holder.params != {name} or not state.is_parameter(name) or name == "self" or func.attr in COMMON_METHODS:
         return None
     if not state.project.files_containing(f"def {func.attr}(".encode()):

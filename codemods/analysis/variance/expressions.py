@@ -160,7 +160,7 @@ def _own_field(state: State, node: ast.Attribute) -> Value:
         facts = class_facts(state.project, state.module, owner)
         if (method := facts.method(node.attr)) is not None:
             return calls.property_value(state, node, method, SAME)
-        thing = state.summaries.field(facts.lineage[0], node.attr).thing
+        thing = state.summaries.field_thing(facts.lineage[0], node.attr)
     return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=frozenset({f"self.{node.attr}"}), thing=thing)
 
 
@@ -296,9 +296,12 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
             bind(state, elements[1], _element(state, source, inner))
             return inner
         value = inner
-    elif value.kind is Kind.ZIPPED and len(value.parts) == len(elements):
-        for element, part in zip(elements, value.parts, strict=True):
-            bind(state, element, _element(state, source, part))
+    elif value.kind is Kind.ZIPPED:
+        if len(value.parts) == len(elements):
+            for element, part in zip(elements, value.parts, strict=True):
+                bind(state, element, _element(state, source, part))
+        else:
+            bind(state, target, _element(state, source, plain(value)))
         if not all(p.sized and p.cause.differs for p in value.parts):  # the shortest one ends it
             value = replace(value, sized=False, params=frozenset())
         return value

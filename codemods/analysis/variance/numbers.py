@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.variance.analysis import Analysis, variance
@@ -47,7 +48,7 @@ def _in_function(analysis: Analysis, state: State) -> Iterator[Number]:
             continue
         if isinstance(node, ast.Call) and _shows(analysis, state, node):
             found += _shown_in(analysis, state, node)
-        elif isinstance(node, ast.If) and _is_on_zero(analysis, state, node):
+        elif isinstance(node, ast.If) and (_asks_for_zero(state, node) or _is_on_zero(analysis, state, node)):
             found += _compared_in(analysis, state, node)
     means = [n for n in found if n.value.mean]
     steps = sorted((n for n in found if not n.value.mean), key=_is_print)  # a curve before a line of text
@@ -80,6 +81,11 @@ def _shows(analysis: Analysis, state: State, node: ast.Call) -> bool:
 def _is_lightning(state: State, node: ast.AST) -> bool:
     owner = state.module.class_of(node)
     return owner is not None and class_facts(state.project, state.module, owner).is_a(Role.LIGHTNING_MODULE)
+
+
+def _asks_for_zero(state: State, node: ast.If) -> bool:
+    split = known_split(state.module, node.test, state.project)
+    return split is not None and split.true in (Ranks.ZERO, Ranks.LOCAL_ZERO)
 
 
 def _is_on_zero(analysis: Analysis, state: State, node: ast.AST) -> bool:

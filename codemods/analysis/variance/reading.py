@@ -117,7 +117,7 @@ def _augmented(state: State, node: ast.AugAssign) -> None:
     if new.cause.differs or new.params:
         new = replace(along(new, state.link(node, f"`{state.short(node)}`")), mean=new.mean or state.data_loops > 0)
     path = path_of(node.target)
-    if path:
+    if path and not isinstance(node.target, ast.Subscript):
         state.env.pop(path, None)
     bind(state, node.target, new, grows=False)
 

@@ -1,0 +1,127 @@
+"""DDP411: unequal shares, unequal numbers of steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.data_loading.uneven_steps import UnevenSteps
+from ddpfix.testing import check_nothing, check_told
+
+RULE = UnevenSteps
+HEAD = """\
+import itertools
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+"""
+WHY = "give every rank as many rounds"
+
+
+def train(loader: str, *, before: str = "", body: str = "loss_of(model(batch)).backward()") -> str:
+    return (
+        f"{HEAD}def train(net, rows, batch_size, loss_of):\n    rank, world_size = dist.get_rank(), dist.get_world_size()\n"
+        f"    model = DDP(net)\n{before}    for batch in {loader}:\n        {body}\n"
+    )
+
+
+def share_class(body: str, *, base: str = "Dataset") -> str:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    loop = train("DataLoader(Share(rows, rank, world_size), batch_size=4)").removeprefix(HEAD)
+    return f"{HEAD}class Share({base}):\n{lines}\n\n{loop}"
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_told(RULE, before, reason=WHY)
+    check_nothing(RULE, after)
+
+
+@pytest.mark.parametrize(
+    "loader",
+    ["DataLoader(rows[rank::world_size], batch_size=4)", "rows[rank::world_size]", "tqdm(rows[rank::world_size])",
+     "itertools.islice(rows, rank, None, world_size)", "range(rank, len(rows), world_size)",
+     "enumerate(DataLoader(rows[dist.get_rank()::dist.get_world_size()], 4))"],
+)  # fmt: skip
+def test_a_share_by_the_rank_under_a_collective(loader: str) -> None:
+    check_told(RULE, train(loader), reason=WHY)
+
+
+def test_a_share_that_a_data_set_takes_in_its_constructor() -> None:
+    source = share_class(
+        "def __init__(self, rows, rank, world_size):\n    self.rows = rows[rank::world_size]\n\n"
+        "def __len__(self):\n    return len(self.rows)\n"
+    )
+    check_told(RULE, source, reason=WHY)
+
+
+def test_a_share_of_a_stream() -> None:
+    source = share_class(
+        "def __init__(self, rows, rank, world_size):\n    self.rows, self.rank, self.world_size = rows, rank, world_size\n\n"
+        "def __iter__(self):\n    yield from self.rows[self.rank :: self.world_size]\n",
+        base="IterableDataset",
+    )
+    check_told(RULE, source, reason=WHY)
+
+
+def test_a_training_loader_that_a_hook_of_lightning_gives() -> None:
+    source = (
+        "import lightning.pytorch as pl\nfrom torch.utils.data import DataLoader\n\n\n"
+        "class Data(pl.LightningDataModule):\n    def train_dataloader(self):\n"
+        "        return DataLoader(self.rows[self.trainer.global_rank :: self.trainer.world_size], batch_size=4)\n"
+    )
+    check_told(RULE, source, reason=WHY)
+
+
+def test_uneven_batches_of_accelerate() -> None:
+    source = "from accelerate import Accelerator\n\naccelerator = Accelerator(even_batches=False)\n"
+    check_told(RULE, source, reason="join_uneven_inputs")
+
+
+# Right
+
+
+@pytest.mark.parametrize(
+    ("before", "loader"),
+    [
+        ("", "DataLoader(rows, batch_size=4, sampler=DistributedSampler(rows))"),
+        ("    n = len(rows) // world_size * world_size\n", "DataLoader(rows[:n][rank::world_size], batch_size=4)"),
+        ("    rows += rows[: -len(rows) % world_size]\n", "rows[rank::world_size]"),
+        ("    each = len(rows) // world_size\n", "rows[rank * each : (rank + 1) * each]"),
+        ("    rows = rows[: len(rows) - len(rows) % world_size]\n", "rows[rank::world_size]"),
+        ("    steps = 100\n", "range(steps)"),
+    ],
+)
+def test_shares_of_equal_length(before: str, loader: str) -> None:
+    check_nothing(RULE, train(loader, before=before))
+
+
+def test_a_loop_that_waits_for_nobody() -> None:
+    check_nothing(RULE, train("rows[rank::world_size]", body="print(batch)"))
+
+
+def test_a_number_of_steps_that_is_reduced() -> None:
+    before = (
+        "    own = DataLoader(rows[rank::world_size], batch_size=4)\n    steps = torch.tensor(len(own))\n"
+        "    dist.all_reduce(steps, op=dist.ReduceOp.MIN)\n"
+    )
+    check_nothing(RULE, train("zip(range(int(steps)), own)", before=before))
+
+
+def test_a_file_that_one_process_runs() -> None:
+    source = "def train(rows, rank, n, model):\n    for batch in rows[rank::n]:\n        model(batch).backward()\n"
+    check_nothing(RULE, source)
+
+
+def test_uneven_batches_that_are_dropped_or_joined() -> None:
+    head = "from accelerate import Accelerator\nfrom torch.utils.data import DataLoader\n\naccelerator = Accelerator(even_batches=False)\n"
+    check_nothing(RULE, f"{head}loader = DataLoader(rows, 8, drop_last=True)\n")
+    check_nothing(RULE, f"{head}with accelerator.join_uneven_inputs([model]):\n    train()\n")
+
+
+def test_a_test_of_the_repository() -> None:
+    check_nothing(RULE, train("rows[rank::world_size]"), path="tests/test_train.py")
