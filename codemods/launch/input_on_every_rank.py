@@ -17,9 +17,9 @@ class InputOnEveryRank(DdpCodemod):
     """A question to a person, or a debugger, that every rank comes to.
 
     ## What it does
-    Finds `input()`, `getpass()`, `click.confirm()` and `click.prompt()`, `breakpoint()` and `set_trace()` under no test of the rank,
-    in code that one process of several runs: it starts the process group, or is called by what does, or is what `mp.spawn`
-    starts.
+    Finds `input()`, `getpass()`, `click.confirm()` and `click.prompt()`, `breakpoint()` and `set_trace()` under no test of the
+    rank, in code that one process of several runs: it starts the process group, or is called by what does, or is what
+    `mp.spawn` starts.
 
     ## Why it matters
     The processes of a node share one terminal, or have none. Children of `mp.spawn` and of a job on a cluster read the end of
@@ -63,8 +63,8 @@ class InputOnEveryRank(DdpCodemod):
     - Says nothing of a function of the project, or a variable, that is called `input`.
 
     ## References
-    Python's `multiprocessing`: standard input of a child is closed; torchrun hands its own terminal on to all workers; two-process
-    runs of both.
+    Python's `multiprocessing`: standard input of a child is closed; torchrun hands its own terminal on to all workers; two-
+    process runs of both.
     """
 
     code = "DDP707"
@@ -86,7 +86,8 @@ class InputOnEveryRank(DdpCodemod):
             does = "stops every rank in a debugger" if found.stops else "is asked on every rank"
             yield self.finding(
                 module, found.call,
-                f"{what} {does}: the ranks share one terminal or have none, so all but one wait for an answer, or end with EOFError",
+                f"{what} {does}: the ranks share one terminal or have none, so all but one wait for an answer, or end with "
+                "EOFError",
                 evidence=[Evidence("static", found.why, *found.place)],
                 reason=_REMOVE if found.stops else _ASK,
             )  # fmt: skip

@@ -9,7 +9,12 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.ranks.counted_among import Among, environment
 from codemods.analysis.ranks.local_shares import (
-    LocalShare, Use, WorldAsNode, local_shares, only_multiplied, worlds_as_nodes,
+    LocalShare,
+    Use,
+    WorldAsNode,
+    local_shares,
+    only_multiplied,
+    worlds_as_nodes,
 )  # fmt: skip
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -114,15 +119,15 @@ class RankFromLocalIndex(DdpCodemod):
 
     def _product(self, module: SourceModule, found: WorldAsNode) -> Finding:
         edits: list[Edit] = []
-        reason = "read LOCAL_WORLD_SIZE for the processes of one node, or take dist.get_rank() and dist.get_world_size() as they are"
+        reason = "read LOCAL_WORLD_SIZE for the processes of one node, or take dist.get_rank() and dist.get_world_size()"
         constant = _key(found.read) if found.read_in is module else None
         named = isinstance(found.size, ast.Name) and only_multiplied(module, found.size)
         if constant is not None and environment(module, found.read) == "WORLD_SIZE" and (named or found.size is found.read):
             edits = [ReplaceExpression(module.path, module.span(constant), '"LOCAL_WORLD_SIZE"')]
             reason = "assumes that torchrun starts the processes: it sets LOCAL_WORLD_SIZE beside WORLD_SIZE"
         message = (
-            f"`{' '.join(module.text_of(found.product).split())}` counts the nodes twice: the number of processes holds those of all "
-            "nodes already, and the group waits for processes that nobody starts"
+            f"`{' '.join(module.text_of(found.product).split())}` counts the nodes twice: the number of processes holds those of "
+            "all nodes already, and the group waits for processes that nobody starts"
         )
         place = found.read_in.path, found.read.lineno
         return self.finding(

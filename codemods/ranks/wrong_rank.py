@@ -14,6 +14,7 @@ from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.script_guards import bound_above, is_text
+from codemods.analysis.ranks.local_shares import is_for_one_node
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_rank_zero_only, runs_at_import
@@ -31,8 +32,10 @@ class WrongRank(DdpCodemod):
     ## What it does
     Finds devices that are chosen by the global rank, and takes the local rank there. Finds tests of
     `training_args.local_rank` where transformers 5 is pinned, and writes `process_index` (safe). Finds files that local rank
-    0 of every node writes, and tests the global rank instead (unsafe). Finds tests by the process group's rank above the
-    Lightning Trainer that will make the group, and asks `rank_zero_only.rank` (unsafe).
+    0 of every node writes, fills or removes, in the test's own block, behind an early exit or through functions, and tests the
+    global rank instead: that of the same object (`is_main_process`, `trainer.global_rank`), one at hand, or the group's
+    (unsafe). Finds tests by the process group's rank above the Lightning Trainer that will make the group, and asks
+    `rank_zero_only.rank` (unsafe).
 
     ## Why it matters
     The local rank counts the processes of one node, the global rank all of them. On one node they are the same, so the mistake
@@ -83,9 +86,11 @@ class WrongRank(DdpCodemod):
     ## Refuses
     - A rank that is handed in, as by `mp.spawn`: there it counts the processes of one node.
     - A rank that is taken modulo the number of devices: that is the local rank.
-    - Files whose text speaks of a cache, a download or a temporary folder; folders alone; lines that are printed or logged.
-    - Files where no global rank is at hand above the place.
-    - Tests that ask for more than the rank, `transformers` below 5 or not pinned.
+    - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
+      that every rank of the function reads; folders alone; lines that are printed or logged.
+    - Files where no global rank is at hand, and the file does not use torch.distributed.
+    - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
+    - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.
 
@@ -97,11 +102,13 @@ class WrongRank(DdpCodemod):
     code = "DDP207"
     TRIGGERS = (
         (b"rank", b"RANK", b"_local_"),
-        (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit(", b"is_local_", b"local_process_index", b"per_node", b"gpus"),
+        (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit(", b"is_local_", b"local_process_index",
+         b"per_node", b"gpus"),
     )
     SITES = (Site(
         rb"(?:local_rank|LOCAL_RANK|local_process_index)\b[^\n]{0,12}(?:[=!]=|in|[<>])|(?:if|not|and)[ \t]+[\w.]*local_rank\b|"
-        rb"is_local_(?:main_process|process_zero)|rank[ \t]*%[^\n]{1,30}[=!]=[ \t]*0|rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
+        rb"is_local_(?:main_process|process_zero)|rank[ \t]*%[^\n]{1,30}[=!]=[ \t]*0|"
+        rb"rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
         rb"cuda[^\n]{0,10}rank|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank",
         b"rank", b"LOCAL_RANK", b"_local_", b"local_process_index",
     ),)  # fmt: skip
@@ -110,7 +117,8 @@ class WrongRank(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        yield from self._devices(module)
+        if not is_for_one_node(project):
+            yield from self._devices(module)
         for node in module.nodes(ast.If):
             made = self._arguments(module, project, node) or self._files(module, project, node)
             if made := made or self._too_early(module, project, node):
@@ -158,12 +166,12 @@ class WrongRank(DdpCodemod):
         found = local_guard(project, module, node)
         if found is None:
             return None
-        whole = global_test(project, module, node, found.operand, holds=found.holds, many=found.many)
+        whole = global_test(project, module, node, found.operand, holds=found.holds)
         if whole is None:
             return None
         what = " ".join(found.step.module.text_of(found.step.call).split())
         message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} a file that the nodes share"
-        edits: list[Edit] = [ReplaceExpression(module.path, module.span(found.operand), whole)]
+        edits: list[Edit] = [ReplaceExpression(module.path, module.span(whole[0]), whole[1])]
         place = found.step.module.path, getattr(found.step.call, "lineno", 0)
         evidence = [Evidence("static", "each node comes to it, with the same path", *place)]
         reason = "assumes that the nodes share the disk: a file that each node needs on its own is rightly written there"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.guards.entry_points import main_block, starts_group
+from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.rank_members import end_of, is_spawned
@@ -22,7 +23,7 @@ DEPTH = 5
 _ASKS = frozenset({"input", "getpass.getpass", "click.confirm", "click.prompt", "click.pause", "typer.confirm", "typer.prompt"})
 _STOPS = frozenset({"breakpoint", "pdb.set_trace", "ipdb.set_trace", "pudb.set_trace", "IPython.embed", "code.interact"})
 NAMES = frozenset(last(n) for n in _ASKS | _STOPS)
-_KNOWS = late(r"isatty|interactive|debug|non_?tty", 2)
+_KNOWS = late(r"isatty|interactive|debug|non_?tty", re.I)
 # Makes the process one of several: the group, or what joins it.
 _JOINS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "Accelerator", "Fabric", "PartialState"})
 
@@ -55,7 +56,7 @@ def _is_own(project: Project, module: SourceModule, call: ast.Call) -> bool:
     if called_function(project, module, call) is not None:
         return True
     return "." not in name and any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in module.nodes(ast.Name)
+        n.id == name and isinstance(n.ctx, ast.Store) for n in module.nodes(ast.Name)
     )
 
 
@@ -98,7 +99,7 @@ def _in_a_rank(
         if is_test_file(site.module.path):
             continue
         outer = site.module.function_of(site.call)
-        if outer is None and main_block(site.module, site.call) is None and site.module.class_of(site.call) is not None:
+        if outer is None and site.module.class_of(site.call) is not None:
             continue
         if found := _in_a_rank(project, site.module, outer, (*above, id(function))):
             return found

@@ -19,22 +19,33 @@ _FLAGS = {"is_local_main_process": "is_main_process", "is_local_process_zero": "
           "local_process_index": "process_index"}  # fmt: skip
 
 
-def global_test(project: Project, module: SourceModule, node: ast.If, operand: ast.expr, *, holds: bool, many: bool) -> str | None:
-    """The operand, asked of the global rank; None where nothing at hand tells it."""
+def global_test(
+    project: Project, module: SourceModule, node: ast.If, operand: ast.expr, *, holds: bool
+) -> tuple[ast.expr, str] | None:
+    """(a part of the operand, what stands for it there) so that it asks for the global rank; None where nothing tells that."""
     if (asked := _local(operand)) is None:
         return None
     other = _counterpart(project, module, asked) or _at_hand(module, node)
+    if isinstance(asked, ast.BinOp):  # `rank % gpus_per_node`
+        other = module.text_of(asked.left)
     if other is not None:
-        return _put_in(module, operand, asked, other)
+        return asked, other
     name = group_name(module, node)
     if not name or not _asks_group(module, name):
         return None
     equal = "==" if holds else "!="
     if starts_always(project):
-        return f"{name}.get_rank() {equal} 0"
+        return (asked, f"{name}.get_rank()") if _is_beside_zero(operand) else (operand, f"{name}.get_rank() {equal} 0")
     word = f"not {name}.is_initialized() or" if holds else f"{name}.is_initialized() and"
-    text = f"{word} {name}.get_rank() {equal} 0"
-    return f"({text})" if many else text
+    return operand, f"{word} {name}.get_rank() {equal} 0"
+
+
+def _is_beside_zero(operand: ast.expr) -> bool:
+    """True for `local_rank == 0` and `local_rank != 0`."""
+    if not isinstance(operand, ast.Compare) or not isinstance(operand.ops[0], (ast.Eq, ast.NotEq)):
+        return False
+    right = operand.comparators[0]
+    return isinstance(right, ast.Constant) and right.value == 0
 
 
 def _local(operand: ast.expr) -> ast.expr | None:
@@ -44,11 +55,6 @@ def _local(operand: ast.expr) -> ast.expr | None:
     if isinstance(operand, ast.Compare):
         return operand.left if len(operand.ops) == 1 else None
     return operand.func if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else operand
-
-
-def _put_in(module: SourceModule, operand: ast.expr, asked: ast.expr, other: str) -> str:
-    whole, part = module.text_of(operand), module.text_of(asked)
-    return whole.replace(part, other, 1)
 
 
 def _counterpart(project: Project, module: SourceModule, asked: ast.expr) -> str | None:

@@ -13,7 +13,7 @@ from codemods.analysis.files.file_flow import Step, steps_in
 from codemods.analysis.names import dotted
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.local_shares import is_for_one_node
-from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, ranks_of_test, split_of
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -29,14 +29,13 @@ _FILES = frozenset({Act.WRITES, Act.FILLS, Act.REMOVES})
 class LocalGuard:
     """node: the `if`. operand: the part of its test that asks for the local rank. holds: it is true on local rank 0.
 
-    step: what is done to a file behind it. many: the operand stands in an `and` or an `or`.
+    step: what is done to a file behind it.
     """
 
     node: ast.If
     operand: ast.expr
     holds: bool
     step: Step
-    many: bool = False
 
     @property
     def does(self) -> str:
@@ -54,22 +53,29 @@ def local_guard(project: Project, module: SourceModule, node: ast.If) -> LocalGu
         return None
     for step in _writes(project, module, node, body):
         if not _of_the_node(project, module, body, step) and not _read_by_all(project, module, node, step):
-            return LocalGuard(node, operand, holds, step, operand is not node.test)
+            return LocalGuard(node, operand, holds, step)
     return None
 
 
 def _asked(project: Project, module: SourceModule, node: ast.If) -> tuple[ast.expr, bool] | None:
     """(the operand that asks for the local rank, whether it is true on local rank 0)."""
-    parts = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
-    found = [(p, s) for p in parts if (s := split_of(module, p, project)) is not None]
-    if len(found) != 1 or isinstance(found[0][0], ast.BoolOp):
+    found = [(p, s) for p in _leaves(node.test) if (s := split_of(module, p, project)) is not None]
+    if len(found) != 1:
         return None
     operand, split = found[0]
-    if split.true is Ranks.LOCAL_ZERO and not (isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)):
+    if split.true is Ranks.LOCAL_ZERO and ranks_of_test(module, node.test, project=project) is Ranks.LOCAL_ZERO:
         return operand, True
-    leaves = len(node.body) >= 1 and isinstance(node.body[-1], _EXITS) and not node.orelse
-    alone = not isinstance(node.test, ast.BoolOp) or isinstance(node.test.op, ast.Or)
+    leaves = isinstance(node.body[-1], _EXITS) and not node.orelse
+    alone = not isinstance(node.test, ast.BoolOp) or (isinstance(node.test.op, ast.Or) and operand in node.test.values)
     return (operand, False) if split.true is Ranks.LOCAL_OTHERS and leaves and alone else None
+
+
+def _leaves(test: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from _leaves(value)
+    else:
+        yield test
 
 
 def _behind(module: SourceModule, node: ast.If) -> list[ast.stmt]:

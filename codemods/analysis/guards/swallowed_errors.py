@@ -154,7 +154,7 @@ def _suppresses(module: SourceModule, node: ast.expr) -> bool:
 
 
 def _tells(project: Project, module: SourceModule, attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
-    """True where the handler, or what stands behind it, lets the error out, ends the process with a status, or may tell others."""
+    """True where the handler, or the `finally`, lets the error out, ends the process with a status, or may tell others."""
     nodes = [n for s in (*handler.body, *attempt.finalbody) for n in walk(s)]
     if any(isinstance(n, (ast.Raise, ast.Continue, ast.Break)) for n in nodes):
         return True

@@ -7,20 +7,21 @@ The expression is followed to where its value comes from: names, fields, paramet
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, qualified
+from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_members import end_of, field_bindings, spawned_parameter
 from codemods.analysis.ranks.rank_sources import imported_value
-from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.data.rank_names import LOCAL_NAMES
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.source import SourceModule, walk_scope
 
 DEPTH = 7
 MOST_CALLS = 12
@@ -28,9 +29,9 @@ _LOCAL_SIZES = frozenset({"LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COM
 _WORLD_SIZES = frozenset({"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
 _LOCAL_RANKS = frozenset(n for n in LOCAL_NAMES if n.isupper())
 # A number of machines, by its name: `args.nodes`, `SLURM_NNODES`, `num_machines`.
-_NODES = late(r"(?:^|_)(?:n_?|num_?)?(?:nodes|machines|hosts)$|^SLURM_J?O?B?_?N(?:UM_)?NODES$", 2)
+_NODES = late(r"(?:^|_)(?:n_?|num_?)?(?:nodes|machines|hosts)$|^SLURM_J?O?B?_?N(?:UM_)?NODES$", re.I)
 # The number of this machine among them.
-_NODE_INDEX = late(r"(?:^|_)(?:node|machine|host|group)_?(?:rank|id|index|idx)$|^SLURM_NODEID$|^nodeid$", 2)
+_NODE_INDEX = late(r"(?:^|_)(?:node|machine|host|group)_?(?:rank|id|index|idx)$|^SLURM_NODEID$|^nodeid$", re.I)
 
 
 class Among(Enum):
@@ -50,7 +51,7 @@ class Among(Enum):
 
 @record
 class Value:
-    """Where a value comes from. given: the argument of the outermost call that hands it over, the expression itself without one."""
+    """Where a value comes from. given: the argument of the outermost call that hands it over, without one the expression."""
 
     module: SourceModule
     node: ast.expr
@@ -91,13 +92,10 @@ def index_of(project: Project, value: Value) -> Among | None:
         return Among.SPAWNED
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and size_among(project, module, node.right) is Among.NODE:
         return Among.NODE
+    if isinstance(node, ast.Name):
+        return None  # a parameter that nobody is seen to give: its name is no proof
     name = end_of(node.func if isinstance(node, ast.Call) else node).lstrip("_")
-    return Among.NODE if name in LOCAL_NAMES and not _is_rebuilt(node) else None
-
-
-def _is_rebuilt(node: ast.expr) -> bool:
-    """True for a bare name: a parameter of that name that nobody is seen to give is no proof."""
-    return isinstance(node, ast.Name)
+    return Among.NODE if name in LOCAL_NAMES else None
 
 
 def size_of(project: Project, value: Value) -> Among | None:
@@ -135,7 +133,7 @@ def _word(module: SourceModule, node: ast.expr) -> str:
 
 
 def environment(module: SourceModule, node: ast.expr) -> str:
-    """The environment variable that `os.environ["X"]`, `os.environ.get("X", …)` or `os.getenv("X")` reads; "" for anything else."""
+    """The variable that `os.environ["X"]`, `os.environ.get("X", …)` or `os.getenv("X")` reads; "" for anything else."""
     key: ast.expr | None = None
     if isinstance(node, ast.Subscript) and end_of(node.value) == "environ":
         key = node.slice
@@ -169,8 +167,6 @@ _SETS = r"(?:environ\s*\[\s*[\"']{0}[\"']\s*\]\s*=[^=]|setdefault\(\s*[\"']{0}[\
 
 
 def _sets(project: Project, variable: str) -> bool:
-    import re
-
     pattern = re.compile(_SETS.format(variable).encode())
     paths = [p for p in project.files_containing(variable.encode()) if p.endswith(".py")]
     return any(pattern.search(project.read(p) or b"") for p in paths)
@@ -265,48 +261,3 @@ def _given(project: Project, value: Value, binding: Binding, depth: int) -> Iter
         return
     for module, node in handed:
         yield from _behind(project, Value(module, node, module, node), depth + 1)
-
-
-def arguments(
-    project: Project, module: SourceModule, function: FunctionNode, name: str
-) -> Iterator[tuple[SourceModule, ast.expr]]:
-    """What each caller of a function gives for a parameter, also through `mp.spawn` and `Process`; nothing where one is not seen."""
-    owner = module.parent(function)
-    method = isinstance(owner, ast.ClassDef)
-    made = constructions(project, module, owner) if isinstance(owner, ast.ClassDef) and function.name == "__init__" else None
-    used = made if made is not None else uses_of(project, module, function)
-    if used.more:
-        return
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    names = names[1:] if method and names[:1] in (["self"], ["cls"]) else names
-    for place in used.outside_tests().calls:
-        if (given := argument(place.call, names, name)) is not None:
-            yield place.module, given
-    for handed in used.outside_tests().handed_on:
-        if (given := _spawned_with(handed.module, handed.node, names, name)) is not None:
-            yield handed.module, given
-
-
-def argument(call: ast.Call, names: list[str], name: str) -> ast.expr | None:
-    """What a call gives for a parameter, None where it leaves the default."""
-    if name in names and names.index(name) < len(call.args):
-        given = call.args[: names.index(name) + 1]
-        return None if any(isinstance(a, ast.Starred) for a in given) else given[-1]
-    return next((k.value for k in call.keywords if k.arg == name), None)
-
-
-def _spawned_with(module: SourceModule, node: ast.expr, names: list[str], name: str) -> ast.expr | None:
-    up = module.parent(node)
-    call = module.parent(up) if isinstance(up, ast.keyword) else up
-    if not isinstance(call, ast.Call) or name not in names:
-        return None
-    end = last(dotted(call.func)) or end_of(call.func)
-    if end not in ("spawn", "start_processes", "Process"):
-        return None
-    given = next((k.value for k in call.keywords if k.arg == "args"), None)
-    if given is None and end != "Process" and len(call.args) > 1:
-        given = call.args[1]
-    position = names.index(name) - (0 if end == "Process" else 1)
-    if not isinstance(given, (ast.Tuple, ast.List)) or not 0 <= position < len(given.elts):
-        return None
-    return given.elts[position]

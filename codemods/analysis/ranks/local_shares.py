@@ -10,7 +10,16 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.counted_among import (
-    Among, environment, index_among, index_of, is_node_count, is_node_index, sets_environment, size_among, size_of, values_behind,
+    Among,
+    environment,
+    index_among,
+    index_of,
+    is_node_count,
+    is_node_index,
+    sets_environment,
+    size_among,
+    size_of,
+    values_behind,
 )  # fmt: skip
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.rank_sources import shows_processes

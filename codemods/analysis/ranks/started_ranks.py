@@ -8,7 +8,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function, find_function
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.ranks.counted_among import argument
+from codemods.analysis.ranks.handed_arguments import argument
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.uses import uses_of
 from codemods.late_pattern import late
@@ -102,7 +102,8 @@ def _by_environment(module: SourceModule, call: ast.Call) -> str:
     values = [command] if command is not None else []
     if isinstance(command, ast.Name):
         values += [b.value for b in bindings_of(module, command) if b.value is not None]
-        values += [a for c in module.calls_named("append", "extend") if dotted(c.func).startswith(f"{command.id}.") for a in c.args]
+        added = (c for c in module.calls_named("append", "extend") if dotted(c.func).startswith(f"{command.id}."))
+        values += [a for c in added for a in c.args]
     for value in values:
         for node in walk(value):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _OPTIONS.search(node.value):
