@@ -170,7 +170,7 @@ class WrongRank(DdpCodemod):
         if whole is None:
             return None
         what = " ".join(found.step.module.text_of(found.step.call).split())
-        message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} a file that the nodes share"
+        message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"
         edits: list[Edit] = [ReplaceExpression(module.path, module.span(whole[0]), whole[1])]
         place = found.step.module.path, getattr(found.step.call, "lineno", 0)
         evidence = [Evidence("static", "each node comes to it, with the same path", *place)]
