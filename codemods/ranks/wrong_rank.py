@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
+from codemods.analysis.guards.global_rank_at import global_test, is_global
+from codemods.analysis.guards.local_guards import local_guard
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.early_ranks import is_asked_too_early
-from codemods.analysis.output.effects import Kind, effects_of, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
-from codemods.analysis.output.script_guards import bound_above, is_text, rank_of_settings
-from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, ranks_of_test
+from codemods.analysis.output.script_guards import bound_above, is_text
+from codemods.analysis.ranks.local_shares import is_for_one_node
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_rank_zero_only, runs_at_import
-from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
 
 _LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
-# Files that each node wants on its own disk.
-_NODE_FILES = late(r"cache|download|extract|unzip|untar|/tmp|tempdir|tmpdir|scratch|local_dir|node|shm|build|compile", re.I)
 _DEVICE_CALLS = frozenset({"torch.cuda.set_device", "torch.device", "torch.cuda.device"})
-_DISK = frozenset({"makedirs(…)", "mkdir(…)"})
 
 
 class WrongRank(DdpCodemod):
@@ -36,8 +32,10 @@ class WrongRank(DdpCodemod):
     ## What it does
     Finds devices that are chosen by the global rank, and takes the local rank there. Finds tests of
     `training_args.local_rank` where transformers 5 is pinned, and writes `process_index` (safe). Finds files that local rank
-    0 of every node writes, and tests the global rank instead (unsafe). Finds tests by the process group's rank above the
-    Lightning Trainer that will make the group, and asks `rank_zero_only.rank` (unsafe).
+    0 of every node writes, fills or removes, in the test's own block, behind an early exit or through functions, and tests the
+    global rank instead: that of the same object (`is_main_process`, `trainer.global_rank`), one at hand, or the group's
+    (unsafe). Finds tests by the process group's rank above the Lightning Trainer that will make the group, and asks
+    `rank_zero_only.rank` (unsafe).
 
     ## Why it matters
     The local rank counts the processes of one node, the global rank all of them. On one node they are the same, so the mistake
@@ -88,9 +86,11 @@ class WrongRank(DdpCodemod):
     ## Refuses
     - A rank that is handed in, as by `mp.spawn`: there it counts the processes of one node.
     - A rank that is taken modulo the number of devices: that is the local rank.
-    - Files whose text speaks of a cache, a download or a temporary folder; folders alone; lines that are printed or logged.
-    - Files where no global rank is at hand above the place.
-    - Tests that ask for more than the rank, `transformers` below 5 or not pinned.
+    - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
+      that every rank of the function reads; folders alone; lines that are printed or logged.
+    - Files where no global rank is at hand, and the file does not use torch.distributed.
+    - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
+    - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.
 
@@ -100,18 +100,25 @@ class WrongRank(DdpCodemod):
     """
 
     code = "DDP207"
-    TRIGGERS = ((b"rank", b"RANK"), (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit("))
+    TRIGGERS = (
+        (b"rank", b"RANK", b"_local_"),
+        (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit(", b"is_local_", b"local_process_index",
+         b"per_node", b"gpus"),
+    )
     SITES = (Site(
-        rb"(?:local_rank|LOCAL_RANK)\b[^\n]{0,12}(?:[=!]=|in|[<>])|rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
+        rb"(?:local_rank|LOCAL_RANK|local_process_index)\b[^\n]{0,12}(?:[=!]=|in|[<>])|(?:if|not|and)[ \t]+[\w.]*local_rank\b|"
+        rb"is_local_(?:main_process|process_zero)|rank[ \t]*%[^\n]{1,30}[=!]=[ \t]*0|"
+        rb"rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
         rb"cuda[^\n]{0,10}rank|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank",
-        b"rank", b"LOCAL_RANK",
+        b"rank", b"LOCAL_RANK", b"_local_", b"local_process_index",
     ),)  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        yield from self._devices(module)
+        if not is_for_one_node(project):
+            yield from self._devices(module)
         for node in module.nodes(ast.If):
             made = self._arguments(module, project, node) or self._files(module, project, node)
             if made := made or self._too_early(module, project, node):
@@ -156,18 +163,21 @@ class WrongRank(DdpCodemod):
     # Files
 
     def _files(self, module: SourceModule, project: Project, node: ast.If) -> Finding | None:
-        asked = _local_test(node.test)
-        if asked is None or ranks_of_test(module, node.test, project=project) is not Ranks.LOCAL_ZERO:
+        found = local_guard(project, module, node)
+        if found is None:
             return None
-        if ranks_at(module, node, project=project).some or _NODE_FILES.search(module.text_of(node)):
+        whole = global_test(project, module, node, found.operand, holds=found.holds)
+        if whole is None:
             return None
-        files = [e for e in effects_of(project, module, node.body).of(Kind.FILE) if not e.text.endswith(tuple(_DISK))]
-        if not files or (whole := _global_rank_at(module, node)) is None:
-            return None
-        message = f"local rank 0 of every node comes here, and {phrases(files[:1])}: each node writes the same file"
-        edits: list[Edit] = [ReplaceExpression(module.path, module.span(asked), whole)]
+        what = " ".join(found.step.module.text_of(found.step.call).split())
+        message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"
+        edits: list[Edit] = [ReplaceExpression(module.path, module.span(whole[0]), whole[1])]
+        place = found.step.module.path, getattr(found.step.call, "lineno", 0)
+        evidence = [Evidence("static", "each node comes to it, with the same path", *place)]
         reason = "assumes that the nodes share the disk: a file that each node needs on its own is rightly written there"
-        return self.finding(module, node, message, level=Applicability.UNSAFE, edits=edits, reason=reason)
+        return self.finding(
+            module, node, message, level=Applicability.UNSAFE, edits=edits, evidence=evidence, reason=reason
+        )  # fmt: skip
 
     # Above the Trainer
 
@@ -201,28 +211,14 @@ def _device_ranks(module: SourceModule) -> Iterator[ast.expr]:
         elif last(name) in ("DistributedDataParallel", "DDP"):
             lists = [k.value for k in call.keywords if k.arg in ("device_ids", "output_device")]
             given = [e for v in lists for e in (v.elts if isinstance(v, ast.List) else [v])]
-        yield from (g for g in given if _is_global(module, g))
-
-
-def _is_global(module: SourceModule, node: ast.expr) -> bool:
-    """True for what is shown to be the rank among all processes: `dist.get_rank()`, `RANK`, and a name of either."""
-    if isinstance(node, ast.Call):
-        if qualified(module, node.func) == "torch.distributed.get_rank" and not node.args and not node.keywords:
-            return True
-        if dotted(node.func) == "int" and len(node.args) == 1:
-            return is_text(module, node.args[0]) and re.search(r"[\"']RANK[\"']", module.text_of(node)) is not None
-        return False
-    if not isinstance(node, ast.Name):
-        return False
-    values = [v for v in values_of(module, node) if not (isinstance(v, ast.Constant) and v.value == 0)]
-    return bool(values) and all(not isinstance(v, ast.Name) and _is_global(module, v) for v in values)
+        yield from (g for g in given if is_global(module, g))
 
 
 def _local_rank_at(module: SourceModule, node: ast.expr) -> str | None:
     """What the local rank is called above the place, else how to ask for it with the rank as what it falls back to."""
     function = module.function_of(node)
     for name, value in bound_above(module, function, module.statement_of(node)):
-        if name in _LOCAL and (not is_text(module, value)) and not _is_global(module, value):
+        if name in _LOCAL and (not is_text(module, value)) and not is_global(module, value):
             return name
         if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and "device_count" in module.text_of(value.right):
             return name  # device = rank % torch.cuda.device_count()
@@ -259,10 +255,5 @@ def _with_index(module: SourceModule, test: ast.Compare, holder: ast.expr) -> st
     return f"{index} == 0" if positive else f"{index} != 0"
 
 
-def _global_rank_at(module: SourceModule, node: ast.If) -> str | None:
-    """What the global rank is called above the place."""
-    function = module.function_of(node)
-    for name, value in bound_above(module, function, node):
-        if name in ("rank", "global_rank", "world_rank") and _is_global(module, value):
-            return name
-    return rank_of_settings(module, node)
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

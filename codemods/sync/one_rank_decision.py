@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
+from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
@@ -112,7 +113,11 @@ class OneRankDecision(DdpCodemod):
                 evidence=shown,
                 reason=reason,
             )
+        caught = swallowed(project, module) if module.holds(b"except") else ()
+        whole = {found.node.lineno for found in caught if found.handler is not None}  # DDP309 tells these
         for parted in mismatches_in(project, module):
+            if parted.form is Parting.RAISES and parted.node.lineno in whole:
+                continue
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
             if _is_decision(parted) and not lines & told:
                 told |= lines

@@ -104,6 +104,11 @@ FACTS: Mapping[str, Facts] = {
         "Both processes get past the line.",
         ("object has no attribute", "UnboundLocalError", *WAITING),
     ),
+    "DDP213": Facts(
+        "Count processes over all nodes",
+        "On two nodes every process joins the group, and no two of them read the same rows.",
+        ("Timed out after", "Address already in use", *WAITING),
+    ),
     "DDP301": Facts(
         "Let every rank reach the collective calls",
         "Both processes get past the call.",
@@ -138,6 +143,11 @@ FACTS: Mapping[str, Facts] = {
         "Restore the training state on every rank",
         "A training that is resumed on two processes has the same weights on both after some steps.",
         ("Timed out waiting …ms for recv operation to complete", "FileNotFoundError"),
+    ),
+    "DDP309": Facts(
+        "Let an error of one rank end the run",
+        "With an error on one process the run ends with its message and a status, and the launcher ends the other process.",
+        WAITING,
     ),
     "DDP407": Facts(
         "Make in setup what every rank needs",

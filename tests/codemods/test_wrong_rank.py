@@ -132,7 +132,140 @@ def test_what_each_node_may_do(body: tuple[str, ...]) -> None:
 
 def test_no_global_rank_at_hand() -> None:
     check_nothing(WrongRank, script("if args.local_rank == 0:", *(f"    {b}" for b in WRITE)))
-    check_nothing(WrongRank, files("args.local_rank == 0 and args.save", *WRITE))
+    check_nothing(WrongRank, files("args.local_rank == 0 or args.save", *WRITE))
+
+
+def test_a_test_that_asks_for_more() -> None:
+    test = "args.local_rank == 0 and args.save"
+    check_transformed(WrongRank, files(test, *WRITE), files(test.replace("local_rank", "rank"), *WRITE), unsafe=True)
+
+
+def test_the_rank_of_a_node_that_is_worked_out() -> None:
+    test = "not args.distributed or (args.distributed and args.rank % args.gpus == 0)"
+    check_transformed(WrongRank, files(test, *WRITE), files(test.replace(" % args.gpus", ""), *WRITE), unsafe=True)
+
+
+def test_behind_an_early_exit() -> None:
+    above = ("rank = dist.get_rank()", LOCAL)
+    after = script(*above, "if rank != 0 or args.dry:", "    return", *WRITE)
+    check_transformed(
+        WrongRank, script(*above, "if local_rank != 0 or args.dry:", "    return", *WRITE), after, unsafe=True
+    )
+
+
+def test_the_rank_of_the_group() -> None:
+    above = ("dist.init_process_group('nccl')", LOCAL)
+    body = tuple(f"    {b}" for b in WRITE)
+    after = script(*above, "if dist.get_rank() == 0:", *body)
+    check_transformed(WrongRank, script(*above, "if local_rank in (-1, 0):", *body), after, unsafe=True)
+    some = ("if args.many:", "    dist.init_process_group('nccl')", LOCAL)
+    after = script(*some, "if (not dist.is_initialized() or dist.get_rank() == 0) and args.save:", *body)
+    check_transformed(WrongRank, script(*some, "if local_rank == 0 and args.save:", *body), after, unsafe=True)
+
+
+def in_class(test: str, *, path: str = "'epoch.pt'", name: str = "self.global_rank") -> str:
+    return f"""\
+import os
+import torch
+
+
+class Loop:
+    def __init__(self):
+        self.local_rank = int(os.environ["LOCAL_RANK"])
+        {name} = int(os.environ["RANK"])
+
+    def keep(self, epoch):
+        torch.save(self.state, {path})
+
+    def run(self):
+        for epoch in range(9):
+            if {test}:
+                self.keep(epoch)
+"""
+
+
+def test_through_a_method() -> None:
+    test = "self.local_rank == 0 and epoch % 5 == 0"
+    check_transformed(WrongRank, in_class(test), in_class(test.replace("local", "global")), unsafe=True)
+    after = in_class("self.rank == 0", name="self.rank")
+    check_transformed(WrongRank, in_class("self.local_rank == 0", name="self.rank"), after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "path", ['f"epoch-{self.global_rank}.pt"', "os.path.join(self.cache, 'a.pt')", "'/tmp/a.pt'", 'f"node{self.node}.pt"']
+)
+def test_files_of_a_rank_or_a_node(path: str) -> None:
+    check_nothing(WrongRank, in_class("self.local_rank == 0", path=path))
+
+
+def test_a_folder_that_a_function_finds_on_the_node() -> None:
+    above = ("dist.init_process_group('nccl')", LOCAL, "folder = place()", "if local_rank == 0:", "    fill(folder)")
+    fill = "\ndef fill(folder):\n    torch.save(1, folder / 'a.pt')\n"
+    where = "\ndef place():\n    return os.environ['{}']\n"
+    check_nothing(WrongRank, script(*above) + fill + where.format("SLURM_TMPDIR"))
+    after = script(*(a.replace("local_rank == 0", "dist.get_rank() == 0") for a in above))
+    rest = fill + where.format("RUN_DIR")
+    check_transformed(WrongRank, script(*above) + rest, after + rest, unsafe=True)
+
+
+def test_what_every_rank_reads_stays() -> None:
+    body = ("if local_rank == 0:", "    torch.save(rows(), 'rows.pt')", "dist.barrier()", "return torch.load('rows.pt')")
+    check_nothing(WrongRank, script("dist.init_process_group('nccl')", LOCAL, *body))
+
+
+ACCELERATE = """\
+import shutil
+from accelerate import Accelerator
+
+
+def main(args, rows):
+    accelerator = Accelerator()
+    train(accelerator)
+    if {}:
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    "body", ["shutil.rmtree(args.out)", "rows.to_csv(args.out + '/rows.csv')", "unwrap(rows).save_pretrained(args.out)"]
+)
+def test_the_main_process_of_a_node(body: str) -> None:
+    given, wanted = "accelerator.is_local_main_process", "accelerator.is_main_process"
+    check_transformed(WrongRank, ACCELERATE.format(given, body), ACCELERATE.format(wanted, body), unsafe=True)
+
+
+@pytest.mark.parametrize("body", ["print(rows)", "shutil.rmtree(args.cache_dir)", "rows.show()"])
+def test_what_the_main_process_of_a_node_may_do(body: str) -> None:
+    check_nothing(WrongRank, ACCELERATE.format("accelerator.is_local_main_process", body))
+
+
+LIGHTNING = """\
+import json
+import lightning.pytorch as pl
+
+
+class Writer(pl.Callback):
+    def on_train_end(self, trainer, pl_module):
+        if trainer.{} != 0:
+            return
+        with open({}, "w") as file:
+            json.dump(trainer.current_epoch, file)
+"""
+
+
+def test_the_local_rank_of_a_trainer() -> None:
+    path = "self.folder + '/a.json'"
+    check_transformed(
+        WrongRank, LIGHTNING.format("local_rank", path), LIGHTNING.format("global_rank", path), unsafe=True
+    )
+    check_nothing(WrongRank, LIGHTNING.format("local_rank", 'f"{self.folder}/node{trainer.node_rank}.json"'))
+
+
+def test_a_project_for_one_node() -> None:
+    group = "dist.init_process_group('nccl', rank=local_rank, world_size=torch.cuda.device_count())"
+    body = (LOCAL, group, "if local_rank == 0:", *(f"    {b}" for b in WRITE))
+    check_nothing(WrongRank, script(*body))
+    check_nothing(WrongRank, script(LOCAL, group, "rank = dist.get_rank()", "torch.cuda.set_device(rank)"))
 
 
 EARLY = """\

@@ -1,0 +1,136 @@
+"""Questions to a person, and debuggers, that every rank of a run comes to."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.rank_members import end_of, is_spawned
+from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
+from codemods.analysis.ranks.uses import uses_of
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+
+DEPTH = 5
+_ASKS = frozenset({"input", "getpass.getpass", "click.confirm", "click.prompt", "click.pause", "typer.confirm", "typer.prompt"})
+_STOPS = frozenset({"breakpoint", "pdb.set_trace", "ipdb.set_trace", "pudb.set_trace", "IPython.embed", "code.interact"})
+NAMES = frozenset(last(n) for n in _ASKS | _STOPS)
+_KNOWS = late(r"isatty|interactive|debug|non_?tty", re.I)
+# Makes the process one of several: the group, or what joins it.
+_JOINS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "Accelerator", "Fabric", "PartialState"})
+
+
+@record
+class Question:
+    """call: what asks. stops: it is a debugger. why: what shows that several processes come here, and where."""
+
+    call: ast.Call
+    stops: bool
+    why: str
+    place: tuple[str, int]
+
+
+def questions(project: Project, module: SourceModule) -> Iterator[Question]:
+    """The questions of a file that each rank asks."""
+    for call in module.calls_named(*NAMES):
+        name = qualified(module, call.func)
+        if name not in _ASKS | _STOPS or _is_own(project, module, call) or _is_wanted(module, call):
+            continue
+        if ranks_reaching(project, module, call) is not Ranks.ALL:
+            continue
+        if (shown := _in_a_rank(project, module, module.function_of(call), ())) is not None:
+            yield Question(call, name in _STOPS, *shown)
+
+
+def _is_own(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where the name is a function of the project, or a value."""
+    name = dotted(call.func)
+    if called_function(project, module, call) is not None:
+        return True
+    return "." not in name and any(
+        n.id == name and isinstance(n.ctx, ast.Store) for n in module.nodes(ast.Name)
+    )
+
+
+def _is_wanted(module: SourceModule, call: ast.Call) -> bool:
+    """True under a test for a terminal or for debugging, and where the missing terminal is met: `except EOFError`."""
+    below: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, (ast.If, ast.IfExp, ast.While)) and _KNOWS.search(module.text_of(up.test)):
+            return True
+        if isinstance(up, ast.Try) and any(s is below for s in up.body) and up.handlers:
+            return True
+        if isinstance(up, ast.ExceptHandler):
+            return True  # after an error a person looks at that rank
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return _KNOWS.search(module.text_of(up)[:4000]) is not None
+        below = up
+    return False
+
+
+Shown = tuple[str, tuple[str, int]]
+
+
+def _in_a_rank(
+    project: Project, module: SourceModule, function: FunctionNode | None, above: tuple[int, ...]
+) -> Shown | None:
+    """What shows that a function runs in one process of several: it, or who calls it, joins the others."""
+    if function is None:
+        return _joins(project, module, module.tree, ())
+    if id(function) in above or len(above) >= DEPTH:
+        return None
+    if found := _joins(project, module, function, ()):
+        return found
+    if is_spawned(project, module, function):
+        return f"{function.name}() is started for each process", (module.path, function.lineno)
+    uses = uses_of(project, module, function).outside_tests()
+    for place in uses.handed_on:
+        if to_a_launcher(place):
+            return f"{function.name}() is started for each process", (place.module.path, place.node.lineno)
+    for site in uses.calls[:12]:
+        if is_test_file(site.module.path):
+            continue
+        outer = site.module.function_of(site.call)
+        if outer is None and site.module.class_of(site.call) is not None:
+            continue
+        if found := _in_a_rank(project, site.module, outer, (*above, id(function))):
+            return found
+    return None
+
+
+def _joins(project: Project, module: SourceModule, body: ast.AST, above: tuple[tuple[str, int, int], ...]) -> Shown | None:
+    """Where code joins the other processes: itself, or through what it calls; what it starts is another process."""
+    for node in _calls(body):
+        name = last(qualified(module, node.func)) or end_of(node.func)
+        if starts_group(module, node) or (name in _JOINS and name[:1].isupper() and _is_frameworks(module, node)):
+            return f"{module.text_of(node.func)}() makes it one process of several", (module.path, node.lineno)
+    for node in _calls(body):
+        site = called_function(project, module, node)
+        if site is not None and site.key not in above and len(above) < 3:
+            if found := _joins(project, site.module, site.node, (*above, site.key)):
+                return found
+    return None
+
+
+def _calls(body: ast.AST) -> Iterator[ast.Call]:
+    return (n for n in (walk_scope(body) if not isinstance(body, ast.Module) else _top(body)) if isinstance(n, ast.Call))
+
+
+def _top(body: ast.Module) -> Iterator[ast.AST]:
+    for statement in body.body:
+        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from walk(statement)
+
+
+def _is_frameworks(module: SourceModule, call: ast.Call) -> bool:
+    name = qualified(module, call.func)
+    return name.partition(".")[0] in ("torch", "accelerate", "lightning", "lightning_fabric", "pytorch_lightning")
+

@@ -1,0 +1,263 @@
+"""What a number of processes, or the number of one, counts: the processes of one node, or all of them.
+
+The expression is followed to where its value comes from: names, fields, parameters through the calls that give them, what
+`mp.spawn` hands over. An answer needs every value to say the same; constants stand for a run with one process.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.names import dotted, qualified
+from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.analysis.ranks.rank_members import end_of, field_bindings, spawned_parameter
+from codemods.analysis.ranks.rank_sources import imported_value
+from codemods.data.rank_names import LOCAL_NAMES
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule, walk_scope
+
+DEPTH = 7
+MOST_CALLS = 12
+_LOCAL_SIZES = frozenset({"LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE"})
+_WORLD_SIZES = frozenset({"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+_LOCAL_RANKS = frozenset(n for n in LOCAL_NAMES if n.isupper())
+# A number of machines, by its name: `args.nodes`, `SLURM_NNODES`, `num_machines`.
+_NODES = late(r"(?:^|_)(?:n_?|num_?)?(?:nodes|machines|hosts)$|^SLURM_J?O?B?_?N(?:UM_)?NODES$", re.I)
+# The number of this machine among them.
+_NODE_INDEX = late(r"(?:^|_)(?:node|machine|host|group)_?(?:rank|id|index|idx)$|^SLURM_NODEID$|^nodeid$", re.I)
+
+
+class Among(Enum):
+    """NODE: the processes of one machine. SPAWNED: the same, as `mp.spawn` numbers them. WORLD: the processes of all machines,
+    however many there are. PRODUCT: the same, worked out of a number of machines.
+    """
+
+    NODE = "the processes of one node"
+    SPAWNED = "the processes that one spawn starts"
+    WORLD = "all processes"
+    PRODUCT = "all processes, by a number of nodes"
+
+    @property
+    def one_node(self) -> bool:
+        return self in (Among.NODE, Among.SPAWNED)
+
+
+@record
+class Value:
+    """Where a value comes from. given: the argument of the outermost call that hands it over, without one the expression."""
+
+    module: SourceModule
+    node: ast.expr
+    given_in: SourceModule
+    given: ast.expr
+
+
+def values_behind(project: Project, module: SourceModule, node: ast.expr) -> list[Value]:
+    """The expressions that a value comes from, constants left out where there are others."""
+    found = list(_behind(project, Value(module, node, module, node), 0))
+    telling = [v for v in found if not isinstance(v.node, ast.Constant)]
+    return telling or found
+
+
+def index_among(project: Project, module: SourceModule, node: ast.expr) -> Among | None:
+    """What the number of a process counts, where every value that it may have says the same."""
+    return _agreed([index_of(project, v) for v in values_behind(project, module, node)])
+
+
+def size_among(project: Project, module: SourceModule, node: ast.expr) -> Among | None:
+    """What a number of processes counts, where every value that it may have says the same."""
+    return _agreed([size_of(project, v) for v in values_behind(project, module, node)])
+
+
+def _agreed(answers: list[Among | None]) -> Among | None:
+    return answers[0] if answers and len(set(answers)) == 1 else None
+
+
+# What a value says by itself
+
+
+def index_of(project: Project, value: Value) -> Among | None:
+    """What the number of a process counts, by the expression that it comes from."""
+    node, module = value.node, value.module
+    if variable := environment(module, node):
+        return Among.NODE if variable in _LOCAL_RANKS else None
+    if isinstance(node, ast.Name) and spawned_parameter(project, module, node):
+        return Among.SPAWNED
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and size_among(project, module, node.right) is Among.NODE:
+        return Among.NODE
+    if isinstance(node, ast.Name):
+        return None  # a parameter that nobody is seen to give: its name is no proof
+    name = end_of(node.func if isinstance(node, ast.Call) else node).lstrip("_")
+    return Among.NODE if name in LOCAL_NAMES else None
+
+
+def size_of(project: Project, value: Value) -> Among | None:
+    """What a number of processes counts, by the expression that it comes from."""
+    node, module = value.node, value.module
+    if variable := environment(module, node):
+        if variable in _WORLD_SIZES and not sets_environment(project, variable):
+            return Among.WORLD
+        return Among.NODE if variable in _LOCAL_SIZES else None
+    if isinstance(node, ast.Call):
+        name = qualified(module, node.func)
+        if name == "torch.cuda.device_count":
+            return Among.NODE
+        return Among.WORLD if name == "torch.distributed.get_world_size" and not node.args and not node.keywords else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        counted = any(is_node_count(module, side) for side in (node.left, node.right))
+        return Among.PRODUCT if counted else None
+    return None
+
+
+def is_node_count(module: SourceModule, node: ast.expr) -> bool:
+    """True for a number of machines, by its name."""
+    return _NODES.search(_word(module, node)) is not None
+
+
+def is_node_index(module: SourceModule, node: ast.expr) -> bool:
+    """True for the number of this machine, by its name."""
+    return _NODE_INDEX.search(_word(module, node)) is not None
+
+
+def _word(module: SourceModule, node: ast.expr) -> str:
+    if isinstance(node, ast.Call) and dotted(node.func) == "int" and len(node.args) == 1:
+        node = node.args[0]
+    return environment(module, node) or end_of(node)
+
+
+def environment(module: SourceModule, node: ast.expr) -> str:
+    """The variable that `os.environ["X"]`, `os.environ.get("X", …)` or `os.getenv("X")` reads; "" for anything else."""
+    key: ast.expr | None = None
+    if isinstance(node, ast.Subscript) and end_of(node.value) == "environ":
+        key = node.slice
+    elif isinstance(node, ast.Call) and node.args and _reads_environment(module, node.func):
+        key = node.args[0]
+    elif isinstance(node, ast.Subscript) and _is_environment(module, node.value):
+        key = node.slice
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
+
+
+def _reads_environment(module: SourceModule, func: ast.expr) -> bool:
+    if end_of(func) == "getenv":
+        return True
+    return isinstance(func, ast.Attribute) and func.attr == "get" and (
+        end_of(func.value) == "environ" or _is_environment(module, func.value)
+    )
+
+
+def _is_environment(module: SourceModule, node: ast.expr) -> bool:
+    """True for a name that is bound to `os.environ`."""
+    bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
+    return len(bound) == 1 and bound[0].value is not None and end_of(bound[0].value) == "environ"
+
+
+def sets_environment(project: Project, variable: str) -> bool:
+    """True where the project gives a variable of the launcher a value of its own: what it counts is the project's choice."""
+    return project.keep(("sets environment", variable), lambda: _sets(project, variable))
+
+
+_SETS = r"(?:environ\s*\[\s*[\"']{0}[\"']\s*\]\s*=[^=]|setdefault\(\s*[\"']{0}[\"']|update\([^)]*{0}|[\"']{0}[\"']\s*:|\b{0}=)"
+
+
+def _sets(project: Project, variable: str) -> bool:
+    pattern = re.compile(_SETS.format(variable).encode())
+    paths = [p for p in project.files_containing(variable.encode()) if p.endswith(".py")]
+    return any(pattern.search(project.read(p) or b"") for p in paths)
+
+
+# Where a value comes from
+
+
+def _behind(project: Project, value: Value, depth: int) -> Iterator[Value]:
+    node, module = value.node, value.module
+    if depth > DEPTH:
+        yield value
+        return
+    if isinstance(node, ast.IfExp):
+        parts = [node.body, node.orelse]
+    elif isinstance(node, ast.BoolOp):
+        parts = node.values
+    elif isinstance(node, ast.NamedExpr):
+        parts = [node.value]
+    elif isinstance(node, ast.Call) and dotted(node.func) in ("int", "str") and len(node.args) == 1:
+        parts = node.args
+    else:
+        yield from _named(project, value, depth)
+        return
+    for part in parts:
+        yield from _behind(project, _moved(value, module, part), depth + 1)
+
+
+def _moved(value: Value, module: SourceModule, node: ast.expr) -> Value:
+    """The same value a step further back; while no call hands it over, the expression asked about stays."""
+    return Value(module, node, value.given_in, value.given)
+
+
+def _named(project: Project, value: Value, depth: int) -> Iterator[Value]:
+    node, module = value.node, value.module
+    if isinstance(node, ast.Name):
+        if spawned_parameter(project, module, node):
+            bound = bindings_of(module, node)
+            if len(bound) == 1:
+                yield value
+                return
+        yield from _bound(project, value, bindings_of(module, node), depth)
+    elif isinstance(node, ast.Attribute):
+        yield from _of_attribute(project, value, node, depth)
+    elif isinstance(node, ast.Call) and (site := called_function(project, module, node)) is not None:
+        returned = [r.value for r in walk_scope(site.node) if isinstance(r, ast.Return) and r.value is not None]
+        if not returned or len(returned) > 3 or site.node.name == "__init__":
+            yield value
+        for result in returned[:3] if len(returned) <= 3 else []:
+            yield from _behind(project, _moved(value, site.module, result), depth + 1)
+    else:
+        yield value
+
+
+def _of_attribute(project: Project, value: Value, node: ast.Attribute, depth: int) -> Iterator[Value]:
+    if own := attribute_bindings(value.module, node):
+        yield from _bound(project, value, own, depth)
+        return
+    fields = field_bindings(project, value.module, node)
+    others = [(m, b) for m, b in fields if b.value is not None and dotted(b.value) != dotted(node)]
+    if not others or len(others) > 4:
+        yield value
+        return
+    for module, binding in others:
+        assert binding.value is not None
+        yield from _behind(project, _moved(value, module, binding.value), depth + 1)
+
+
+def _bound(project: Project, value: Value, bound: list[Binding], depth: int) -> Iterator[Value]:
+    if not bound and isinstance(value.node, ast.Name):
+        imported = imported_value(value.module, value.node, project)
+        if imported is not None:
+            yield from _behind(project, _moved(value, *imported), depth + 1)
+            return
+    if not bound or len(bound) > 4 or any(b.part or (b.value is None and not b.parameter) for b in bound):
+        yield value
+        return
+    for binding in bound:
+        if binding.parameter:
+            yield from _given(project, value, binding, depth)
+        elif binding.value is not None:
+            yield from _behind(project, _moved(value, value.module, binding.value), depth + 1)
+
+
+def _given(project: Project, value: Value, binding: Binding, depth: int) -> Iterator[Value]:
+    """What the callers hand over for a parameter; the parameter itself where nobody is seen to."""
+    function = value.module.function_of(binding.node)
+    assert isinstance(binding.node, ast.arg)
+    handed = list(arguments(project, value.module, function, binding.node.arg)) if function is not None else []
+    if not handed or len(handed) > MOST_CALLS:
+        yield value
+        return
+    for module, node in handed:
+        yield from _behind(project, Value(module, node, module, node), depth + 1)

@@ -1,0 +1,241 @@
+"""Places that deal out work, or join the process group, by the number of a process on its node where all nodes count."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import Enum
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.names import last, qualified
+from codemods.analysis.ranks.counted_among import (
+    Among,
+    environment,
+    index_among,
+    index_of,
+    is_node_count,
+    is_node_index,
+    sets_environment,
+    size_among,
+    size_of,
+    values_behind,
+)  # fmt: skip
+from codemods.analysis.ranks.rank_members import end_of
+from codemods.analysis.ranks.rank_sources import shows_processes
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+_ONE_MACHINE = late(rb"tcp://(?:127\.0\.0\.1|localhost)|environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
+
+
+_WORDS = late(r"rank|world|replica|process|shard")
+
+
+class Use(Enum):
+    """What the local number is used for."""
+
+    GROUP = "init_process_group"
+    SAMPLER = "a sampler"
+    SHARE = "a share of the data"
+
+
+@record
+class LocalShare:
+    """index: the number of the process, as it is handed over in `module`. size: the number of processes beside it.
+
+    among: what the size counts. use: what both are used for, at `place`.
+    """
+
+    module: SourceModule
+    index: ast.expr
+    counted: Among
+    size: ast.expr | None
+    among: Among | None
+    use: Use
+    place: tuple[str, int]
+
+
+@record
+class Pair:
+    """An index and a number of processes that stand together."""
+
+    index: ast.expr
+    size: ast.expr | None
+    use: Use
+    at: ast.AST
+
+
+def local_shares(project: Project, module: SourceModule) -> Iterator[LocalShare]:
+    """The wrong ones whose index is handed over in `module`, wherever it is used."""
+    seen: set[int] = set()
+    for home, pair in _pairs_of_project(project):
+        if home is not module and not _may_be_given_by(project, module, home):
+            continue
+        for found in _judged(project, home, pair):
+            if found.module is module and id(found.index) not in seen:
+                seen.add(id(found.index))
+                yield found
+
+
+def _may_be_given_by(project: Project, module: SourceModule, home: SourceModule) -> bool:
+    stem = home.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    return stem.encode() in module.data
+
+
+def _pairs_of_project(project: Project) -> list[tuple[SourceModule, Pair]]:
+    return project.memo("process shares", lambda: list(_all_pairs(project)))
+
+
+_SPEAKS = (b"Sampler", b"init_process_group", b"islice", b"shard", b"split_dataset_by_node", b"world_size", b"num_replicas")
+
+
+def _all_pairs(project: Project) -> Iterator[tuple[SourceModule, Pair]]:
+    paths = sorted({p for word in _SPEAKS for p in project.files_containing(word)})
+    for path in paths:
+        if is_test_file(path) or (module := project.module(path)) is None:
+            continue
+        shown = shows_processes(module)
+        yield from ((module, p) for p in _pairs(module) if shown or _WORDS.search(f"{end_of(p.index)} {_text(p.size)}"))
+
+
+def _text(node: ast.expr | None) -> str:
+    return end_of(node) if node is not None else ""
+
+
+def _pairs(module: SourceModule) -> Iterator[Pair]:
+    for call in module.nodes(ast.Call):
+        given = {k.arg: k.value for k in call.keywords if k.arg}
+        end = last(qualified(module, call.func)) or end_of(call.func)
+        if end == "init_process_group" and starts_group(module, call) and "rank" in given:
+            yield Pair(given["rank"], given.get("world_size"), Use.GROUP, call)
+        elif end.endswith("Sampler") and "rank" in given:
+            yield Pair(given["rank"], given.get("num_replicas", given.get("world_size")), Use.SAMPLER, call)
+        elif end == "DistributedSampler" and len(call.args) > 2:
+            yield Pair(call.args[2], call.args[1], Use.SAMPLER, call)
+        elif end == "islice" and len(call.args) == 4:
+            yield Pair(call.args[1], call.args[3], Use.SHARE, call)
+        elif end == "split_dataset_by_node" and "rank" in given and "world_size" in given:
+            yield Pair(given["rank"], given["world_size"], Use.SHARE, call)
+        elif end == "shard" and "index" in given and "num_shards" in given:
+            yield Pair(given["index"], given["num_shards"], Use.SHARE, call)
+    for piece in module.nodes(ast.Slice):
+        if piece.lower is not None and piece.step is not None and not isinstance(piece.step, (ast.Constant, ast.UnaryOp)):
+            yield Pair(piece.lower, piece.step, Use.SHARE, piece)
+    for test in module.nodes(ast.Compare):
+        if len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.NotEq)) and isinstance(test.left, ast.BinOp):
+            if isinstance(test.left.op, ast.Mod) and not isinstance(test.left.right, ast.Constant):
+                yield Pair(test.comparators[0], test.left.right, Use.SHARE, test)
+
+
+def _judged(project: Project, module: SourceModule, pair: Pair) -> Iterator[LocalShare]:
+    values = values_behind(project, module, pair.index)
+    local = [(v, a) for v in values if (a := index_of(project, v)) is not None and a.one_node]
+    if not local:
+        return
+    among = size_among(project, module, pair.size) if pair.size is not None else None
+    if pair.size is None and pair.use is Use.SAMPLER:
+        among = Among.WORLD  # it asks the group
+    for value, counted in local:
+        if _is_wrong(project, module, pair, counted, among):
+            place = module.path, getattr(pair.at, "lineno", getattr(pair.index, "lineno", 0))
+            yield LocalShare(value.given_in, value.given, counted, pair.size, among, pair.use, place)
+
+
+def _is_wrong(project: Project, module: SourceModule, pair: Pair, counted: Among, among: Among | None) -> bool:
+    if is_for_one_node(project) or sets_environment(project, "LOCAL_RANK"):
+        return False
+    if counted is Among.SPAWNED:
+        return among is Among.PRODUCT and not _spawns_all(project, module, pair)
+    if among is Among.NODE:  # by a variable of the launcher: `device_count()` is how one machine is written
+        return pair.use is Use.SAMPLER and pair.size is not None and _is_of_launcher(project, module, pair.size)
+    return among in (Among.WORLD, Among.PRODUCT)
+
+
+def _is_of_launcher(project: Project, module: SourceModule, size: ast.expr) -> bool:
+    return any(environment(v.module, v.node) for v in values_behind(project, module, size))
+
+
+def _spawns_all(project: Project, module: SourceModule, pair: Pair) -> bool:
+    """True where one spawn starts as many processes as there are in all: `nprocs` is that number."""
+    assert pair.size is not None
+    sizes = {ast.unparse(v.node) for v in values_behind(project, module, pair.size)}
+    for path in project.files_containing(b"nprocs"):
+        other = project.module(path)
+        for call in other.calls_named("spawn", "start_processes") if other is not None else ():
+            for given in (k.value for k in call.keywords if k.arg == "nprocs"):
+                assert other is not None
+                if sizes & {ast.unparse(v.node) for v in values_behind(project, other, given)}:
+                    return True
+    return False
+
+
+def is_for_one_node(project: Project) -> bool:
+    """True where the project joins its processes by an address of this machine, or numbers all of them by their place on it."""
+    return project.keep("is for one node", lambda: _is_for_one_node(project))
+
+
+def _is_for_one_node(project: Project) -> bool:
+    for path in project.files_containing(b"init_process_group"):
+        if is_test_file(path) or (module := project.module(path)) is None:
+            continue
+        if _ONE_MACHINE.search(module.data):
+            return True
+        for pair in _pairs(module):
+            if pair.use is not Use.GROUP or pair.size is None:
+                continue
+            index, size = index_among(project, module, pair.index), size_among(project, module, pair.size)
+            if index is not None and index.one_node and size not in (Among.WORLD, Among.PRODUCT):
+                return True
+    return False
+
+
+# WORLD_SIZE taken for the processes of one node
+
+
+@record
+class WorldAsNode:
+    """product: where a number of nodes, or the number of this one, is multiplied by `size`, which already counts all nodes.
+
+    read: the expression that the size comes from.
+    """
+
+    product: ast.BinOp
+    size: ast.expr
+    read: ast.expr
+    read_in: SourceModule
+
+
+def worlds_as_nodes(project: Project, module: SourceModule) -> Iterator[WorldAsNode]:
+    """The first product of each size, in a file that reads the local rank: there a launcher numbers all the processes."""
+    if not any(environment(module, n) == "LOCAL_RANK" for n in (*module.nodes(ast.Subscript), *module.nodes(ast.Call))):
+        return
+    if sets_environment(project, "LOCAL_RANK"):
+        return
+    seen: set[int] = set()
+    for product in module.nodes(ast.BinOp):
+        if not isinstance(product.op, ast.Mult):
+            continue
+        for nodes, size in ((product.left, product.right), (product.right, product.left)):
+            if not (is_node_count(module, nodes) or is_node_index(module, nodes)):
+                continue
+            values = values_behind(project, module, size)
+            if len(values) == 1 and size_of(project, values[0]) is Among.WORLD and id(values[0].node) not in seen:
+                seen.add(id(values[0].node))
+                yield WorldAsNode(product, size, values[0].node, values[0].module)
+
+
+def only_multiplied(module: SourceModule, name: ast.Name) -> bool:
+    """True where every read of a name is a factor of a product with a number of nodes."""
+    function = module.function_of(name)
+    reads = [n for n in module.reads_of(name.id) if isinstance(n, ast.Name) and module.function_of(n) is function]
+    for read in reads:
+        up = module.parent(read)
+        if not isinstance(up, ast.BinOp) or not isinstance(up.op, ast.Mult):
+            return False
+        other = up.right if up.left is read else up.left
+        if not (is_node_count(module, other) or is_node_index(module, other)):
+            return False
+    return bool(reads)

@@ -1,0 +1,174 @@
+"""DDP213: the number of a process on its node where its number among all processes is meant."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.entry_points import group_name
+from codemods.analysis.ranks.counted_among import Among, environment
+from codemods.analysis.ranks.local_shares import (
+    LocalShare,
+    Use,
+    WorldAsNode,
+    local_shares,
+    only_multiplied,
+    worlds_as_nodes,
+)  # fmt: skip
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_TAKEN = {
+    Use.GROUP: "the process joins the group with it as its rank",
+    Use.SAMPLER: "the sampler deals the data out by it",
+    Use.SHARE: "the process takes its share of the data by it",
+}
+
+
+class RankFromLocalIndex(DdpCodemod):
+    """The number of a process on its node is taken for its rank, or the number of all processes for that of one node.
+
+    ## What it does
+    Finds a local rank (`LOCAL_RANK`, `args.local_rank`, the first argument of what `mp.spawn` starts) that is handed to
+    `init_process_group`, to a distributed sampler or to a share of the data (`rows[i::n]`, `islice`, `shard`), beside a number
+    of processes that counts all nodes. Puts the global rank there (unsafe). Finds `WORLD_SIZE` multiplied by a number of nodes:
+    torchrun counts the nodes in it already; `LOCAL_WORLD_SIZE` is meant (unsafe).
+
+    ## Why it matters
+    On one node both numbers are the same, so the mistake shows on the second node. Two processes give the same rank to
+    `init_process_group`, nobody gives the others, and all of them wait until the time-out. A sampler deals the first node's
+    part to every node: they train on the same rows, and nobody ever sees the rest.
+
+    ## Example
+    ```python
+    import os
+
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler
+
+
+    def loader_of(dataset):
+        local_rank = int(os.environ["LOCAL_RANK"])
+        sampler = DistributedSampler(dataset, num_replicas=dist.get_world_size(), rank=local_rank)
+        return DataLoader(dataset, batch_size=8, sampler=sampler)
+    ```
+
+    ## Use instead
+    ```python
+    import os
+
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler
+
+
+    def loader_of(dataset):
+        local_rank = int(os.environ["LOCAL_RANK"])
+        sampler = DistributedSampler(dataset, num_replicas=dist.get_world_size(), rank=dist.get_rank())
+        return DataLoader(dataset, batch_size=8, sampler=sampler)
+    ```
+
+    ## Safety
+    Always unsafe: that the nodes read the same data is an assumption, for on a disk of its own each node may hold its own part;
+    that the launcher sets `RANK` beside `LOCAL_RANK`, as torchrun does, is another.
+
+    ## Refuses
+    - Says nothing in a repository's own tests.
+    - Says nothing where the number of processes beside it is that of one node (`torch.cuda.device_count()`), is not known, or is
+      what `mp.spawn` starts at once.
+    - Says nothing in a project that joins its processes at an address of its own machine, or that numbers all of them by their
+      place on it: it is for one node.
+    - Says nothing where the project itself sets `LOCAL_RANK` or `WORLD_SIZE`.
+    - Says nothing of a rank that is worked out (`node_rank * gpus + local_rank`), or that only bears the name of a local one.
+    - Tells the number that `mp.spawn` gives: how the number of this node is called has to be decided.
+    - Tells `WORLD_SIZE` that is used for more than such a product, and places that no import of torch.distributed reaches.
+
+    ## References
+    torchrun's documentation: `LOCAL_RANK`, `RANK`, `WORLD_SIZE`, `LOCAL_WORLD_SIZE`; `torch.multiprocessing.spawn`: the first
+    argument is the index of the process; two-process runs in which both ranks are 0: the store waits for the second.
+    """
+
+    code = "DDP213"
+    TRIGGERS = (
+        (b"LOCAL_RANK", b"local_rank", b"LOCALID", b"local_process_index", b"spawn(", b"WORLD_SIZE"),
+        (b"rank", b"RANK"),
+        (b"torch", b"ccelerat", b"ightning"),
+    )
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for found in local_shares(project, module):
+            yield self._share(module, found)
+        for product in worlds_as_nodes(project, module):
+            yield self._product(module, product)
+
+    def _share(self, module: SourceModule, found: LocalShare) -> Finding:
+        text = " ".join(module.text_of(found.index).split())
+        edits, reason = _repaired(module, found)
+        evidence = [Evidence("static", f"here {_TAKEN[found.use]}", *found.place)]
+        if found.size is not None and found.among is not None:
+            evidence.append(Evidence("static", f"the number beside it counts {found.among.value}", *found.place))
+        return self.finding(
+            module, found.index, f"`{text}` is the number of a process on its node, and {_TAKEN[found.use]}: {_shown(found)}",
+            level=Applicability.UNSAFE if edits else Applicability.DISPLAY, edits=edits, evidence=evidence, reason=reason,
+        )  # fmt: skip
+
+    def _product(self, module: SourceModule, found: WorldAsNode) -> Finding:
+        edits: list[Edit] = []
+        reason = "read LOCAL_WORLD_SIZE for the processes of one node, or take dist.get_rank() and dist.get_world_size()"
+        constant = _key(found.read) if found.read_in is module else None
+        named = isinstance(found.size, ast.Name) and only_multiplied(module, found.size)
+        if constant is not None and environment(module, found.read) == "WORLD_SIZE" and (named or found.size is found.read):
+            edits = [ReplaceExpression(module.path, module.span(constant), '"LOCAL_WORLD_SIZE"')]
+            reason = "assumes that torchrun starts the processes: it sets LOCAL_WORLD_SIZE beside WORLD_SIZE"
+        message = (
+            f"`{' '.join(module.text_of(found.product).split())}` counts the nodes twice: the number of processes holds those of "
+            "all nodes already, and the group waits for processes that nobody starts"
+        )
+        place = found.read_in.path, found.read.lineno
+        return self.finding(
+            module, found.product, message, level=Applicability.UNSAFE if edits else Applicability.DISPLAY, edits=edits,
+            evidence=[Evidence("static", "the launcher sets WORLD_SIZE to the number of all processes", *place)], reason=reason,
+        )  # fmt: skip
+
+
+def _shown(found: LocalShare) -> str:
+    if found.use is Use.GROUP:
+        return "with a second node two processes claim each rank, and the others of the group never come"
+    if found.among is Among.NODE:
+        return "every node goes through all of the data, as if it trained alone"
+    return "with a second node both take the same part, and nobody takes the rest"
+
+
+def _repaired(module: SourceModule, found: LocalShare) -> tuple[list[Edit], str]:
+    span = module.span(found.index)
+    if found.counted is Among.SPAWNED:
+        return [], "work the rank out: the number of this node times the processes of a node, and this number added to it"
+    if found.use is Use.GROUP:
+        if (read := _environment_read(module, found.index)) is None:
+            return [], 'give the global rank: `int(os.environ["RANK"])`, which torchrun sets'
+        assumed = "assumes that the launcher sets RANK for each process, as torchrun does"
+        return [ReplaceExpression(module.path, span, read)], assumed
+    name = group_name(module, found.index)
+    if not name:
+        return [], "give the global rank: `torch.distributed.get_rank()`"
+    edits: list[Edit] = [ReplaceExpression(module.path, span, f"{name}.get_rank()")]
+    if found.among is Among.NODE and found.size is not None and found.place[0] == module.path:
+        edits.append(ReplaceExpression(module.path, module.span(found.size), f"{name}.get_world_size()"))
+    return edits, "assumes that the nodes read the same data, and that the process group has been started by then"
+
+
+def _environment_read(module: SourceModule, index: ast.expr) -> str | None:
+    """`int(os.environ["RANK"])`, where the file has `os`."""
+    plain = any(i.dotted == "os" for i in module.imports.get("os", ()))
+    return 'int(os.environ["RANK"])' if plain and isinstance(index, (ast.Name, ast.Call, ast.Attribute)) else None
+
+
+def _key(read: ast.expr) -> ast.Constant | None:
+    """The name of the variable in the expression that reads it."""
+    key = read.slice if isinstance(read, ast.Subscript) else read.args[0] if isinstance(read, ast.Call) and read.args else None
+    return key if isinstance(key, ast.Constant) else None

@@ -1,0 +1,140 @@
+"""DDP309: an error of one rank is swallowed, and the others wait for it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.swallowed_errors import Swallowed, swallowed
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, ReplaceExpression, SetKeyword
+from codemods.project import Project
+from codemods.sites import Site
+from codemods.source import SourceModule
+
+_ASSUMED = "assumes that an error is to end the run: whoever started it then sees it, and can start it again"
+
+
+class SwallowedByOneRank(DdpCodemod):
+    """An error of one rank that ends in a handler round the whole work, so that the others wait for a rank that is gone.
+
+    ## What it does
+    Finds `except:`, `except Exception:`, loguru's `logger.catch` and `contextlib.suppress(Exception)` round the training of a
+    rank where nothing raises the error again, ends the process with a status or takes the group down. Ends the handler with
+    `raise`, or gives `logger.catch` the argument `reraise=True` (unsafe).
+
+    ## Why it matters
+    Errors come to ranks one by one: a damaged sample, a full memory, a lost file. The rank that swallows its error goes on to
+    the next collective, or ends with status 0. The others stand in another collective until the time-out, half an hour later,
+    and the launcher, which ends all processes when one fails, has seen none fail.
+
+    ## Example
+    ```python
+    import logging
+
+    import lightning.pytorch as pl
+
+
+    def run(model, loader):
+        trainer = pl.Trainer(devices=2, strategy="ddp")
+        try:
+            trainer.fit(model, loader)
+        except Exception:
+            logging.exception("training ended early")
+        trainer.test(model, loader)
+    ```
+
+    ## Use instead
+    ```python
+    import logging
+
+    import lightning.pytorch as pl
+
+
+    def run(model, loader):
+        trainer = pl.Trainer(devices=2, strategy="ddp")
+        try:
+            trainer.fit(model, loader)
+        except Exception:
+            logging.exception("training ended early")
+            raise
+        trainer.test(model, loader)
+    ```
+
+    ## Safety
+    Always unsafe: whether an error is to end the run is the project's decision. The handler still does what it did before.
+
+    ## Refuses
+    - Says nothing in a repository's own tests, and in files that no several processes are seen to run.
+    - Says nothing of a handler that raises, exits with a status, calls what may end the run (`cleanup()`, `abort()`,
+      `destroy_process_group()`), returns a value, or keeps something that is read later.
+    - Says nothing of handlers for one kind of error (`KeyboardInterrupt`, `OSError`, `RuntimeError`).
+    - Says nothing inside a loop: there one round is given up, which is another mistake (DDP305).
+    - Says nothing of a `try` without training in it: one reduction, an import, a file.
+    - Tells a handler that ends with `return`, `pass` or `sys.exit(0)`, and `contextlib.suppress`.
+
+    ## References
+    torchrun's documentation: it ends all workers when one fails, and sees that by the exit status; loguru 0.7: `catch` and its
+    `reraise`; two-process runs over gloo and with Lightning 2.6 in which one rank swallows an error.
+    """
+
+    code = "DDP309"
+    TRIGGERS = (
+        (b"except", b"catch", b"suppress("),
+        (b"rank", b"RANK", b"ightning", b"torch.distributed", b"DistributedDataParallel", b"ccelerat", b"Trainer"),
+    )
+    SITES = (
+        Site(rb"except[ \t]*:|except[ \t(][^\n]*(?:Base)?Exception\b", b"except"),
+        Site(rb"\.catch\b|suppress\([^\n]*Exception", b".catch", b"suppress("),
+    )
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for found in swallowed(project, module):
+            edits, reason = _repair(module, found)
+            yield self.finding(
+                module,
+                found.node,
+                _message(module, found),
+                level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
+                edits=edits,
+                evidence=[Evidence("static", f"the other ranks wait in {found.meeting.text}", *found.meeting.place)],
+                reason=reason,
+            )
+
+
+def _message(module: SourceModule, found: Swallowed) -> str:
+    if found.handler is not None:
+        kind = f" {module.text_of(found.handler.type)}" if found.handler.type is not None else ""
+        what = f"`except{kind}`"
+    else:
+        what = f"`{' '.join(module.text_of(found.node).split())}`"
+    goes = f"it goes on to {found.goes_on.text}" if found.goes_on is not None else "it goes on, or ends with status 0"
+    return (
+        f"{what} swallows an error of one rank: {goes}, while the others wait for it in {found.meeting.text} until the time-out"
+    )
+
+
+def _repair(module: SourceModule, found: Swallowed) -> tuple[list[Edit], str]:
+    if found.handler is not None:
+        end = found.handler.body[-1]
+        plain = isinstance(end, (ast.Expr, ast.Assign, ast.AugAssign)) and not _is_exit(end) and module.is_whole(end)
+        if not plain:
+            return [], "end the handler with `raise`: the launcher then sees that this rank failed, and ends the others"
+        return [InsertAfter(module.path, module.span(end), "raise")], _ASSUMED
+    assert isinstance(found.node, ast.expr)
+    call = found.node if isinstance(found.node, ast.Call) else None
+    text = module.text_of(call.func if call is not None else found.node)
+    if not text.endswith("catch"):
+        return [], "let the error out: the launcher then sees that this rank failed, and ends the others"
+    if call is None:
+        return [ReplaceExpression(module.path, module.span(found.node), f"{text}(reraise=True)")], _ASSUMED
+    return [SetKeyword(module.path, module.span(call), "reraise", "True")], _ASSUMED
+
+
+def _is_exit(statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute)) and "exit" in ast.unparse(call.func)

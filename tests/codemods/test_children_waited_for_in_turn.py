@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.launch.children_waited_for_in_turn import ChildrenWaitedForInTurn
+from ddpfix.testing import check_nothing, check_told
+
+WORKER = """\
+import os
+import subprocess
+import sys
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def worker(rank, size):
+    dist.init_process_group("gloo", rank=rank, world_size=size)
+
+
+def prepare(part):
+    print(part)
+
+
+"""
+
+
+def launcher(*lines: str) -> str:
+    return WORKER + "def launch(size):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+START = ("children = []", "for rank in range(size):", "    child = mp.Process(target=worker, args=(rank, size))",
+         "    child.start()", "    children.append(child)")  # fmt: skip
+POPEN = ("children = [subprocess.Popen([sys.executable, 'w.py'], env=dict(os.environ, RANK=str(r))) for r in range(size)]",)
+
+
+def test_example_of_the_page() -> None:
+    sections = ChildrenWaitedForInTurn.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_told(ChildrenWaitedForInTurn, before, reason="spawn")
+    check_nothing(ChildrenWaitedForInTurn, after)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        ("for child in children:", "    child.join()"),
+        ("for i, c in enumerate(children):", "    c.join()", "    print(i, c.exitcode)"),
+        ("[c.join() for c in children]",),
+    ],
+)
+def test_processes(wait: tuple[str, ...]) -> None:
+    check_told(ChildrenWaitedForInTurn, launcher(*START, *wait), reason="torch.multiprocessing.spawn")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        POPEN,
+        ("env = os.environ.copy()", "children = []", "for r in range(size):", "    env['LOCAL_RANK'] = str(r)",
+         "    children.append(subprocess.Popen(['python', 'w.py'], env=env))"),
+        ("children = [subprocess.Popen(['python', 'w.py', f'--local_rank={r}']) for r in range(size)]",),
+    ],
+)  # fmt: skip
+def test_commands(start: tuple[str, ...]) -> None:
+    check_told(ChildrenWaitedForInTurn, launcher(*start, "codes = [c.wait() for c in children]"), reason="poll()")
+
+
+def test_through_functions() -> None:
+    source = WORKER + (
+        "def entry(rank, size, run):\n    worker(rank, size)\n    run()\n\n\n"
+        "def launch(size, fn):\n    children = [mp.Process(target=fn, args=(r, size)) for r in range(size)]\n"
+        "    for c in children:\n        c.start()\n    for c in children:\n        c.join()\n\n\nlaunch(2, entry)\n"
+    )
+    check_told(ChildrenWaitedForInTurn, source, reason="torchrun")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("mp.spawn(worker, args=(size,), nprocs=size)",),
+        (*START, "for child in children:", "    child.join(5)"),
+        (*START, "for child in children:", "    child.join(timeout=5)"),
+        (*START, "while any(c.is_alive() for c in children):", "    pass", "for child in children:", "    child.join()"),
+        (*START, "for child in children:", "    child.join()", "for child in children:", "    child.terminate()"),
+        (*START, "mp.connection.wait([c.sentinel for c in children])", "for child in children:", "    child.join()"),
+        (*POPEN, "while any(c.poll() is None for c in children):", "    pass", "[c.wait() for c in children]"),
+        ("child = mp.Process(target=worker, args=(0, size))", "child.start()", "child.join()"),
+        ("for rank in range(size):", "    child = mp.Process(target=worker, args=(rank, size))", "    child.start()",
+         "    child.join()"),
+        ("children = [mp.Process(target=prepare, args=(r,)) for r in range(size)]", "for c in children:", "    c.start()",
+         "for c in children:", "    c.join()"),
+        ("children = [subprocess.Popen(['python', f'{r}.py']) for r in range(size)]", "[c.wait() for c in children]"),
+        (*START, "return ','.join(children)"),
+    ],
+)  # fmt: skip
+def test_launchers_that_look_after_their_children(lines: tuple[str, ...]) -> None:
+    check_nothing(ChildrenWaitedForInTurn, launcher(*lines))
+
+
+def test_tests_of_a_repository_stay() -> None:
+    source = launcher(*START, "for child in children:", "    child.join()")
+    check_nothing(ChildrenWaitedForInTurn, source, path="tests/test_group.py")

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.launch.input_on_every_rank import InputOnEveryRank
+from ddpfix.testing import check_nothing, check_told
+
+HEAD = """\
+import getpass
+import pdb
+import sys
+
+import click
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+"""
+
+
+def script(*lines: str, start: str = "dist.init_process_group('nccl')", below: str = "") -> str:
+    return HEAD + f"def main(run):\n    {start}\n" + "".join(f"    {line}\n" for line in lines) + below
+
+
+def test_example_of_the_page() -> None:
+    sections = InputOnEveryRank.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_told(InputOnEveryRank, before, reason="broadcast_object_list")
+    check_nothing(InputOnEveryRank, after)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["a = input('go on? ')", "p = getpass.getpass()", "ok = click.confirm('go on?')", "while input() != 'q':",
+     "if run and not input():"],
+)  # fmt: skip
+def test_questions(line: str) -> None:
+    check_told(InputOnEveryRank, script(line, *(["    pass"] if line.endswith(":") else [])), reason="ask on rank 0")
+
+
+@pytest.mark.parametrize("line", ["breakpoint()", "pdb.set_trace()"])
+def test_debuggers(line: str) -> None:
+    check_told(InputOnEveryRank, script(line), reason="torch.distributed.breakpoint")
+
+
+def test_in_a_helper() -> None:
+    below = "    sure(run)\n\n\ndef sure(run):\n    return input(run) == 'y'\n"
+    check_told(InputOnEveryRank, script(below=below), reason="ask on rank 0")
+
+
+def test_above_the_group_and_in_what_is_spawned() -> None:
+    check_told(InputOnEveryRank, script("dist.init_process_group('gloo')", start="name = input()"), reason="ask on rank 0")
+    worker = HEAD + "def worker(rank):\n    train(input())\n\n\nif __name__ == '__main__':\n    mp.spawn(worker, nprocs=2)\n"
+    check_told(InputOnEveryRank, worker, reason="ask on rank 0")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if dist.get_rank() == 0:", "    a = input()"),
+        ("if dist.get_rank() != 0:", "    return", "a = input()"),
+        ("a = input() if dist.get_rank() == 0 else None",),
+        ("if sys.stdin.isatty():", "    a = input()"),
+        ("if run.debug:", "    breakpoint()"),
+        ("try:", "    a = input()", "except EOFError:", "    a = ''"),
+        ("try:", "    train(run)", "except ValueError:", "    pdb.set_trace()"),
+        ("input = run.batch", "train(input)"),
+        ("run.input('a')",),
+        ("train(input=1)",),
+    ],
+)
+def test_questions_of_one_rank_or_none(lines: tuple[str, ...]) -> None:
+    check_nothing(InputOnEveryRank, script(*lines))
+
+
+def test_programs_of_one_process() -> None:
+    check_nothing(InputOnEveryRank, script("a = input()", start="print(run)"))
+    starter = "def main():\n    if input() == 'y':\n        mp.spawn(worker, nprocs=2)\n\n\n"
+    worker = "def worker(rank):\n    dist.init_process_group('nccl', rank=rank, world_size=2)\n"
+    check_nothing(InputOnEveryRank, HEAD + starter + worker)
+
+
+def test_a_helper_of_one_rank() -> None:
+    below = "    if dist.get_rank() == 0:\n        sure(run)\n\n\ndef sure(run):\n    return input(run) == 'y'\n"
+    check_nothing(InputOnEveryRank, script(below=below))
+
+
+def test_a_function_of_the_project() -> None:
+    check_nothing(InputOnEveryRank, "def input(x):\n    return x\n\n\n" + script("a = input(1)"))
+
+
+def test_tests_of_a_repository_stay() -> None:
+    check_nothing(InputOnEveryRank, script("a = input()"), path="tests/test_run.py")

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.ranks.rank_from_local_index import RankFromLocalIndex
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+HEAD = """\
+import os
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from itertools import islice
+from torch.utils.data import DistributedSampler
+"""
+LOCAL = "local_rank = int(os.environ['LOCAL_RANK'])"
+
+
+def script(*lines: str, arguments: str = "data, args", below: str = "") -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{HEAD}\n\ndef main({arguments}):\n{body}\n{textwrap.dedent(below)}"
+
+
+def test_example_of_the_page() -> None:
+    sections = RankFromLocalIndex.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(RankFromLocalIndex, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("s = DistributedSampler(data, rank=local_rank)", "s = DistributedSampler(data, rank=dist.get_rank())"),
+        ("s = DistributedSampler(data, dist.get_world_size(), local_rank)",
+         "s = DistributedSampler(data, dist.get_world_size(), dist.get_rank())"),
+        ("s = BucketSampler(data, num_replicas=int(os.environ['WORLD_SIZE']), rank=local_rank)",
+         "s = BucketSampler(data, num_replicas=int(os.environ['WORLD_SIZE']), rank=dist.get_rank())"),
+        ("mine = data[local_rank::dist.get_world_size()]", "mine = data[dist.get_rank()::dist.get_world_size()]"),
+        ("mine = islice(data, local_rank, None, dist.get_world_size())",
+         "mine = islice(data, dist.get_rank(), None, dist.get_world_size())"),
+        ("mine = data.shard(num_shards=dist.get_world_size(), index=local_rank)",
+         "mine = data.shard(num_shards=dist.get_world_size(), index=dist.get_rank())"),
+        ("mine = [d for i, d in enumerate(data) if i % dist.get_world_size() == local_rank]",
+         "mine = [d for i, d in enumerate(data) if i % dist.get_world_size() == dist.get_rank()]"),
+    ],
+)  # fmt: skip
+def test_shares_of_all_nodes(given: str, wanted: str) -> None:
+    check_transformed(RankFromLocalIndex, script(LOCAL, given), script(LOCAL, wanted), unsafe=True)
+
+
+def test_a_sampler_of_each_node() -> None:
+    given = "s = DistributedSampler(data, num_replicas=int(os.environ['LOCAL_WORLD_SIZE']), rank=local_rank)"
+    wanted = "s = DistributedSampler(data, num_replicas=dist.get_world_size(), rank=dist.get_rank())"
+    check_transformed(RankFromLocalIndex, script(LOCAL, given), script(LOCAL, wanted), unsafe=True)
+
+
+def test_the_group_of_a_launcher() -> None:
+    size = "world_size = int(os.environ['WORLD_SIZE'])"
+    given = "dist.init_process_group('nccl', rank=local_rank, world_size=world_size)"
+    wanted = "dist.init_process_group('nccl', rank=int(os.environ[\"RANK\"]), world_size=world_size)"
+    check_transformed(RankFromLocalIndex, script(LOCAL, size, given), script(LOCAL, size, wanted), unsafe=True)
+
+
+SPAWN = """
+    if __name__ == "__main__":
+        mp.spawn(main, nprocs=args.gpus, args=(data, args))
+"""
+
+
+@pytest.mark.parametrize("lines", [
+    ("dist.init_process_group('nccl', rank=gpu, world_size=args.gpus * args.nodes)",),
+    ("rank = gpu", "world_size = args.num_nodes * args.gpus",
+     "dist.init_process_group('nccl', rank=rank, world_size=world_size)"),
+    ("args.rank = gpu", "args.world_size = args.gpus * args.nnodes",
+     "dist.init_process_group('nccl', rank=args.rank, world_size=args.world_size)"),
+])  # fmt: skip
+def test_the_number_that_spawn_gives(lines: tuple[str, ...]) -> None:
+    source = script(*lines, arguments="gpu, data, args", below=SPAWN)
+    check_told(RankFromLocalIndex, source, reason="the number of this node times")
+
+
+def test_a_class_that_is_handed_both() -> None:
+    share = """
+        class Rows:
+            def __init__(self, names, index, count):
+                self.names = names[index::count]
+    """
+    before = script(LOCAL, "return Rows(data, local_rank, dist.get_world_size())", below=share)
+    after = script(LOCAL, "return Rows(data, dist.get_rank(), dist.get_world_size())", below=share)
+    check_transformed(RankFromLocalIndex, before, after, unsafe=True)
+
+
+def test_the_world_for_a_node() -> None:
+    lines = (LOCAL, "per_node = int(os.environ['WORLD_SIZE'])", "rank = args.node_rank * per_node + local_rank",
+             "size = args.nodes * per_node", "dist.init_process_group('nccl', rank=rank, world_size=size)")  # fmt: skip
+    after = tuple(line.replace("'WORLD_SIZE'", '"LOCAL_WORLD_SIZE"') for line in lines)
+    check_transformed(RankFromLocalIndex, script(*lines), script(*after), unsafe=True)
+
+
+def test_the_world_for_a_node_and_for_the_world() -> None:
+    lines = (LOCAL, "size = int(os.environ['WORLD_SIZE'])", "rank = args.node_rank * size + local_rank",
+             "dist.init_process_group('nccl', rank=rank, world_size=size)")  # fmt: skip
+    check_told(RankFromLocalIndex, script(*lines), reason="LOCAL_WORLD_SIZE")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (LOCAL, "s = DistributedSampler(data, rank=dist.get_rank())"),
+        (LOCAL, "s = DistributedSampler(data, num_replicas=torch.cuda.device_count(), rank=local_rank)"),
+        (LOCAL, "s = DistributedSampler(data, num_replicas=args.size, rank=local_rank)"),
+        (LOCAL, "mine = data[local_rank::torch.cuda.device_count()]"),
+        (LOCAL, "mine = data[local_rank::2]"),
+        ("s = DistributedSampler(data, rank=local_rank)",),
+        ("local_rank = dist.get_rank()", "s = DistributedSampler(data, rank=local_rank)"),
+        ("rank = int(os.environ['RANK'])", "mine = data[rank::dist.get_world_size()]"),
+        (LOCAL, "os.environ['LOCAL_RANK'] = '0'", "s = DistributedSampler(data, rank=local_rank)"),
+        (LOCAL, "dist.init_process_group('nccl', rank=local_rank, world_size=torch.cuda.device_count())",
+         "s = DistributedSampler(data, num_replicas=dist.get_world_size(), rank=local_rank)"),
+        (LOCAL, "dist.init_process_group('nccl', init_method='tcp://127.0.0.1:2', rank=local_rank, world_size=args.n)",
+         "mine = data[local_rank::dist.get_world_size()]"),
+        (LOCAL, "size = int(os.environ['LOCAL_WORLD_SIZE'])", "rank = args.node_rank * size + local_rank"),
+        ("size = int(os.environ['WORLD_SIZE'])", "total = args.nodes * size"),
+    ],
+)  # fmt: skip
+def test_numbers_that_are_right_or_not_shown(lines: tuple[str, ...]) -> None:
+    check_nothing(RankFromLocalIndex, script(*lines))
+
+
+@pytest.mark.parametrize("lines", [
+    ("rank = args.nr * args.gpus + gpu",
+     "dist.init_process_group('nccl', rank=rank, world_size=args.gpus * args.nodes)"),
+    ("dist.init_process_group('nccl', rank=gpu, world_size=args.gpus)",),
+    ("dist.init_process_group('nccl', rank=gpu, world_size=torch.cuda.device_count())",
+     "s = DistributedSampler(data, num_replicas=dist.get_world_size(), rank=gpu)"),
+    ("dist.init_process_group('nccl', rank=gpu, world_size=args.world_size)",),
+])  # fmt: skip
+def test_what_spawn_gives_rightly(lines: tuple[str, ...]) -> None:
+    check_nothing(RankFromLocalIndex, script(*lines, arguments="gpu, data, args", below=SPAWN))
+
+
+def test_one_spawn_for_all() -> None:
+    lines = ("dist.init_process_group('nccl', rank=gpu, world_size=args.gpus * args.nodes)",)
+    spawn = "mp.spawn(main, nprocs=args.gpus * args.nodes, args=(data, args))"
+    check_nothing(RankFromLocalIndex, script(*lines, arguments="gpu, data, args", below=spawn))
+
+
+def test_tests_of_a_repository_stay() -> None:
+    check_nothing(RankFromLocalIndex, script(LOCAL, "s = DistributedSampler(data, rank=local_rank)"), path="tests/test_a.py")

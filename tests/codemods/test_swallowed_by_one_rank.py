@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.sync.swallowed_by_one_rank import SwallowedByOneRank
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+HEAD = """\
+import contextlib
+import logging
+import sys
+
+import torch.distributed as dist
+from loguru import logger
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def train(net, rows):
+    net = DDP(net)
+    for row in rows:
+        net(row).sum().backward()
+
+
+def stop():
+    dist.destroy_process_group()
+
+
+"""
+
+
+def handled(*handler: str, kind: str = "except Exception as error:", last: tuple[str, ...] = ()) -> str:
+    lines = ["try:", "    train(net, rows)", kind, *(f"    {h}" for h in handler), *last]
+    return HEAD + "def main(net, rows):\n    dist.init_process_group()\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def test_example_of_the_page() -> None:
+    sections = SwallowedByOneRank.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(SwallowedByOneRank, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize("kind", ["except:", "except Exception:", "except BaseException as e:", "except (OSError, Exception):"])
+def test_handlers_round_the_training(kind: str) -> None:
+    log = "logging.exception('failed')"
+    check_transformed(SwallowedByOneRank, handled(log, kind=kind), handled(log, "raise", kind=kind), unsafe=True)
+
+
+def test_what_comes_behind_is_named() -> None:
+    found = check_transformed(
+        SwallowedByOneRank,
+        handled("print(error)", last=("dist.barrier()",)), handled("print(error)", "raise", last=("dist.barrier()",)),
+        unsafe=True,
+    )  # fmt: skip
+    assert "goes on to torch.distributed.barrier" in found[0].message
+
+
+def decorated(decorator: str) -> str:
+    return f"{HEAD}@{decorator}\ndef main(net, rows):\n    train(net, rows)\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("logger.catch", "logger.catch(reraise=True)"),
+        ("logger.catch()", "logger.catch(reraise=True)"),
+        ("logger.catch(message='failed')", "logger.catch(message='failed', reraise=True)"),
+        ("logger.catch(reraise=False)", "logger.catch(reraise=True)"),
+    ],
+)
+def test_a_decorator(given: str, wanted: str) -> None:
+    check_transformed(SwallowedByOneRank, decorated(given), decorated(wanted), unsafe=True)
+
+
+def test_a_block() -> None:
+    source = HEAD + "def main(net, rows):\n    with {}:\n        train(net, rows)\n"
+    check_transformed(
+        SwallowedByOneRank, source.format("logger.catch()"), source.format("logger.catch(reraise=True)"), unsafe=True
+    )
+    check_told(SwallowedByOneRank, source.format("contextlib.suppress(Exception)"), reason="let the error out")
+
+
+@pytest.mark.parametrize("handler", [("pass",), ("print(error)", "return"), ("print(error)", "sys.exit(0)"), ("sys.exit()",)])
+def test_handlers_that_end_otherwise(handler: tuple[str, ...]) -> None:
+    check_told(SwallowedByOneRank, handled(*handler), reason="end the handler with `raise`")
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        ("print(error)", "raise"),
+        ("if rows:", "    raise"),
+        ("raise RuntimeError('failed') from error",),
+        ("sys.exit(1)",),
+        ("sys.exit(str(error))",),
+        ("stop()",),
+        ("dist.destroy_process_group()",),
+        ("cleanup(error)",),
+        ("return 1",),
+        ("net.failed = True",),
+        ("rows['error'] = error",),
+        ("rows.append(error)",),
+        ("dist.barrier()",),
+    ],
+)
+def test_handlers_that_tell(handler: tuple[str, ...]) -> None:
+    check_nothing(SwallowedByOneRank, handled(*handler))
+
+
+def test_what_is_read_later() -> None:
+    check_nothing(SwallowedByOneRank, handled("failed = error", last=("if failed:", "    raise failed")))
+
+
+@pytest.mark.parametrize("kind", ["except KeyboardInterrupt:", "except OSError:", "except (ValueError, RuntimeError):"])
+def test_handlers_of_one_kind(kind: str) -> None:
+    check_nothing(SwallowedByOneRank, handled("print(1)", kind=kind))
+
+
+def test_the_group_is_taken_down_at_the_end() -> None:
+    check_nothing(SwallowedByOneRank, handled("print(error)", last=("finally:", "    stop()")))
+
+
+@pytest.mark.parametrize(
+    "decorator", ["logger.catch(reraise=True)", "logger.catch(ValueError)", "logger.catch(onerror=stop)", "cached"]
+)
+def test_decorators_that_let_errors_out(decorator: str) -> None:
+    check_nothing(SwallowedByOneRank, decorated(decorator))
+
+
+@pytest.mark.parametrize(
+    "body", ["import apex", "size = dist.get_world_size()", "rows = open('a').read()", "dist.all_reduce(net)"]
+)
+def test_other_things_in_a_try(body: str) -> None:
+    check_nothing(SwallowedByOneRank, handled("print(error)").replace("train(net, rows)\n    except", f"{body}\n    except"))
+
+
+def test_inside_of_a_loop() -> None:
+    loop = "    for _ in rows:\n        try:\n            train(net, rows)\n        except Exception:\n            print(1)\n"
+    check_nothing(SwallowedByOneRank, HEAD + "def main(net, rows):\n" + loop)
+
+
+def test_one_process() -> None:
+    source = "def main(net, rows):\n    try:\n        net(rows).backward()\n    except Exception:\n        print('a Trainer')\n"
+    check_nothing(SwallowedByOneRank, source)
+
+
+def test_a_trainer_with_one_device() -> None:
+    source = """\
+        import lightning.pytorch as pl
+
+
+        def run(model, loader):
+            trainer = pl.Trainer(devices=1)
+            try:
+                trainer.fit(model, loader)
+            except Exception:
+                print("failed")
+        """
+    check_nothing(SwallowedByOneRank, source)
+    several = source.replace("=1", "=4")
+    check_transformed(SwallowedByOneRank, several, several.rstrip() + "\n                raise\n", unsafe=True)
