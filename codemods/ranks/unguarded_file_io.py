@@ -9,6 +9,11 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
+from codemods.analysis.files.every_rank import is_for_some
+from codemods.analysis.files.filled_on_demand import filled_on_demand
+from codemods.analysis.files.own_paths import is_own_path
+from codemods.analysis.files.save_repairs import holds_save
+from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
@@ -18,8 +23,8 @@ from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
-from codemods.analysis.output.rank_share import is_of_own_item, over_a_share
-from codemods.analysis.output.shared_values import same_everywhere
+from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.output.shared_values import is_shown_same, same_everywhere
 from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
@@ -41,6 +46,7 @@ _READS = frozenset(
      "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
 )  # fmt: skip
 _OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
+_EPOCHS = late(r"epoch|round|stage", re.IGNORECASE)
 _GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
@@ -179,9 +185,9 @@ class UnguardedFileIo(DdpCodemod):
     def _runs(
         self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, *, in_class: bool
     ) -> Iterator[Finding]:
-        for run in output_runs(project, module, function, lambda s: _may_move(module, s)):
+        for run in output_runs(project, module, function, lambda s: _may_move(module, s) and not holds_save(project, module, s)):
             files = _files(project, module, run.effects.output)
-            if not files or any(e.text.startswith("torch.save") for e in files):
+            if not files or any(is_of_saves(e.text) for e in files):
                 continue
             if ranks_reaching(project, module, run.first).some or (spelled := guard_for(project, module, run.first)) is None:
                 continue
@@ -191,14 +197,14 @@ class UnguardedFileIo(DdpCodemod):
             handles = [h for s in run.statements for h in _handles_in(s)]
             if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
                 continue
-            if any(is_of_own_item(module, p) for p in paths):
+            if any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run):
                 continue
             message = f"every rank comes here, and {phrases(files[:1])}: the ranks overwrite or repeat each other's output"
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
             if told := self._why_not(module, project, function, run, paths):
                 yield self.finding(module, run.first, message, evidence=evidence, reason=told)
                 continue
-            level, assumes = _level(module, function, run, in_class=in_class)
+            level, assumes = _level(project, module, function, run, in_class=in_class)
             if level is Applicability.SAFE:
                 level, assumes = _unless_read(module, project, function, paths)
             if level is Applicability.SAFE and any(_OF_A_NODE.search(origin_text(module, p)) for p in paths):
@@ -246,7 +252,7 @@ class UnguardedFileIo(DdpCodemod):
         effects = effects_of_function(project, module, function)
         files = _files(project, module, effects.output)
         rest = effects.besides(Kind.STATE)
-        if not files or not rest or names_rank(module.text_of(function)) or any(e.text.startswith("torch.save") for e in files):
+        if not files or not rest or names_rank(module.text_of(function)) or any(is_of_saves(e.text) for e in files):
             return
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
@@ -284,8 +290,21 @@ def _writing(module: SourceModule) -> frozenset[int]:
 def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -> list[Effect]:
     """What is written, but for folders, by what names the file first."""
     found = [e for e in output if e.kind is Kind.FILE and not covered(project, module, e) and not may_be_gone(module, e)]
-    found = [e for e in found if not any(w in e.text for w in ("makedirs(", "mkdir(", ".flush("))]
+    found = [e for e in found if not any(w in e.text for w in ("makedirs(", "mkdir(", ".flush(")) and not _for_some(project, e)]
     return sorted(found, key=lambda e: e.text.endswith(("write(…)", "writerow(…)", "writelines(…)")))
+
+
+def _for_some(project: Project, effect: Effect) -> bool:
+    """True for what a test in its own function keeps from most ranks: a handle that is None there, say."""
+    home = project.module(effect.path)
+    calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
+    return home is not None and bool(calls) and is_for_some(project, home, calls[0])
+
+
+def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:
+    """True for a cache that whoever does not find it writes: it is told with who reads it (DDP307)."""
+    inside = {id(n) for s in run.statements for n in walk(s)}
+    return any(id(found.write.call) in inside for found in filled_on_demand(project, module))
 
 
 _NOT_READ = "assumes that the other ranks do not read it:"
@@ -310,7 +329,16 @@ def _is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, ru
     """True in a loop, and in a function that is handed batches."""
     if not isinstance(function, ast.Module) and sees_batches(function):
         return True
-    return any(isinstance(up, (ast.For, ast.AsyncFor, ast.While)) for up in module.ancestors(run.first))
+    loops = [up for up in module.ancestors(run.first) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))]
+    return any(not (isinstance(up, ast.For) and _is_counted(module, up)) for up in loops)
+
+
+def _is_counted(module: SourceModule, loop: ast.For) -> bool:
+    """True for `for epoch in range(args.epochs)`: every rank makes the same rounds."""
+    items = loop.iter
+    if not isinstance(items, ast.Call) or last(dotted(items.func)) != "range" or not isinstance(loop.target, ast.Name):
+        return False
+    return bool(_EPOCHS.search(loop.target.id) or _EPOCHS.search(module.text_of(items)))
 
 
 def _only_takes_away(files: list[Effect]) -> bool:
@@ -318,12 +346,12 @@ def _only_takes_away(files: list[Effect]) -> bool:
 
 
 def _level(
-    module: SourceModule, function: FunctionNode | ast.Module, run: Run, *, in_class: bool
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run, *, in_class: bool
 ) -> tuple[Applicability, str]:
     if in_class and not isinstance(function, ast.Module) and function.name in _HOOKS:
         return Applicability.SAFE, ""
     unknown = same_everywhere(module, run.statements)
-    if not unknown:
+    if not unknown or is_shown_same(project, module, run.statements):
         return Applicability.SAFE, ""
     return Applicability.UNSAFE, f"assumes that {', '.join(unknown[:3])} is the same on every rank"
 

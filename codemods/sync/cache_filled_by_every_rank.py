@@ -7,10 +7,13 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
+from codemods.analysis.files.whole_files import whole_file
 from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
+from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule
 
 
@@ -83,18 +86,25 @@ class CacheFilledByEveryRank(DdpCodemod):
 
     code = "DDP307"
     TRIGGERS = (
-        (b"Dataset",),
-        (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_"),
-        (b"def __getitem__", b"def __iter__", b"def __len__"),
+        (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build"),
         (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir"),
     )
-    SITES = (re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),)
+    SITES = (
+        re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),
+        Site(rb"if\b[^\n]*\b(?:exists|isfile|isdir|is_file|is_dir)\(", b"exists(", b"isfile(", b"isdir(", b"is_file(", b"is_dir("),
+    )
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
+        told: set[int] = set()
+        for demand in filled_on_demand(project, module):
+            told.add(id(demand.function))
+            yield self._on_demand(project, module, demand)
         for found in shared_caches(project, module):
+            if id(module.function_of(found.call)) in told:
+                continue
             shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
             if shown is None:
                 return
@@ -110,6 +120,28 @@ class CacheFilledByEveryRank(DdpCodemod):
                 reason="let one process write them before the data sets are built (`prepare_data`, a script of its own, or rank "
                 "0 with a barrier behind it once the process group exists)",
             )
+
+    def _on_demand(self, project: Project, module: SourceModule, found: OnDemand) -> Finding:
+        write = found.write
+        here = write.module is module
+        at = module.statement_of(write.call) if here else module.statement_of(found.asked.call)
+        edits = whole_file(project, module, found) if here else []
+        places = [
+            Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),
+            *(Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (write, found.read)),
+        ]
+        path = " ".join(module.text_of(found.asked.path).split())[:60]
+        message = (
+            f"every rank asks whether `{path}` is there, and each that does not find it writes it in place "
+            f"({_place(module, write.module, write.call)}): another reads it half written "
+            f"({_place(module, found.read.module, found.read.call)})"
+        )
+        if edits:
+            assumes = "assumes that each rank may make it for itself; it appears whole, under its name, once it is written"
+            level = Applicability.UNSAFE
+            return self.finding(module, at, message, level=level, edits=edits, evidence=[*places, found.way.shown], reason=assumes)
+        reason = "let rank 0 make it, then a barrier, then all ranks load it; or write beside it and rename at the end"
+        return self.finding(module, at, message, evidence=[*places, found.way.shown], reason=reason)
 
 
 def _message(module: SourceModule, found: SharedCache) -> str:

@@ -226,6 +226,11 @@ def _first(steps: list[Step], writes: list[Write], *, others: bool = False) -> t
     return None
 
 
+def first_use(project: Project, module: SourceModule, anchor: ast.stmt, writes: list[Write]) -> Handover | None:
+    """The first use on every rank of what a statement writes, if rank 0 alone made it, and nobody waits before."""
+    return _follow(project, module, anchor, writes, 0, ())
+
+
 def _follow(
     project: Project, module: SourceModule, anchor: ast.stmt, writes: list[Write], climbs: int, ways: tuple[CallSite, ...]
 ) -> Handover | None:
