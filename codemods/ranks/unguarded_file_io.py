@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
-from codemods.analysis.files.every_rank import is_for_some
+from codemods.analysis.files.every_rank import is_for_some, way_of_every_rank
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.files.own_paths import is_own_path
 from codemods.analysis.files.save_repairs import holds_save
@@ -18,7 +18,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
-from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.guard_spelling import guard_for, has_guard, written_out
 from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
@@ -34,6 +34,7 @@ from codemods.codemod import DdpCodemod
 from codemods.data import host_only
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
+from codemods.imports import in_scope
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
@@ -168,7 +169,7 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if function.name == "__init__" and not _writes_below(project, module, function):
                 continue
-            if not has_guard(project, module, function):
+            if not has_guard(project, module, function) and (in_class or not _offers_group(module)):
                 continue
             done = list(self._runs(module, project, function, in_class=in_class))
             if not done and in_class and function.name in _HOOKS:
@@ -189,7 +190,12 @@ class UnguardedFileIo(DdpCodemod):
             files = _files(project, module, run.effects.output)
             if not files or any(is_of_saves(e.text) for e in files):
                 continue
-            if ranks_reaching(project, module, run.first).some or (spelled := guard_for(project, module, run.first)) is None:
+            if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
+                continue
+            spelled = guard_for(project, module, run.first)
+            if spelled is None and not in_class and way_of_every_rank(project, module, run.first) is not None:
+                spelled = written_out(module, run.first)
+            if spelled is None:
                 continue
             if over_a_share(module, run.statements):
                 continue
@@ -257,6 +263,11 @@ class UnguardedFileIo(DdpCodemod):
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
         yield self.finding(module, function, message, reason=reason)
+
+
+def _offers_group(module: SourceModule) -> bool:
+    """True where torch.distributed has a name in the file: its group can always be asked."""
+    return in_scope(module, lambda name: name == "torch.distributed") is not None
 
 
 def _writes_below(project: Project, module: SourceModule, function: FunctionNode) -> bool:

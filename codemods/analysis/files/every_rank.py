@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.files.main_only_values import asks_for_main_only
@@ -59,7 +59,7 @@ def way_of_every_rank(
     if is_test_file(module.path) or is_for_some(project, module, node):
         return None
     function = module.function_of(node)
-    if _starts_processes(module, function):
+    if _starts_processes(project, module, function) or runs_alone(module, function):
         return None  # what stands beside the start runs in the process that starts the others
     if (shown := _shown(project, module, function)) is not None:
         return Way(((module, node),), shown) if _is_come_to(project, module, function) else None
@@ -83,6 +83,8 @@ def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, take
     several = several_processes(module, test)
     if several is not None and several is not taken:
         return True  # the arm for one process alone
+    if _asks_for_holder(test) is (not taken):
+        return True
     text = module.text_of(test)
     if several is None and (names_rank(text) or _FLAGS.search(text)):
         return True
@@ -94,6 +96,15 @@ def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, take
     state = analysis.of(site) if site else analysis.top_level(module)
     value = state.tests.get(id(test)) if state is not None else None
     return value is not None and analysis.resolved(site, value).cause is Cause.RANK
+
+
+def _asks_for_holder(test: ast.expr) -> bool | None:
+    """What `accelerator is not None` answers in a run of several processes that has one; None for any other test."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or ast.unparse(test.comparators[0]) != "None":
+        return None
+    if last(dotted(test.left)).lstrip("_") not in ("accelerator", "fabric"):
+        return None
+    return isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
 
 
 def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
@@ -117,10 +128,36 @@ def _leaves(block: list[ast.stmt]) -> bool:
     return isinstance(block[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
 
 
-def _starts_processes(module: SourceModule, function: FunctionNode | None) -> bool:
-    """True for a function that starts the processes of the run: it goes on in the one that waits for them."""
+def _starts_processes(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    """True for a function that starts the processes of the run, itself or by what it calls: it goes on in the one that waits."""
+    if _starts(module, function):
+        return True
+    if not any(module.holds(name.encode()) for name in _STARTED):
+        return False
+    calls = [c for c in module.nodes(ast.Call) if isinstance(c.func, ast.Name) and module.function_of(c) is function]
+    sites = (called_function(project, module, c) for c in calls)
+    return any(s is not None and s.module is module and s.node is not function and _starts(module, s.node) for s in sites)
+
+
+def _starts(module: SourceModule, function: FunctionNode | None) -> bool:
     calls = module.calls_named(*_STARTED)
     return any(module.function_of(c) is function and (last(dotted(c.func)) != "Process" or c.keywords) for c in calls)
+
+
+def runs_alone(module: SourceModule, function: FunctionNode | None) -> bool:
+    """True where the function, or one round it, makes a Trainer of one device on one node: one process, whatever it is called."""
+    scopes: list[FunctionNode | None] = [function]
+    while scopes[-1] is not None:
+        scopes.append(module.function_of(scopes[-1]))
+    return any(module.function_of(c) in scopes and _is_of_one(c) for c in module.calls_named("Trainer", "Fabric"))
+
+
+def _is_of_one(call: ast.Call) -> bool:
+    given = {k.arg: k.value for k in call.keywords}
+    devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
+    single = isinstance(devices, ast.Constant) and devices.value in (1, "1")
+    single |= isinstance(devices, ast.List) and len(devices.elts) == 1
+    return single and None not in given and (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1))
 
 
 def _shown(project: Project, module: SourceModule, function: FunctionNode | None) -> Evidence | None:
@@ -153,7 +190,7 @@ def _is_come_to(project: Project, module: SourceModule, function: FunctionNode |
 
 def _come_to(project: Project, module: SourceModule, function: FunctionNode | None, seen: frozenset[int]) -> bool:
     if function is None:
-        return not _starts_processes(module, None)
+        return not _starts_processes(project, module, None)
     if id(function) in seen or len(seen) >= _DEPTH:
         return True
     owner = module.parent(function)
@@ -170,9 +207,14 @@ def _come_to(project: Project, module: SourceModule, function: FunctionNode | No
     return any(answers) if are_sure(project, callers, function) else all(answers)
 
 
+def is_of_the_starter(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True for a place to which only the process comes that starts the others."""
+    return not _come_to(project, module, module.function_of(node), frozenset())
+
+
 def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
     """True where every rank comes to a call."""
     outer = site.module.function_of(site.call)
-    if is_test_file(site.module.path) or is_for_some(project, site.module, site.call) or _starts_processes(site.module, outer):
+    if is_test_file(site.module.path) or is_for_some(project, site.module, site.call) or _starts_processes(project, site.module, outer):
         return False
     return _come_to(project, site.module, outer, seen)

@@ -113,7 +113,7 @@ def _reads(made: list[Step], read: Step) -> bool:
     if read.act is None or read.act in CHANGES or read.act is Act.ASKS:
         return False
     pairs = [(s.act, m, u) for s in made for m in s.forms for u in read.forms]
-    return any(act is not None and read.act is not None and meets(act, m, read.act, u) for act, m, u in pairs)
+    return any(act is not None and meets(act, m, read.act, u) for act, m, u in pairs)
 
 
 def _of_readers(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[Step]:

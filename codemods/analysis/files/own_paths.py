@@ -17,7 +17,7 @@ from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _TEMPORARY = late(r"Temporary|tempfile|mkstemp|tmp_path|worker_id|/dev/null|os\.devnull", re.IGNORECASE)
 _CALLERS = 6
@@ -32,7 +32,18 @@ def is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: i
         return True
     if depth == 0:
         return False
-    return any(is_own_path(project, home, value, depth - 1) for home, value in given_to(project, module, path))
+    given = (*given_to(project, module, path), *_returned(project, module, path))
+    return any(is_own_path(project, home, value, depth - 1) for home, value in given)
+
+
+def _returned(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
+    """What the project's functions give that a path is made by: `state_path(folder)`, `self.file(step)`."""
+    made = [path, *(v for n in walk(path) if isinstance(n, ast.Name) for v in assigned(module, n, n.id)[:4])]
+    for call in (n for value in made for n in walk(value) if isinstance(n, ast.Call)):
+        site = called_function(project, module, call)
+        for node in walk_scope(site.node) if site is not None and site.node.name != "__init__" else ():
+            if site is not None and isinstance(node, ast.Return) and node.value is not None:
+                yield site.module, node.value
 
 
 def given_to(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
@@ -56,10 +67,26 @@ def callers_of(project: Project, module: SourceModule, function: FunctionNode) -
     if function.name == "__init__" and isinstance(owner, ast.ClassDef):
         made = constructions(project, module, owner)
         return made.outside_tests().calls[:_CALLERS] if made is not None else ()
+    if function.name == "__call__" and isinstance(owner, ast.ClassDef):
+        return tuple(_calls_of_objects(project, module, owner, function))[:_CALLERS]
     sites = uses_of(project, module, function).outside_tests().calls
     if isinstance(owner, ast.ClassDef) and len(sites) > 1:
         sites = tuple(s for s in sites[:_LOOKED_AT] if _leads_to(project, s, function)) or sites
     return sites[:_CALLERS]
+
+
+def _calls_of_objects(
+    project: Project, module: SourceModule, owner: ast.ClassDef, function: FunctionNode
+) -> Iterator[CallSite]:
+    """`stopper(loss)` for a class with `__call__`, in the files that make such objects."""
+    made = constructions(project, module, owner)
+    for home in {c.module.path: c.module for c in (made.outside_tests().calls if made is not None else ())}.values():
+        for call in home.nodes(ast.Call):
+            outer = home.function_of(call)
+            state = variance(project).of(FunctionSite(home, outer)) if outer else variance(project).top_level(home)
+            target = state.targets.get(id(call)) if state is not None else None
+            if target is not None and target.node is function:
+                yield CallSite(home, call)
 
 
 def are_sure(project: Project, sites: tuple[CallSite, ...], function: FunctionNode) -> bool:
@@ -68,7 +95,7 @@ def are_sure(project: Project, sites: tuple[CallSite, ...], function: FunctionNo
 
 
 def _leads_to(project: Project, site: CallSite, function: FunctionNode) -> bool:
-    if isinstance(site.call.func, ast.Name) or function.name == "__init__":
+    if isinstance(site.call.func, ast.Name) or function.name in ("__init__", "__call__"):
         return True
     if (found := called_function(project, site.module, site.call)) is not None:
         return found.node is function

@@ -20,6 +20,8 @@ from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.trace_items import Step
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause
 from codemods.findings import Applicability, Edit, Evidence, SetKeyword, WrapInGuard
 from codemods.project import Project
 from codemods.record import record
@@ -73,10 +75,13 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
         return None
     if under_such_a_name(project, module, statement) or over_a_share(module, [statement]) or _is_left_to_trainer(project, module, save):
         return None
+    if any(isinstance(up, ast.ExceptHandler) for up in module.ancestors(statement)):
+        return None  # what goes wrong on a rank is that rank's to save
     if any(names_rank(module.text_of(i.context_expr)) for w in module.ancestors(statement) if isinstance(w, ast.With) for i in w.items):
         return None
     way = way_of_every_rank(project, module, save.call)
-    if way is None or is_own_path(project, module, save.path) or is_asked_for(module, save.call, save.path):
+    of_rank = variance(project).argument(module, save.call, save.index).cause in (Cause.RANK, Cause.DATA)
+    if way is None or of_rank or is_own_path(project, module, save.path) or is_asked_for(module, save.call, save.path):
         return None
     return way
 
