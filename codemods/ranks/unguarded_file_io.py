@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
 from codemods.analysis.files.every_rank import is_for_some, way_of_every_rank
+from codemods.analysis.files.file_calls import CHANGES, file_call
+from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.files.own_paths import is_own_path
+from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.written_saves import is_of_saves
+from codemods.analysis.guards.file_handover import Write
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
@@ -48,6 +52,7 @@ _READS = frozenset(
 )  # fmt: skip
 _OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
 _EPOCHS = late(r"epoch|round|stage", re.IGNORECASE)
+_EXISTS = late(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
 _GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
@@ -138,7 +143,7 @@ class UnguardedFileIo(DdpCodemod):
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
         SHOWS_PROCESSES,
         (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
-        OFFERS_A_GUARD,
+        (*OFFERS_A_GUARD, b"torch.distributed"),
     )  # fmt: skip
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
     # tensors are copied in place, and lists have a `remove`
@@ -193,8 +198,9 @@ class UnguardedFileIo(DdpCodemod):
             if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
                 continue
             spelled = guard_for(project, module, run.first)
-            if spelled is None and not in_class and way_of_every_rank(project, module, run.first) is not None:
-                spelled = written_out(module, run.first)
+            unsure = spelled is None or bool(spelled.assumes)
+            if unsure and not in_class and way_of_every_rank(project, module, run.first) is not None:
+                spelled = written_out(module, run.first) or spelled
             if spelled is None:
                 continue
             if over_a_share(module, run.statements):
@@ -226,8 +232,14 @@ class UnguardedFileIo(DdpCodemod):
                 reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
                 yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
                 continue
+            handed = Judgement(level=level, reason=assumes, writes=_writes_of(module, run))
+            handed = handed.behind(project, module, _below_tests(module, run), spelled.test)
+            if handed.told:
+                yield self.finding(module, run.first, message, evidence=evidence, reason=handed.told)
+                continue
+            level, assumes = handed.level, handed.reason
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
-            edits: list[Edit] = [guard, *spelled.edits]
+            edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
             yield self.finding(
                 module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes
             )
@@ -241,7 +253,7 @@ class UnguardedFileIo(DdpCodemod):
                 return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
         if opened := emptied_above(module, run.statements):
             return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
-        for path in paths:
+        for path in paths:  # of those further down, the barrier is part of the fix
             if reader := _reader(project, module, function, run, path):
                 return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early"
         return ""
@@ -319,6 +331,21 @@ def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:
 
 
 _NOT_READ = "assumes that the other ranks do not read it:"
+
+
+def _writes_of(module: SourceModule, run: Run) -> tuple[Write, ...]:
+    """What the run does to paths, for whoever uses them behind it; folders stay outside of it."""
+    calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call)]
+    found = [f for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES]
+    return tuple(Write(f.act, forms(module, f.path), module, f.call, module.text_of(f.path)) for f in found)
+
+
+def _below_tests(module: SourceModule, run: Run) -> ast.stmt:
+    """The statement behind which a barrier has to stand: what asks whether the path is there may differ between the ranks."""
+    end: ast.stmt = run.last
+    while isinstance(up := module.parent(end), ast.If) and not up.orelse and _EXISTS.search(module.text_of(up.test)):
+        end = up
+    return end
 
 
 def _unless_read(
@@ -428,6 +455,8 @@ def _reader(
     for node in walk(home):
         if not isinstance(node, ast.Call) or id(node) in inside or id(node) in tests:
             continue
+        if home is function and node.lineno > run.last.lineno and not _loops(module, run):
+            continue
         name = last(dotted(node.func)) or getattr(node.func, "attr", "")
         if name not in _READS or (name == "open" and _opens_to_write(node)):
             continue
@@ -435,6 +464,10 @@ def _reader(
         if any("".join(module.text_of(a).split()) == text for a in asked) and not ranks_at(module, node, project=project).some:
             return f"{module.text_of(node)[:60]} reads or tests it in line {node.lineno}"
     return ""
+
+
+def _loops(module: SourceModule, run: Run) -> bool:
+    return any(isinstance(up, (ast.For, ast.AsyncFor, ast.While)) for up in module.ancestors(run.first))
 
 
 def _opens_to_write(call: ast.Call) -> bool:

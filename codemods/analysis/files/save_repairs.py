@@ -191,7 +191,7 @@ def _guarded(
 ) -> Repair:
     assert spelled is not None
     module, first, end = place.module, place.block[0], place.block[-1]
-    barrier = judgement.behind(project, module, end)
+    barrier = judgement.behind(project, module, end, spelled.test)
     if barrier.told:
         return _made(place, saves, barrier)
     edits: list[Edit] = [WrapInGuard(module.path, module.span(first), spelled.test, module.span(end)), *spelled.edits, *barrier.edits]
@@ -245,7 +245,8 @@ def _keyword(project: Project, module: SourceModule, save: Save, way: Way) -> Re
     statement = module.statement_of(save.call)
     edits = (SetKeyword(module.path, module.span(save.call), "is_main_process", f"{holder}.is_main_process"),)
     place = _Place(module, (statement,), way)
-    judgement = judged(project, module, [save], (statement,), way, waits_in_callee=True).behind(project, module, statement)
+    judgement = judged(project, module, [save], (statement,), way, waits_in_callee=True)
+    judgement = judgement.behind(project, module, statement, f"{holder}.is_main_process")
     if judgement.told:
         return _made(place, [save], judgement)
     return _made(place, [save], Judgement(level=judgement.level, reason=judgement.reason, edits=(*edits, *judgement.edits)))
