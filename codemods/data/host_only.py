@@ -52,7 +52,8 @@ WRITERS = frozenset(
         "scipy.io.wavfile.write", "scipy.io.savemat", "soundfile.write", "torchaudio.save",
         "torchvision.utils.save_image", "torchvision.io.write_video", "torchvision.io.write_png",
         "torchvision.io.write_jpeg", "torchvision.io.write_file", "omegaconf.OmegaConf.save",
-        "safetensors.torch.save_file", "safetensors.torch.save_model", "torch.jit.save", "torch.onnx.export", "joblib.dump", "torch.save", "plotly.io.write_html", "plotly.io.write_image",
+        "safetensors.torch.save_file", "safetensors.torch.save_model", "torch.jit.save", "torch.onnx.export",
+        "joblib.dump", "torch.save", "plotly.io.write_html", "plotly.io.write_image",
         "tarfile.open", "zipfile.ZipFile", "csv.writer", "csv.DictWriter",
     }
 )  # fmt: skip

@@ -22,7 +22,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
-from codemods.analysis.output.guard_spelling import guard_for, has_guard, written_out
+from codemods.analysis.output.guard_spelling import asks_the_group, guard_for, has_guard, written_out
 from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
@@ -38,7 +38,6 @@ from codemods.codemod import DdpCodemod
 from codemods.data import host_only
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuard
-from codemods.imports import in_scope
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
@@ -174,7 +173,7 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if function.name == "__init__" and not _writes_below(project, module, function):
                 continue
-            if not has_guard(project, module, function) and (in_class or not _offers_group(module)):
+            if not has_guard(project, module, function) and (in_class or not asks_the_group(module)):
                 continue
             done = list(self._runs(module, project, function, in_class=in_class))
             if not done and in_class and function.name in _HOOKS:
@@ -275,11 +274,6 @@ class UnguardedFileIo(DdpCodemod):
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
         yield self.finding(module, function, message, reason=reason)
-
-
-def _offers_group(module: SourceModule) -> bool:
-    """True where torch.distributed has a name in the file: its group can always be asked."""
-    return in_scope(module, lambda name: name == "torch.distributed") is not None
 
 
 def _writes_below(project: Project, module: SourceModule, function: FunctionNode) -> bool:

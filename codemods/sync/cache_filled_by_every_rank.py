@@ -18,15 +18,18 @@ from codemods.source import SourceModule
 
 
 class CacheFilledByEveryRank(DdpCodemod):
-    """A data set whose constructor writes the files that it reads later, on every rank at once.
+    """A cache that every rank fills, while others read it.
 
     ## What it does
     Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
-    read or list, with no test of the rank and no collective, in a project that runs on several processes. It tells the place.
+    read or list, with no test of the rank and no collective, in a project that runs on several processes. Finds functions and
+    constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
+    not, and read it. A file that one call writes gets another name until it is whole; the rest is told.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
-    counts files that are still being made, so that the ranks disagree about the length.
+    counts files that are still being made, so that the ranks disagree about the length. A test for the file does not help: it is
+    there as soon as it is opened, long before it is whole.
 
     ## Example
     ```python
@@ -71,13 +74,17 @@ class CacheFilledByEveryRank(DdpCodemod):
     ```
 
     ## Safety
-    There is no fix: data sets are built before the process group starts as well as after, and a barrier is nothing there before.
+    A file that is written under a name of the process and then renamed is whole for whoever finds it; the fix is unsafe, since it
+    leaves the work on every rank. For data sets that write many files there is none: they are built before the process group
+    starts as well as after, and a barrier is nothing there before.
     What the constructor keeps in memory beside the files is needed on every rank.
 
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where nothing shows several processes, in the file or in one that imports it.
-    - Says nothing where the constructor waits for the other ranks, takes a lock, or writes under a test of the rank.
+    - Says nothing of a file that `os.replace` or `rename` puts in its place.
+    - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
+    - Says nothing where the constructor or function waits for the other ranks, takes a lock, or writes under a test of the rank.
     - Says nothing of files whose names hold the rank, and of files that no method of the class reads.
 
     ## References
@@ -91,7 +98,10 @@ class CacheFilledByEveryRank(DdpCodemod):
     )
     SITES = (
         re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),
-        Site(rb"if\b[^\n]*\b(?:exists|isfile|isdir|is_file|is_dir)\(", b"exists(", b"isfile(", b"isdir(", b"is_file(", b"is_dir("),
+        Site(
+            rb"if\b[^\n]*\b(?:exists|isfile|isdir|is_file|is_dir)\(",
+            b"exists(", b"isfile(", b"isdir(", b"is_file(", b"is_dir(",
+        ),
     )
     READS_TESTS = False
 
@@ -136,12 +146,13 @@ class CacheFilledByEveryRank(DdpCodemod):
             f"({_place(module, write.module, write.call)}): another reads it half written "
             f"({_place(module, found.read.module, found.read.call)})"
         )
+        places.append(found.way.shown)
         if edits:
             assumes = "assumes that each rank may make it for itself; it appears whole, under its name, once it is written"
             level = Applicability.UNSAFE
-            return self.finding(module, at, message, level=level, edits=edits, evidence=[*places, found.way.shown], reason=assumes)
+            return self.finding(module, at, message, level=level, edits=edits, evidence=places, reason=assumes)
         reason = "let rank 0 make it, then a barrier, then all ranks load it; or write beside it and rename at the end"
-        return self.finding(module, at, message, evidence=[*places, found.way.shown], reason=reason)
+        return self.finding(module, at, message, evidence=places, reason=reason)
 
 
 def _message(module: SourceModule, found: SharedCache) -> str:

@@ -532,7 +532,10 @@ def main(args):
     ],
 )
 def test_paths_of_callers_that_are_each_ranks_own(lines: tuple[str, ...]) -> None:
-    helper = "def write(path, total):\n    if path is None:\n        return\n    with open(path, 'w') as f:\n        json.dump(total, f)\n\n"
+    helper = (
+        "def write(path, total):\n    if path is None:\n        return\n"
+        "    with open(path, 'w') as f:\n        json.dump(total, f)\n\n"
+    )
     named = "def name(number):\n    return f'part_of_rank{number}.json'\n\n"
     body = "".join(f"    {line}\n" for line in ("dist.init_process_group('gloo')", *lines))
     check_nothing(UnguardedFileIo, GROUP + helper + named + f"def main(args, total):\n{body}")

@@ -5,7 +5,10 @@ import pytest
 from codemods.checkpoints.unguarded_save import UnguardedSave
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
-HEAD = "import os\nimport torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"
+HEAD = (
+    "import os\nimport torch\nimport torch.distributed as dist\n"
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n\n"
+)
 BARE = "import os\nimport torch\n\n"
 
 
@@ -174,15 +177,16 @@ def test_a_cache_that_is_asked_for_belongs_to_another() -> None:
 
 
 def test_the_trainer_of_transformers_calls_save_on_one_process() -> None:
-    source = "import torch\nfrom transformers import Trainer\n\nclass T(Trainer):\n    def _save(self, output_dir, state_dict=None):\n"
+    source = "import torch\nfrom transformers import Trainer\n\nclass T(Trainer):\n    def _save(self, output_dir):\n"
     check_nothing(UnguardedSave, source + "        torch.save(self.model.state_dict(), output_dir)\n")
 
 
 def test_a_sharded_model_is_told() -> None:
     head = HEAD + "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n\n"
-    source = head + "def main(model):\n    dist.init_process_group('nccl')\n    model = FSDP(model)\n    torch.save(model.state_dict(), 'a.pt')\n"
+    written = "    torch.save(model.state_dict(), 'a.pt')"
+    source = head + f"def main(model):\n    dist.init_process_group('nccl')\n    model = FSDP(model)\n{written}\n"
     check_told(UnguardedSave, source, reason="sharded")
-    gathered = source.replace("    torch.save(model.state_dict(), 'a.pt')", "    state = model.state_dict()\n    torch.save(state, 'a.pt')")
+    gathered = source.replace(written, "    state = model.state_dict()\n    torch.save(state, 'a.pt')")
     assert findings_of(UnguardedSave, gathered)[0].edits
 
 

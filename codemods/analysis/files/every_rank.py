@@ -184,7 +184,7 @@ def _top_text(module: SourceModule) -> str:
 
 
 def _is_come_to(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
-    """False for a function all of whose callers let some ranks in alone, or that only the process which starts the others calls."""
+    """False for a function whose callers all let some ranks in alone, or are in the process that starts the others."""
     return _come_to(project, module, function, frozenset())
 
 
@@ -215,6 +215,8 @@ def is_of_the_starter(project: Project, module: SourceModule, node: ast.AST) -> 
 def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
     """True where every rank comes to a call."""
     outer = site.module.function_of(site.call)
-    if is_test_file(site.module.path) or is_for_some(project, site.module, site.call) or _starts_processes(project, site.module, outer):
+    if is_test_file(site.module.path) or is_for_some(project, site.module, site.call):
+        return False
+    if _starts_processes(project, site.module, outer):
         return False
     return _come_to(project, site.module, outer, seen)

@@ -1,4 +1,4 @@
-"""How far it is shown that rank 0 may store something for all: what is stored, what the statement waits for, who reads it next."""
+"""May rank 0 store something for all? What is stored, what the statement waits for, who reads it next."""
 
 from __future__ import annotations
 
@@ -52,16 +52,20 @@ class Judgement:
     writes: tuple[Write, ...] = ()
 
     def behind(self, project: Project, module: SourceModule, end: ast.stmt, test: str) -> Judgement:
-        """With the barrier that is needed behind the statement `end`, where every rank uses the path next. test: the one for rank 0."""
+        """With the barrier that is needed behind the statement `end`, where every rank uses the path next.
+
+        test: the one for rank 0.
+        """
         if self.told or not self.writes:
             return self
         found = first_use(project, module, end, list(self.writes))
         if found is None:
             return self
         function = module.function_of(end)
-        use = f"line {found.use.call.lineno}" if found.use.module is module else f"{found.use.module.path}:{found.use.call.lineno}"  # type: ignore[attr-defined]
-        for line, assumed in parting_ways(module, end, function):
-            told = f"every rank uses it in {use}, and a barrier here could hang: it is not shown that {assumed} (line {line})"
+        line: int = found.use.call.lineno  # type: ignore[attr-defined]
+        use = f"line {line}" if found.use.module is module else f"{found.use.module.path}:{line}"
+        for tested, assumed in parting_ways(module, end, function):
+            told = f"every rank uses it in {use}, and a barrier here could hang: it is not shown that {assumed} (line {tested})"
             return Judgement(told=told)
         barrier = _barrier(project, module, end, test)
         if not barrier.code:
@@ -80,7 +84,8 @@ def _barrier(project: Project, module: SourceModule, end: ast.stmt, test: str) -
     if asked == "is_global_zero" and last(holder) == "fabric":
         return Barrier(f"{holder}.barrier()", _SAFE)
     if asked == "is_world_process_zero" and "state" not in holder:
-        return Barrier(f"{holder}.accelerator.wait_for_everyone()", _UNSAFE, "assumes a trainer of transformers with an accelerator")
+        assumes = "assumes a trainer of transformers with an accelerator"
+        return Barrier(f"{holder}.accelerator.wait_for_everyone()", _UNSAFE, assumes)
     made = barrier_for(project, module, end, function)
     if asked in ("is_global_zero", "rank") and holder and ".strategy.barrier" not in made.code:
         above = [c for c in module.calls_named("fit") if module.function_of(c) is function and c.lineno < end.lineno]
@@ -124,7 +129,7 @@ def _level(
         return _UNSAFE, "assumes that the nodes share the disk on which it lies"
     unknown = [] if all(v.cause is Cause.SAME for v in values) else _unknown(module, block)
     if not unknown and not waits_in_callee and _may_be_sharded(module, saves, block):
-        return _UNSAFE, "assumes that no configuration shards the model (FSDP, DeepSpeed), whose state only all ranks together have"
+        return _UNSAFE, "assumes that no configuration shards the model (FSDP, DeepSpeed): its state is a collective then"
     if not unknown:
         return _SAFE, ""
     return _UNSAFE, f"assumes that {', '.join(unknown[:3])} is the same on every rank"

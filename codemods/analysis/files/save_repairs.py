@@ -11,7 +11,6 @@ from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.files.save_judgement import Judgement, judged
 from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
-from codemods.analysis.names import last
 from codemods.analysis.output.effects import Kind, effects_of, names_rank
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, written_out
 from codemods.analysis.output.natures import values_of
@@ -73,11 +72,12 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
     statement = module.statement_of(save.call)
     if ranks_reaching(project, module, save.call).some or is_for_some(project, module, save.call):
         return None
-    if under_such_a_name(project, module, statement) or over_a_share(module, [statement]) or _is_left_to_trainer(project, module, save):
+    if under_such_a_name(project, module, statement) or over_a_share(module, [statement]):
         return None
     if any(isinstance(up, ast.ExceptHandler) for up in module.ancestors(statement)):
         return None  # what goes wrong on a rank is that rank's to save
-    if any(names_rank(module.text_of(i.context_expr)) for w in module.ancestors(statement) if isinstance(w, ast.With) for i in w.items):
+    entered = [i for w in module.ancestors(statement) if isinstance(w, ast.With) for i in w.items]
+    if any(names_rank(module.text_of(i.context_expr)) for i in entered) or _is_left_to_trainer(project, module, save):
         return None
     way = way_of_every_rank(project, module, save.call)
     of_rank = variance(project).argument(module, save.call, save.index).cause in (Cause.RANK, Cause.DATA)
@@ -89,10 +89,7 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
 def _is_left_to_trainer(project: Project, module: SourceModule, save: Save) -> bool:
     """True in methods that the Trainer of transformers runs on the process that saves."""
     place = module.method_of(save.call)
-    if place is None or place[1].name not in ("_save", "_save_checkpoint", "save_model"):
-        return False
-    facts = class_facts(project, module, place[0])
-    return facts.is_a(Role.HF_TRAINER) and place[1].name == "_save"
+    return place is not None and place[1].name == "_save" and class_facts(project, module, place[0]).is_a(Role.HF_TRAINER)
 
 
 def _of_function(
@@ -194,7 +191,8 @@ def _guarded(
     barrier = judgement.behind(project, module, end, spelled.test)
     if barrier.told:
         return _made(place, saves, barrier)
-    edits: list[Edit] = [WrapInGuard(module.path, module.span(first), spelled.test, module.span(end)), *spelled.edits, *barrier.edits]
+    guard = WrapInGuard(module.path, module.span(first), spelled.test, module.span(end))
+    edits: list[Edit] = [guard, *spelled.edits, *barrier.edits]
     level, reason = barrier.level, barrier.reason
     if spelled.assumes:
         level, reason = Applicability.UNSAFE, "; ".join(filter(None, (reason, spelled.assumes)))
@@ -221,7 +219,8 @@ def _steps(place: _Place, save: Save) -> tuple[Step, ...]:
     found = [Step(home.path, save.call.lineno, f"{_short(home.text_of(save.call.func))} writes")]
     for module, node in place.way.frames[1:4]:
         called = node.func if isinstance(node, ast.Call) else node
-        found.append(Step(module.path, node.lineno, f"{_short(module.text_of(called))} leads there"))  # type: ignore[attr-defined]
+        line: int = node.lineno  # type: ignore[attr-defined]
+        found.append(Step(module.path, line, f"{_short(module.text_of(called))} leads there"))
     return tuple(found)
 
 
@@ -238,10 +237,11 @@ def _keyword(project: Project, module: SourceModule, save: Save, way: Way) -> Re
     if not save.pretrained:
         return None
     made = [save.stored, *(values_of(module, save.stored) if isinstance(save.stored, ast.Name) else ())]
-    unwrapped = [v for v in made if isinstance(v, ast.Call) and last(_end(v)) == "unwrap_model" and isinstance(v.func, ast.Attribute)]
+    calls = [v.func for v in made if isinstance(v, ast.Call)]
+    unwrapped = [f for f in calls if isinstance(f, ast.Attribute) and f.attr == "unwrap_model"]
     if not unwrapped:
         return None
-    holder = module.text_of(unwrapped[0].func.value)  # type: ignore[attr-defined]
+    holder = module.text_of(unwrapped[0].value)
     statement = module.statement_of(save.call)
     edits = (SetKeyword(module.path, module.span(save.call), "is_main_process", f"{holder}.is_main_process"),)
     place = _Place(module, (statement,), way)
@@ -250,7 +250,3 @@ def _keyword(project: Project, module: SourceModule, save: Save, way: Way) -> Re
     if judgement.told:
         return _made(place, [save], judgement)
     return _made(place, [save], Judgement(level=judgement.level, reason=judgement.reason, edits=(*edits, *judgement.edits)))
-
-
-def _end(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""

@@ -16,9 +16,11 @@ from codemods.imports import in_scope, plan_rank_zero_only
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
-__all__ = ["Spelling", "guard_for", "has_guard", "written_out"]
+__all__ = ["Spelling", "asks_the_group", "guard_for", "has_guard", "written_out"]
 
-_STARTS = ("init_process_group", "init_distributed_mode", "init_distributed", "Accelerator", "Fabric", "setup_distributed", "ddp_setup")
+_STARTS = (
+    "init_process_group", "init_distributed_mode", "init_distributed", "Accelerator", "Fabric", "setup_distributed", "ddp_setup",
+)  # fmt: skip
 _ENDS = ("destroy_process_group", "end_training", "cleanup")
 _FRAMEWORK = (
     Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER, Role.METRIC,
@@ -71,6 +73,11 @@ def written_out(module: SourceModule, statement: ast.stmt, *, imported: bool = T
         if early and module.function_of(call) is function:
             return None
     return Spelling(f"not {name}.is_initialized() or {name}.get_rank() == 0")
+
+
+def asks_the_group(module: SourceModule) -> bool:
+    """True where torch.distributed has a name in the file: its group can be asked there."""
+    return in_scope(module, lambda dotted_name: dotted_name == "torch.distributed") is not None
 
 
 def has_guard(project: Project, module: SourceModule, function: FunctionNode, *, lines: bool = False) -> bool:

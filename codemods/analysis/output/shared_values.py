@@ -41,7 +41,7 @@ def same_everywhere(module: SourceModule, statements: Iterable[ast.stmt]) -> lis
 
 
 def is_shown_same(project: Project, module: SourceModule, statements: Iterable[ast.stmt]) -> bool:
-    """True where everything that the calls in these statements are given is the same on every rank: reduced, counted, configured."""
+    """True where all that the calls in these statements are given is the same on every rank: reduced, counted, configured."""
     analysis = variance(project)
     calls = [n for s in statements for n in walk(s) if isinstance(n, ast.Call)]
     given = [analysis.argument(module, c, i) for c in calls for i in (*range(len(c.args)), *(k.arg for k in c.keywords if k.arg))]
