@@ -33,44 +33,41 @@ class CacheFilledByEveryRank(DdpCodemod):
 
     ## Example
     ```python
-    import lightning.pytorch as pl
-    import numpy as np
-    from torch.utils.data import Dataset
+    import os
+
+    import torch
+    import torch.distributed as dist
 
 
-    class Chunks(Dataset):
-        def __init__(self, samples, folder):
-            self.folder = folder
-            for i, sample in enumerate(samples):
-                np.save(f"{self.folder}/{i}.npy", sample)
+    def load_rows(path, build):
+        if not os.path.exists(path):
+            torch.save(build(), path)
+        return torch.load(path)
 
-        def __getitem__(self, i):
-            return np.load(f"{self.folder}/{i}.npy")
+
+    def main(build):
+        dist.init_process_group("gloo")
+        return load_rows("rows.pt", build)
     ```
 
     ## Use instead
     ```python
-    import lightning.pytorch as pl
-    import numpy as np
-    from torch.utils.data import Dataset
+    import os
+
+    import torch
+    import torch.distributed as dist
 
 
-    def write_chunks(samples, folder):
-        for i, sample in enumerate(samples):
-            np.save(f"{folder}/{i}.npy", sample)
+    def load_rows(path, build):
+        if not os.path.exists(path):
+            torch.save(build(), f"{path}.{os.getpid()}")
+            os.replace(f"{path}.{os.getpid()}", path)
+        return torch.load(path)
 
 
-    class Chunks(Dataset):
-        def __init__(self, folder):
-            self.folder = folder
-
-        def __getitem__(self, i):
-            return np.load(f"{self.folder}/{i}.npy")
-
-
-    class Data(pl.LightningDataModule):
-        def prepare_data(self):
-            write_chunks(self.samples, self.folder)
+    def main(build):
+        dist.init_process_group("gloo")
+        return load_rows("rows.pt", build)
     ```
 
     ## Safety

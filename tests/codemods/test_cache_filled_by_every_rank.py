@@ -20,8 +20,13 @@ def data(body: str, *, read: str = READ, head: str = HEAD) -> str:
 def test_the_example_of_the_documentation() -> None:
     sections = RULE.sections()
     before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
-    check_told(RULE, before, reason="prepare_data")
-    check_nothing(RULE, after)
+    check_transformed(RULE, before, after, unsafe=True)
+
+
+def test_a_data_set_that_writes_what_it_reads() -> None:
+    lightning = HEAD.replace("import torch.distributed as dist", "import lightning.pytorch as pl")
+    body = "for i, sample in enumerate(samples):\n    np.save(f'{self.folder}/{i}.npy', sample)"
+    check_told(RULE, data(body, head=lightning), reason="prepare_data")
 
 
 def test_through_a_method_of_a_base_in_another_file() -> None:
@@ -80,17 +85,16 @@ MISSING = ("if not os.path.exists(path):", "    torch.save(build(), path)", "ret
 
 
 def test_a_file_gets_its_name_when_it_is_whole() -> None:
-    after = (
-        MISSING[0], "    torch.save(build(), f\"{path}.{os.getpid()}\")", "    os.replace(f\"{path}.{os.getpid()}\", path)", MISSING[2]
-    )
+    beside = 'f"{path}.{os.getpid()}"'
+    after = (MISSING[0], f"    torch.save(build(), {beside})", f"    os.replace({beside}, path)", MISSING[2])
     check_transformed(RULE, rows(*MISSING), rows(*after), unsafe=True)
 
 
 def test_the_other_way_round_and_an_open_file() -> None:
-    lines = ("if os.path.isfile(path):", "    return json.load(open(path))", "with open(path, 'w') as f:", "    json.dump([1], f)")
-    after = (
-        *lines[:2], "with open(f\"{path}.{os.getpid()}\", 'w') as f:", lines[3], "os.replace(f\"{path}.{os.getpid()}\", path)"
-    )
+    read = ("if os.path.isfile(path):", "    return json.load(open(path))")
+    lines = (*read, "with open(path, 'w') as f:", "    json.dump([1], f)")
+    beside = 'f"{path}.{os.getpid()}"'
+    after = (*read, f"with open({beside}, 'w') as f:", lines[3], f"os.replace({beside}, path)")
     check_transformed(RULE, rows(*lines), rows(*after), unsafe=True)
 
 
@@ -101,7 +105,8 @@ def test_an_archive_in_a_constructor_of_another_file() -> None:
         "        self.files = sorted(os.listdir(root))\n"
     )
     train = "import torch.distributed as dist\nfrom leaves import Leaves\n\ndef main():\n    dist.init_process_group('gloo')\n"
-    found = check_told(RULE, leaves, files={"train.py": train + "    data = Leaves('data')\n"}, path="leaves.py", reason="barrier")
+    alone = {"train.py": train + "    data = Leaves('data')\n"}
+    found = check_told(RULE, leaves, files=alone, path="leaves.py", reason="barrier")
     assert found.span.line == 7 and "line 8" in found.message
     first = "    if dist.get_rank() == 0:\n        Leaves('data')\n    dist.barrier()\n    data = Leaves('data')\n"
     check_nothing(RULE, leaves, files={"train.py": train + first}, path="leaves.py")
