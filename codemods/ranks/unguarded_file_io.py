@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
-from codemods.analysis.files.every_rank import is_for_some, way_of_every_rank
+from codemods.analysis.files.every_rank import is_for_some, runs_alone, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import filled_on_demand
@@ -180,7 +180,7 @@ class UnguardedFileIo(DdpCodemod):
                 done = list(self._between(module, project, function))
             elif done and is_guarded_at_its_calls(project, module, function):
                 continue
-            if done and is_never_run(project, module, function):
+            if done and (is_never_run(project, module, function) or runs_alone(module, function)):
                 continue
             if done and not is_taken_as_a_whole(project, module, function):  # the dearest question, asked of few
                 yield from done
@@ -202,7 +202,7 @@ class UnguardedFileIo(DdpCodemod):
                 spelled = written_out(module, run.first) or spelled
             if spelled is None:
                 continue
-            if over_a_share(module, run.statements):
+            if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue
             paths = [p for s in run.statements for p in paths_in(s)]
             handles = [h for s in run.statements for h in _handles_in(s)]

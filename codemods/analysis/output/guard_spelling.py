@@ -59,9 +59,9 @@ def guard_for(
 def written_out(module: SourceModule, statement: ast.stmt, *, imported: bool = True) -> Spelling | None:
     """The test of the process group itself, true for one process too; None where there may be no group yet, or none any more.
 
-    imported: only by a name that the file gives to torch.distributed, not as `torch.distributed`.
+    imported: only where the file speaks of torch.distributed itself.
     """
-    name = in_scope(module, lambda dotted_name: dotted_name == "torch.distributed")
+    name = _group_name(module)
     if name is None and not imported:
         root = in_scope(module, lambda dotted_name: dotted_name == "torch")
         name = f"{root}.distributed" if root else None
@@ -77,7 +77,18 @@ def written_out(module: SourceModule, statement: ast.stmt, *, imported: bool = T
 
 def asks_the_group(module: SourceModule) -> bool:
     """True where torch.distributed has a name in the file: its group can be asked there."""
-    return in_scope(module, lambda dotted_name: dotted_name == "torch.distributed") is not None
+    return _group_name(module) is not None
+
+
+def _group_name(module: SourceModule) -> str | None:
+    """`dist`, or `torch.distributed` in a file that writes it out."""
+    name = in_scope(module, lambda dotted_name: dotted_name == "torch.distributed")
+    if name is None and module.holds(b"torch.distributed."):
+        root = in_scope(module, lambda dotted_name: dotted_name == "torch")
+        used = (dotted(n) == "torch.distributed" for n in module.nodes(ast.Attribute) if n.attr == "distributed")
+        uses = root == "torch" and any(used)
+        return "torch.distributed" if uses else None
+    return name
 
 
 def has_guard(project: Project, module: SourceModule, function: FunctionNode, *, lines: bool = False) -> bool:
