@@ -52,7 +52,8 @@ WRITERS = frozenset(
         "scipy.io.wavfile.write", "scipy.io.savemat", "soundfile.write", "torchaudio.save",
         "torchvision.utils.save_image", "torchvision.io.write_video", "torchvision.io.write_png",
         "torchvision.io.write_jpeg", "torchvision.io.write_file", "omegaconf.OmegaConf.save",
-        "safetensors.torch.save_file", "joblib.dump", "torch.save", "plotly.io.write_html", "plotly.io.write_image",
+        "safetensors.torch.save_file", "safetensors.torch.save_model", "torch.jit.save", "torch.onnx.export",
+        "joblib.dump", "torch.save", "plotly.io.write_html", "plotly.io.write_image",
         "tarfile.open", "zipfile.ZipFile", "csv.writer", "csv.DictWriter",
     }
 )  # fmt: skip
@@ -65,7 +66,7 @@ WRITING_METHODS = frozenset(
         "write", "writelines", "writerow", "writerows", "writeheader", "write_text", "write_bytes", "to_csv",
         "to_json", "to_excel", "to_parquet", "to_pickle", "to_feather", "to_hdf", "to_html", "to_latex", "savefig",
         "imsave", "write_html", "write_image", "unlink", "rmdir", "touch", "symlink_to", "mkdir", "flush", "tofile",
-        "imwrite",
+        "imwrite", "save_pretrained",
     }
 )  # fmt: skip
 

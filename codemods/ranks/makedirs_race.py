@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.files.every_rank import is_of_the_starter
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
@@ -130,13 +131,13 @@ class MakedirsRace(DdpCodemod):
         what = module.text_of(path)
         message = f"every rank names {what} after its own clock: the ranks start apart, and make a folder each"
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
-        return self.finding(module, call, message, evidence=[shown], reason=reason)
+        return self.finding(module, _clock(module, path) or call, message, evidence=[shown], reason=reason)
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         evidence = ranks_in_file(project, module)
         borrowed = None if evidence else ranks_in_importers(project, module)
         shown = evidence or borrowed
-        if shown is None or ranks_reaching(project, module, call).some:
+        if shown is None or ranks_reaching(project, module, call).some or is_of_the_starter(project, module, call):
             return None
         if borrowed and (_asks_for_rank(module, call) or not _is_asked_for(project, module, call)):
             return None
@@ -172,6 +173,15 @@ class MakedirsRace(DdpCodemod):
         assumes = "os.mkdir has no exist_ok; os.makedirs also creates missing parents, which is assumed to be welcome"
         unsafe = Applicability.UNSAFE
         return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
+
+
+def _clock(module: SourceModule, path: ast.expr) -> ast.expr | None:
+    """What reads the clock, where it stands in the value of a name that the path is made of."""
+    names = [(n, name) for n in walk(path) if isinstance(n, (ast.Name, ast.Attribute)) and (name := dotted(n))]
+    values = [v for n, name in names for v in assigned(module, n, name)]
+    values += [w for v in values for n in walk(v) if isinstance(n, ast.Name) for w in assigned(module, n, n.id)]
+    read = [v for v in values if _CLOCK.search(module.text_of(v))]
+    return read[-1] if read else None
 
 
 def creates_folder(module: SourceModule, call: ast.Call) -> str:

@@ -9,17 +9,26 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
+from codemods.analysis.files.every_rank import is_for_some, runs_alone, way_of_every_rank
+from codemods.analysis.files.file_calls import CHANGES, file_call
+from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.filled_on_demand import filled_on_demand
+from codemods.analysis.files.own_paths import is_own_path
+from codemods.analysis.files.save_judgement import Judgement
+from codemods.analysis.files.save_repairs import holds_save
+from codemods.analysis.files.written_saves import is_of_saves
+from codemods.analysis.guards.file_handover import Write
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
-from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.guard_spelling import asks_the_group, guard_for, has_guard, written_out
 from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
-from codemods.analysis.output.rank_share import is_of_own_item, over_a_share
-from codemods.analysis.output.shared_values import same_everywhere
+from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.output.shared_values import is_shown_same, same_everywhere
 from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
@@ -41,6 +50,8 @@ _READS = frozenset(
      "read_json", "safe_load", "iterdir", "stat", "getsize", "getmtime"}
 )  # fmt: skip
 _OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # each node may have its own
+_EPOCHS = late(r"epoch|round|stage", re.IGNORECASE)
+_EXISTS = late(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
 _GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
@@ -131,7 +142,7 @@ class UnguardedFileIo(DdpCodemod):
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
         SHOWS_PROCESSES,
         (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
-        OFFERS_A_GUARD,
+        (*OFFERS_A_GUARD, b"torch.distributed"),
     )  # fmt: skip
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
     # tensors are copied in place, and lists have a `remove`
@@ -162,14 +173,14 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if function.name == "__init__" and not _writes_below(project, module, function):
                 continue
-            if not has_guard(project, module, function):
+            if not has_guard(project, module, function) and (in_class or not asks_the_group(module)):
                 continue
             done = list(self._runs(module, project, function, in_class=in_class))
             if not done and in_class and function.name in _HOOKS:
                 done = list(self._between(module, project, function))
             elif done and is_guarded_at_its_calls(project, module, function):
                 continue
-            if done and is_never_run(project, module, function):
+            if done and (is_never_run(project, module, function) or runs_alone(module, function)):
                 continue
             if done and not is_taken_as_a_whole(project, module, function):  # the dearest question, asked of few
                 yield from done
@@ -179,26 +190,32 @@ class UnguardedFileIo(DdpCodemod):
     def _runs(
         self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, *, in_class: bool
     ) -> Iterator[Finding]:
-        for run in output_runs(project, module, function, lambda s: _may_move(module, s)):
+        for run in output_runs(project, module, function, lambda s: _may_move(module, s) and not holds_save(project, module, s)):
             files = _files(project, module, run.effects.output)
-            if not files or any(e.text.startswith("torch.save") for e in files):
+            if not files or any(is_of_saves(e.text) for e in files):
                 continue
-            if ranks_reaching(project, module, run.first).some or (spelled := guard_for(project, module, run.first)) is None:
+            if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
                 continue
-            if over_a_share(module, run.statements):
+            spelled = guard_for(project, module, run.first)
+            unsure = spelled is None or bool(spelled.assumes)
+            if unsure and not in_class and way_of_every_rank(project, module, run.first) is not None:
+                spelled = written_out(module, run.first) or spelled
+            if spelled is None:
+                continue
+            if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue
             paths = [p for s in run.statements for p in paths_in(s)]
             handles = [h for s in run.statements for h in _handles_in(s)]
             if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
                 continue
-            if any(is_of_own_item(module, p) for p in paths):
+            if any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run):
                 continue
             message = f"every rank comes here, and {phrases(files[:1])}: the ranks overwrite or repeat each other's output"
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
             if told := self._why_not(module, project, function, run, paths):
                 yield self.finding(module, run.first, message, evidence=evidence, reason=told)
                 continue
-            level, assumes = _level(module, function, run, in_class=in_class)
+            level, assumes = _level(project, module, function, run, in_class=in_class)
             if level is Applicability.SAFE:
                 level, assumes = _unless_read(module, project, function, paths)
             if level is Applicability.SAFE and any(_OF_A_NODE.search(origin_text(module, p)) for p in paths):
@@ -214,8 +231,14 @@ class UnguardedFileIo(DdpCodemod):
                 reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
                 yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
                 continue
+            handed = Judgement(level=level, reason=assumes, writes=_writes_of(module, run))
+            handed = handed.behind(project, module, _below_tests(module, run), spelled.test)
+            if handed.told:
+                yield self.finding(module, run.first, message, evidence=evidence, reason=handed.told)
+                continue
+            level, assumes = handed.level, handed.reason
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
-            edits: list[Edit] = [guard, *spelled.edits]
+            edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
             yield self.finding(
                 module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes
             )
@@ -229,7 +252,7 @@ class UnguardedFileIo(DdpCodemod):
                 return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
         if opened := emptied_above(module, run.statements):
             return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
-        for path in paths:
+        for path in paths:  # of those further down, the barrier is part of the fix
             if reader := _reader(project, module, function, run, path):
                 return f"{reader} on every rank: the guard needs a barrier behind it, or the others read too early"
         return ""
@@ -246,7 +269,7 @@ class UnguardedFileIo(DdpCodemod):
         effects = effects_of_function(project, module, function)
         files = _files(project, module, effects.output)
         rest = effects.besides(Kind.STATE)
-        if not files or not rest or names_rank(module.text_of(function)) or any(e.text.startswith("torch.save") for e in files):
+        if not files or not rest or names_rank(module.text_of(function)) or any(is_of_saves(e.text) for e in files):
             return
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
@@ -284,11 +307,39 @@ def _writing(module: SourceModule) -> frozenset[int]:
 def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -> list[Effect]:
     """What is written, but for folders, by what names the file first."""
     found = [e for e in output if e.kind is Kind.FILE and not covered(project, module, e) and not may_be_gone(module, e)]
-    found = [e for e in found if not any(w in e.text for w in ("makedirs(", "mkdir(", ".flush("))]
+    found = [e for e in found if not any(w in e.text for w in ("makedirs(", "mkdir(", ".flush(")) and not _for_some(project, e)]
     return sorted(found, key=lambda e: e.text.endswith(("write(…)", "writerow(…)", "writelines(…)")))
 
 
+def _for_some(project: Project, effect: Effect) -> bool:
+    """True for what a test in its own function keeps from most ranks: a handle that is None there, say."""
+    home = project.module(effect.path)
+    calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
+    return home is not None and bool(calls) and is_for_some(project, home, calls[0])
+
+
+def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:
+    """True for a cache that whoever does not find it writes: it is told with who reads it (DDP307)."""
+    inside = {id(n) for s in run.statements for n in walk(s)}
+    return any(id(found.write.call) in inside for found in filled_on_demand(project, module))
+
+
 _NOT_READ = "assumes that the other ranks do not read it:"
+
+
+def _writes_of(module: SourceModule, run: Run) -> tuple[Write, ...]:
+    """What the run does to paths, for whoever uses them behind it; folders stay outside of it."""
+    calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call)]
+    found = [f for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES]
+    return tuple(Write(f.act, forms(module, f.path), module, f.call, module.text_of(f.path)) for f in found)
+
+
+def _below_tests(module: SourceModule, run: Run) -> ast.stmt:
+    """The statement behind which a barrier has to stand: what asks whether the path is there may differ between the ranks."""
+    end: ast.stmt = run.last
+    while isinstance(up := module.parent(end), ast.If) and not up.orelse and _EXISTS.search(module.text_of(up.test)):
+        end = up
+    return end
 
 
 def _unless_read(
@@ -310,7 +361,16 @@ def _is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, ru
     """True in a loop, and in a function that is handed batches."""
     if not isinstance(function, ast.Module) and sees_batches(function):
         return True
-    return any(isinstance(up, (ast.For, ast.AsyncFor, ast.While)) for up in module.ancestors(run.first))
+    loops = [up for up in module.ancestors(run.first) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))]
+    return any(not (isinstance(up, ast.For) and _is_counted(module, up)) for up in loops)
+
+
+def _is_counted(module: SourceModule, loop: ast.For) -> bool:
+    """True for `for epoch in range(args.epochs)`: every rank makes the same rounds."""
+    items = loop.iter
+    if not isinstance(items, ast.Call) or last(dotted(items.func)) != "range" or not isinstance(loop.target, ast.Name):
+        return False
+    return bool(_EPOCHS.search(loop.target.id) or _EPOCHS.search(module.text_of(items)))
 
 
 def _only_takes_away(files: list[Effect]) -> bool:
@@ -318,12 +378,12 @@ def _only_takes_away(files: list[Effect]) -> bool:
 
 
 def _level(
-    module: SourceModule, function: FunctionNode | ast.Module, run: Run, *, in_class: bool
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, run: Run, *, in_class: bool
 ) -> tuple[Applicability, str]:
     if in_class and not isinstance(function, ast.Module) and function.name in _HOOKS:
         return Applicability.SAFE, ""
     unknown = same_everywhere(module, run.statements)
-    if not unknown:
+    if not unknown or is_shown_same(project, module, run.statements):
         return Applicability.SAFE, ""
     return Applicability.UNSAFE, f"assumes that {', '.join(unknown[:3])} is the same on every rank"
 
@@ -389,6 +449,8 @@ def _reader(
     for node in walk(home):
         if not isinstance(node, ast.Call) or id(node) in inside or id(node) in tests:
             continue
+        if home is function and node.lineno > run.last.lineno and not _loops(module, run):
+            continue
         name = last(dotted(node.func)) or getattr(node.func, "attr", "")
         if name not in _READS or (name == "open" and _opens_to_write(node)):
             continue
@@ -396,6 +458,10 @@ def _reader(
         if any("".join(module.text_of(a).split()) == text for a in asked) and not ranks_at(module, node, project=project).some:
             return f"{module.text_of(node)[:60]} reads or tests it in line {node.lineno}"
     return ""
+
+
+def _loops(module: SourceModule, run: Run) -> bool:
+    return any(isinstance(up, (ast.For, ast.AsyncFor, ast.While)) for up in module.ancestors(run.first))
 
 
 def _opens_to_write(call: ast.Call) -> bool:

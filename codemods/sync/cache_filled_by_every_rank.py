@@ -7,74 +7,81 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
+from codemods.analysis.files.whole_files import whole_file
 from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
+from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule
 
 
 class CacheFilledByEveryRank(DdpCodemod):
-    """A data set whose constructor writes the files that it reads later, on every rank at once.
+    """A cache that every rank fills, while others read it.
 
     ## What it does
     Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
-    read or list, with no test of the rank and no collective, in a project that runs on several processes. It tells the place.
+    read or list, with no test of the rank and no collective, in a project that runs on several processes. Finds functions and
+    constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
+    not, and read it. A file that one call writes gets another name until it is whole; the rest is told.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
-    counts files that are still being made, so that the ranks disagree about the length.
+    counts files that are still being made, so that the ranks disagree about the length. A test for the file does not help: it is
+    there as soon as it is opened, long before it is whole.
 
     ## Example
     ```python
-    import lightning.pytorch as pl
-    import numpy as np
-    from torch.utils.data import Dataset
+    import os
+
+    import torch
+    import torch.distributed as dist
 
 
-    class Chunks(Dataset):
-        def __init__(self, samples, folder):
-            self.folder = folder
-            for i, sample in enumerate(samples):
-                np.save(f"{self.folder}/{i}.npy", sample)
+    def load_rows(path, build):
+        if not os.path.exists(path):
+            torch.save(build(), path)
+        return torch.load(path)
 
-        def __getitem__(self, i):
-            return np.load(f"{self.folder}/{i}.npy")
+
+    def main(build):
+        dist.init_process_group("gloo")
+        return load_rows("rows.pt", build)
     ```
 
     ## Use instead
     ```python
-    import lightning.pytorch as pl
-    import numpy as np
-    from torch.utils.data import Dataset
+    import os
+
+    import torch
+    import torch.distributed as dist
 
 
-    def write_chunks(samples, folder):
-        for i, sample in enumerate(samples):
-            np.save(f"{folder}/{i}.npy", sample)
+    def load_rows(path, build):
+        if not os.path.exists(path):
+            torch.save(build(), f"{path}.{os.getpid()}")
+            os.replace(f"{path}.{os.getpid()}", path)
+        return torch.load(path)
 
 
-    class Chunks(Dataset):
-        def __init__(self, folder):
-            self.folder = folder
-
-        def __getitem__(self, i):
-            return np.load(f"{self.folder}/{i}.npy")
-
-
-    class Data(pl.LightningDataModule):
-        def prepare_data(self):
-            write_chunks(self.samples, self.folder)
+    def main(build):
+        dist.init_process_group("gloo")
+        return load_rows("rows.pt", build)
     ```
 
     ## Safety
-    There is no fix: data sets are built before the process group starts as well as after, and a barrier is nothing there before.
+    A file that is written under a name of the process and then renamed is whole for whoever finds it; the fix is unsafe, since it
+    leaves the work on every rank. For data sets that write many files there is none: they are built before the process group
+    starts as well as after, and a barrier is nothing there before.
     What the constructor keeps in memory beside the files is needed on every rank.
 
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where nothing shows several processes, in the file or in one that imports it.
-    - Says nothing where the constructor waits for the other ranks, takes a lock, or writes under a test of the rank.
+    - Says nothing of a file that `os.replace` or `rename` puts in its place.
+    - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
+    - Says nothing where the constructor or function waits for the other ranks, takes a lock, or writes under a test of the rank.
     - Says nothing of files whose names hold the rank, and of files that no method of the class reads.
 
     ## References
@@ -83,18 +90,28 @@ class CacheFilledByEveryRank(DdpCodemod):
 
     code = "DDP307"
     TRIGGERS = (
-        (b"Dataset",),
-        (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_"),
-        (b"def __getitem__", b"def __iter__", b"def __len__"),
+        (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build"),
         (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir"),
     )
-    SITES = (re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),)
+    SITES = (
+        re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),
+        Site(
+            rb"if\b[^\n]*\b(?:exists|isfile|isdir|is_file|is_dir)\(",
+            b"exists(", b"isfile(", b"isdir(", b"is_file(", b"is_dir(",
+        ),
+    )
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
+        told: set[int] = set()
+        for demand in filled_on_demand(project, module):
+            told.add(id(demand.function))
+            yield self._on_demand(project, module, demand)
         for found in shared_caches(project, module):
+            if id(module.function_of(found.call)) in told:
+                continue
             shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
             if shown is None:
                 return
@@ -110,6 +127,29 @@ class CacheFilledByEveryRank(DdpCodemod):
                 reason="let one process write them before the data sets are built (`prepare_data`, a script of its own, or rank "
                 "0 with a barrier behind it once the process group exists)",
             )
+
+    def _on_demand(self, project: Project, module: SourceModule, found: OnDemand) -> Finding:
+        write = found.write
+        here = write.module is module
+        at = module.statement_of(write.call) if here else module.statement_of(found.asked.call)
+        edits = whole_file(project, module, found) if here else []
+        places = [
+            Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),
+            *(Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (write, found.read)),
+        ]
+        path = " ".join(module.text_of(found.asked.path).split())[:60]
+        message = (
+            f"every rank asks whether `{path}` is there, and each that does not find it writes it in place "
+            f"({_place(module, write.module, write.call)}): another reads it half written "
+            f"({_place(module, found.read.module, found.read.call)})"
+        )
+        places.append(found.way.shown)
+        if edits:
+            assumes = "assumes that each rank may make it for itself; it appears whole, under its name, once it is written"
+            level = Applicability.UNSAFE
+            return self.finding(module, at, message, level=level, edits=edits, evidence=places, reason=assumes)
+        reason = "let rank 0 make it, then a barrier, then all ranks load it; or write beside it and rename at the end"
+        return self.finding(module, at, message, evidence=places, reason=reason)
 
 
 def _message(module: SourceModule, found: SharedCache) -> str:

@@ -159,6 +159,16 @@ FACTS: Mapping[str, Facts] = {
         "After some steps on two processes the weights of both agree.",
         UNUSED,
     ),
+    "DDP307": Facts(
+        "Let a cache appear under its name when it is whole",
+        "With the cache deleted first, both processes load the same rows, and no file with a number behind its name is left.",
+        HALF_WRITTEN,
+    ),
+    "DDP501": Facts(
+        "Leave checkpoints to the first process",
+        "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it.",
+        (*HALF_WRITTEN, *WAITING),
+    ),
     "DDP601": Facts(
         "Remove compute_metrics that is never called",
         "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants.",

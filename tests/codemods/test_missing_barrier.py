@@ -455,3 +455,20 @@ def main(accelerator, args):
     torch.load(args.path)
 """
     check_transformed(RULE, before, before.replace("    torch.load", "    accelerator.wait_for_everyone()\n    torch.load"))
+
+
+def test_a_guarded_save_model_that_every_rank_loads() -> None:
+    source = """\
+        from transformers import AutoModel, Trainer
+
+        def main(model, out):
+            trainer = Trainer(model=model)
+            trainer.train()
+            if trainer.is_world_process_zero():
+                trainer.save_model(f"{out}/final")
+            return AutoModel.from_pretrained(f"{out}/final")
+        """
+    waited = source.replace("            return", "            trainer.accelerator.wait_for_everyone()\n            return")
+    check_transformed(MissingBarrier, source, waited, unsafe=True)
+    check_nothing(MissingBarrier, waited)
+    check_nothing(MissingBarrier, source.replace('from_pretrained(f"{out}/final")', 'from_pretrained(out + "/first")'))

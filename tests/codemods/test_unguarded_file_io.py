@@ -54,7 +54,7 @@ def test_writing_goes_under_the_test(lines: tuple[str, ...]) -> None:
 
 def test_a_folder_that_is_needed_again_below_is_not_taken_away_by_rank_zero_alone_unasked() -> None:
     lines = ("shutil.rmtree(self.folder)", "os.makedirs(self.folder, exist_ok=True)")
-    after = hook("if trainer.is_global_zero:", "    " + lines[0], lines[1])
+    after = hook("if trainer.is_global_zero:", "    " + lines[0], "trainer.strategy.barrier()", lines[1])
     check_transformed(UnguardedFileIo, hook(*lines), after, unsafe=True)
     (finding,) = findings_of(UnguardedFileIo, hook(*lines))
     assert finding.reason == "assumes that no other rank needs what shutil.rmtree(…) takes away before that is done"
@@ -477,3 +477,103 @@ def test_a_function_of_a_script_that_nobody_comes_to(rule: type[DdpCodemod]) -> 
     assert findings_of(rule, unused.replace("    def log", "    def main").replace("main(1)", "start(1)"))
     assert findings_of(rule, unused.replace("__main__", "module"))
     assert findings_of(rule, "import fire\n" + textwrap.dedent(unused).replace("main(1)", "fire.Fire()"))
+
+
+GROUP = "import csv, json, os, shutil, tempfile\nimport torch.distributed as dist\n\n"
+
+
+def test_rows_of_every_epoch_under_the_rank_that_is_at_hand() -> None:
+    source = GROUP + """def main(args, total):
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    for epoch in range(args.epochs):
+        mean = average(total)
+        with open("log.jsonl", "a") as f:
+            f.write(json.dumps({"epoch": epoch, "loss": mean}))
+"""
+    after = source.replace(
+        """        with open("log.jsonl", "a") as f:
+            f.write(""", """        if rank == 0:
+            with open("log.jsonl", "a") as f:
+                f.write("""
+    )
+    check_transformed(UnguardedFileIo, source, after, unsafe=True)
+
+
+def test_a_folder_that_each_rank_clears_is_cleared_by_one_and_waited_for() -> None:
+    source = GROUP + """def prepare(path):
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    os.makedirs(os.path.join(path, "weights"), exist_ok=True)
+
+
+def main(args):
+    dist.init_process_group("gloo")
+    prepare(args.output)
+"""
+    after = source.replace(
+        """        shutil.rmtree(path)
+""", """        if not dist.is_initialized() or dist.get_rank() == 0:
+            shutil.rmtree(path)
+    if dist.is_initialized():
+        dist.barrier()
+"""
+    )
+    check_transformed(UnguardedFileIo, source, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("with tempfile.TemporaryDirectory() as folder:", "    write(os.path.join(folder, 'a.json'), total)"),
+        ("write(name(dist.get_rank()), total)",),
+        ("write('a.json' if dist.get_rank() == 0 else None, total)",),
+        ("if args.output is None:", "    return", "if dist.get_rank() == 0:", "    write('a.json', total)"),
+    ],
+)
+def test_paths_of_callers_that_are_each_ranks_own(lines: tuple[str, ...]) -> None:
+    helper = (
+        "def write(path, total):\n    if path is None:\n        return\n"
+        "    with open(path, 'w') as f:\n        json.dump(total, f)\n\n"
+    )
+    named = "def name(number):\n    return f'part_of_rank{number}.json'\n\n"
+    body = "".join(f"    {line}\n" for line in ("dist.init_process_group('gloo')", *lines))
+    check_nothing(UnguardedFileIo, GROUP + helper + named + f"def main(args, total):\n{body}")
+
+
+def test_a_log_object_that_only_rank_zero_opens() -> None:
+    source = GROUP + """class Lines:
+    def __init__(self, path):
+        self.handle = open(path, "w") if path is not None else None
+
+    def write(self, **fields):
+        if self.handle is None:
+            return
+        self.handle.write(json.dumps(fields))
+
+
+def main(args):
+    dist.init_process_group("gloo")
+    log = Lines("log.jsonl" if dist.get_rank() == 0 else None)
+    for epoch in range(args.epochs):
+        log.write(epoch=epoch)
+"""
+    check_nothing(UnguardedFileIo, source)
+    everywhere = source.replace(' if dist.get_rank() == 0 else None', "")
+    assert findings_of(UnguardedFileIo, everywhere)
+
+
+def test_a_cache_that_is_filled_on_demand_is_told_elsewhere() -> None:
+    source = GROUP + """def words(path):
+    if not os.path.exists(path):
+        with open(path, "w") as f:
+            json.dump([], f)
+    with open(path) as f:
+        return json.load(f)
+
+
+def main(args):
+    dist.init_process_group("gloo")
+    return words("words.json")
+"""
+    check_nothing(UnguardedFileIo, source)

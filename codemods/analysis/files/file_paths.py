@@ -208,7 +208,7 @@ def outside(
 def _argument(word: str, function: FunctionNode, here: SourceModule, caller: SourceModule, call: ast.Call) -> frozenset[str]:
     """What a parameter (`args`, or `args.out`) is given by a call; a default counts where it is a text."""
     name, dot, rest = word.partition(".")
-    argument = _arguments(function, call).get(name)
+    argument = arguments_of(function, call).get(name)
     if argument is None:
         default = _default(function, name)
         return forms(here, default) if isinstance(default, ast.Constant) and not rest else frozenset()
@@ -218,7 +218,8 @@ def _argument(word: str, function: FunctionNode, here: SourceModule, caller: Sou
     return frozenset(f"{f[:-1]}.{rest}>" for f in found if _TOKEN.fullmatch(f) and not f.startswith("<E:"))
 
 
-def _arguments(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
+def arguments_of(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
+    """What a call gives to the parameters of the function, by their names."""
     names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
     if names[:1] in (["self"], ["cls"]):
         names = names[1:]

@@ -99,7 +99,8 @@ def _places(project: Project, module: SourceModule) -> _Places:
             continue
         if not speaks_of_ranks(module, function, project):
             continue
-        if touched is None and not may_touch_files(project, module, call):
+        stored = touched is None and _stored_by_trainer(project, module, call) is not None
+        if touched is None and not stored and not may_touch_files(project, module, call):
             continue
         guard = _outermost(project, module, call)
         if guard is None or not (writes := _writes(project, module, call)):
@@ -135,6 +136,8 @@ def _is_elif(module: SourceModule, statement: ast.If) -> bool:
 
 def _writes(project: Project, module: SourceModule, call: ast.Call) -> list[Write]:
     """What a call on rank 0 changes; nothing where something behind it in its branch waits for the other ranks."""
+    if (saved := _stored_by_trainer(project, module, call)) is not None:
+        return [saved]
     if found := file_call(module, call):
         if names_the_rank(found.path):
             return []
@@ -156,11 +159,14 @@ def _writes(project: Project, module: SourceModule, call: ast.Call) -> list[Writ
 
 def _saved_by_main(project: Project, module: SourceModule, call: ast.Call) -> Write | None:
     """`trainer.save_model(path)` of transformers: the main process writes, and nobody waits."""
+    found = _stored_by_trainer(project, module, call)
+    return None if found is None or ranks_at(module, call, project=project).some else found
+
+
+def _stored_by_trainer(project: Project, module: SourceModule, call: ast.Call) -> Write | None:
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "save_model" or not call.args:
         return None
     if trainer_of(module, call.func.value, project) != "transformers" or not isinstance(module.statement_of(call), ast.Expr):
-        return None
-    if ranks_at(module, call, project=project).some:
         return None
     known = forms(module, call.args[0])
     return Write(Act.FILLS, known, module, call, module.text_of(call.args[0])) if known else None
@@ -224,6 +230,11 @@ def _first(steps: list[Step], writes: list[Write], *, others: bool = False) -> t
             elif any(meets(write.act, made, step.act, used) for made, used in pairs):
                 return write, Use(step.module, step.call, step.act)
     return None
+
+
+def first_use(project: Project, module: SourceModule, anchor: ast.stmt, writes: list[Write]) -> Handover | None:
+    """The first use on every rank of what a statement writes, if rank 0 alone made it, and nobody waits before."""
+    return _follow(project, module, anchor, writes, 0, ())
 
 
 def _follow(

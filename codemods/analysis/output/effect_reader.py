@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, find_class, overriding
@@ -14,6 +15,7 @@ from codemods.analysis.ranks.collectives import collective_call, collective_read
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.analysis.variance.analysis import variance
 from codemods.data import host_only
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, child_nodes
@@ -32,6 +34,7 @@ _SPEAKING = frozenset(
     {ast.Call, ast.Attribute, ast.Subscript, ast.Global, ast.Nonlocal, ast.Raise, ast.Assert, ast.Return, ast.Yield,
      ast.YieldFrom, ast.Await, ast.For, ast.comprehension}
 )  # fmt: skip
+_HANDLES = late(r"file|handle|log|out|stream|writer|csv|sink|^f[hpo]?$", re.IGNORECASE)  # what people call what they flush
 _SPOILT = Effect(Kind.UNKNOWN, "", "", 0)
 
 
@@ -339,6 +342,10 @@ class Reader:
             method in ("save", "rename") and (kind is Nature.HOST or self._is_script_module(receiver))
         ):
             in_memory = method in ("write", "flush") and self._is_buffer(receiver)
+            in_memory = in_memory or (method == "write" and bool(call.keywords) and not call.args)  # no file takes it so
+            if method == "flush" and kind is not Nature.HOST and not _HANDLES.search(root_of(receiver)):
+                self._add(Kind.UNKNOWN, self._text(call), call)
+                return
             if not in_memory:
                 self._add(Kind.FILE, self._text(call), call)
         elif (method == "replace" and len(call.args) == 1 and not call.keywords) or writes_a_picture(self._module, call):

@@ -8,16 +8,20 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
-from codemods.analysis.names import qualified
+from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.script_guards import Spelling, bound_above, is_text, run_before, script_guard, sure_arguments
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
-from codemods.imports import plan_rank_zero_only
+from codemods.imports import in_scope, plan_rank_zero_only
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
-__all__ = ["Spelling", "guard_for", "has_guard"]
+__all__ = ["Spelling", "asks_the_group", "guard_for", "has_guard", "written_out"]
 
+_STARTS = (
+    "init_process_group", "init_distributed_mode", "init_distributed", "Accelerator", "Fabric", "setup_distributed", "ddp_setup",
+)  # fmt: skip
+_ENDS = ("destroy_process_group", "end_training", "cleanup")
 _FRAMEWORK = (
     Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER, Role.METRIC,
     Role.NN_MODULE, Role.DATASET, Role.HF_ARGUMENTS,
@@ -50,6 +54,41 @@ def guard_for(
     if reused := _used_already(project, module, function, statement, lines=lines):
         return reused
     return script_guard(project, module, statement, function, lines=lines)
+
+
+def written_out(module: SourceModule, statement: ast.stmt, *, imported: bool = True) -> Spelling | None:
+    """The test of the process group itself, true for one process too; None where there may be no group yet, or none any more.
+
+    imported: only where the file speaks of torch.distributed itself.
+    """
+    name = _group_name(module)
+    if name is None and not imported:
+        root = in_scope(module, lambda dotted_name: dotted_name == "torch")
+        name = f"{root}.distributed" if root else None
+    if name is None or is_parameter(module, name.partition(".")[0], statement):
+        return None
+    function = module.function_of(statement)
+    for call in module.calls_named(*_STARTS, *_ENDS):
+        early = call.lineno > statement.lineno if last(dotted(call.func)) in _STARTS else call.lineno < statement.lineno
+        if early and module.function_of(call) is function:
+            return None
+    return Spelling(f"not {name}.is_initialized() or {name}.get_rank() == 0")
+
+
+def asks_the_group(module: SourceModule) -> bool:
+    """True where torch.distributed has a name in the file: its group can be asked there."""
+    return _group_name(module) is not None
+
+
+def _group_name(module: SourceModule) -> str | None:
+    """`dist`, or `torch.distributed` in a file that writes it out."""
+    name = in_scope(module, lambda dotted_name: dotted_name == "torch.distributed")
+    if name is None and module.holds(b"torch.distributed."):
+        root = in_scope(module, lambda dotted_name: dotted_name == "torch")
+        used = (dotted(n) == "torch.distributed" for n in module.nodes(ast.Attribute) if n.attr == "distributed")
+        uses = root == "torch" and any(used)
+        return "torch.distributed" if uses else None
+    return name
 
 
 def has_guard(project: Project, module: SourceModule, function: FunctionNode, *, lines: bool = False) -> bool:

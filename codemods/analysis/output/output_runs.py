@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Effect, Effects, Kind, does_nothing, effects_of, names_rank, only_output_of
-from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.guard_spelling import asks_the_group, guard_for, has_guard
 from codemods.analysis.output.natures import Nature, nature
 from codemods.analysis.output.observers import covered
 from codemods.analysis.output.rank_values import under_such_a_name
@@ -267,7 +267,10 @@ def _is_seen_to(project: Project, module: SourceModule, statement: ast.stmt, eff
     home = module if effect.path == module.path else project.module(effect.path)
     inside = [f for f in home.functions if f.lineno <= effect.line <= (f.end_lineno or f.lineno)] if home else []
     lines = effect.kind in (Kind.PRINT, Kind.LOG)
-    return home is not None and bool(inside) and has_guard(project, home, inside[-1], lines=lines)
+    if home is None or not inside:
+        return False
+    by_group = effect.kind is Kind.FILE and asks_the_group(home)
+    return by_group or has_guard(project, home, inside[-1], lines=lines)
 
 
 def _shows_progress(statement: ast.stmt) -> bool:

@@ -26,6 +26,7 @@ _TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer",
 _TRAINS = late(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _ACCELERATOR = "accelerate.Accelerator"
+_FABRICS = frozenset({"lightning.fabric.Fabric", "lightning_fabric.Fabric", "lightning.Fabric"})
 
 
 @record
@@ -64,7 +65,7 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
     made = _made_by(project, module, name, value)
     if made == _ACCELERATOR:
         return Spelling(f"{name}.is_main_process")
-    if made in _TRAINERS:
+    if made in _TRAINERS or made in _FABRICS:
         return Spelling(f"{name}.is_global_zero")
     if made and external_role(made) is Role.HF_TRAINER:
         return Spelling(f"{name}.is_world_process_zero()")
@@ -114,8 +115,10 @@ def _is_accelerator(module: SourceModule, value: ast.expr) -> bool:
 def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | None:
     for argument in sure_arguments(function):
         written = ast.unparse(argument.annotation) if argument.annotation else ""
-        if argument.arg == "accelerator" and (_imports_accelerate(module) or written.endswith("Accelerator")):
+        if argument.arg == "accelerator" and (_imports(module, "accelerate") or written.endswith("Accelerator")):
             return Spelling("accelerator.is_main_process")
+        if argument.arg == "fabric" and (_imports(module, "lightning") or written.endswith("Fabric")):
+            return Spelling("fabric.is_global_zero")
         if argument.arg in _RANK_NAMES and module.holds(b"torch.distributed") and not writes_minus_one(module):
             return Spelling(f"{argument.arg} == 0")
     return None
@@ -138,8 +141,8 @@ def _may_be_none(argument: ast.arg, default: ast.expr | None) -> bool:
     return "Optional" in written or "None" in written
 
 
-def _imports_accelerate(module: SourceModule) -> bool:
-    return any(i.dotted.partition(".")[0] == "accelerate" for found in module.imports.values() for i in found)
+def _imports(module: SourceModule, *roots: str) -> bool:
+    return any(i.dotted.startswith(roots) for found in module.imports.values() for i in found)
 
 
 def _of_attribute(module: SourceModule, function: FunctionNode) -> Spelling | None:

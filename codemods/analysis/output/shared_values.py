@@ -9,7 +9,10 @@ from collections.abc import Iterable, Iterator
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause
 from codemods.data import host_only
+from codemods.project import Project
 from codemods.source import SourceModule, once_a_module, walk
 
 _SETTINGS = frozenset(
@@ -35,6 +38,14 @@ def same_everywhere(module: SourceModule, statements: Iterable[ast.stmt]) -> lis
                 if name not in unknown and not _is_same(module, asked, _DEPTH):
                     unknown.append(name)
     return unknown
+
+
+def is_shown_same(project: Project, module: SourceModule, statements: Iterable[ast.stmt]) -> bool:
+    """True where all that the calls in these statements are given is the same on every rank: reduced, counted, configured."""
+    analysis = variance(project)
+    calls = [n for s in statements for n in walk(s) if isinstance(n, ast.Call)]
+    given = [analysis.argument(module, c, i) for c in calls for i in (*range(len(c.args)), *(k.arg for k in c.keywords if k.arg))]
+    return bool(given) and all(v.cause is Cause.SAME for v in given)
 
 
 def _is_filled(module: SourceModule, node: ast.Name | ast.Attribute) -> bool:

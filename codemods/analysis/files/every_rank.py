@@ -1,0 +1,222 @@
+"""Do all ranks of a run with several processes come to a place? Shown by the functions on a way there, tests on it included."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.files.main_only_values import asks_for_main_only
+from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.names import dotted, last
+from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.ranks.in_turn import in_turn
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.reach import to_a_launcher
+from codemods.analysis.ranks.several_processes import several_processes
+from codemods.analysis.ranks.uses import CallSite, uses_of
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause
+from codemods.findings import Evidence
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, once_a_module
+
+_DEPTH = 5
+_STARTED = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher", "elastic_launch", "Process"})
+_ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
+# What a function speaks of that runs on several processes; a rank alone may be that of a matrix.
+_PROCESSES = late(
+    r"\bget_rank\(|\bget_world_size\(|init_process_group|DistributedDataParallel|\bDDP\(|DistributedSampler|\bworld_size\b"
+    r"|\b(?:global_|local_)rank\b|\brank\b|\b(?:LOCAL_)?RANK\b|WORLD_SIZE|\bAccelerator\(|\baccelerator\b|\bFabric\(|\bfabric\b"
+    r"|is_main_process|is_world_process_zero|is_global_zero|\bTrainer\(|\.barrier\(|deepspeed\.init"
+    r"|(?:init|setup|initialize|launch)_\w*(?:dist|ddp|process)\w*\(|ddp_setup\(|dist_init\("
+)
+# Flags that nothing resolves, by the words for the one process that writes.
+_FLAGS = late(
+    r"main_?(?:proc|rank|worker|node)|is_?(?:main|root|primary|chief|lead)|master|rank_?(?:0|zero)|process_zero|global_zero"
+    r"|is_logg|is_saving|args\.should_(?:save|log)\b", re.IGNORECASE
+)
+
+
+@record
+class Way:
+    """frames: the place itself, then the calls that lead to it, innermost first. shown: what speaks of several processes."""
+
+    frames: tuple[tuple[SourceModule, ast.AST], ...]
+    shown: Evidence
+
+
+def way_of_every_rank(
+    project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int] = frozenset()
+) -> Way | None:
+    """A way on which every rank comes to `node`; None where there is none without a test of the rank, or none that is shown."""
+    if is_test_file(module.path) or is_for_some(project, module, node):
+        return None
+    function = module.function_of(node)
+    if _starts_processes(project, module, function) or runs_alone(module, function):
+        return None  # what stands beside the start runs in the process that starts the others
+    if (shown := _shown(project, module, function)) is not None:
+        return Way(((module, node),), shown) if _is_come_to(project, module, function) else None
+    if function is None or id(function) in seen or len(seen) >= _DEPTH:
+        return None
+    for site in callers_of(project, module, function):
+        above = way_of_every_rank(project, site.module, site.call, seen | {id(function)})
+        if above is not None:
+            return Way(((module, node), *above.frames), above.shown)
+    return None
+
+
+def is_for_some(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where a test of the rank, or of something that only some ranks have, decides over the place in its function."""
+    if ranks_at(module, node, project=project).some or in_turn(project, module, node):
+        return True
+    return any(_parts_ranks(project, module, test, taken=taken) for test, taken in _tests_over(module, node))
+
+
+def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, taken: bool) -> bool:
+    several = several_processes(module, test)
+    if several is not None and several is not taken:
+        return True  # the arm for one process alone
+    if _asks_for_holder(test) is (not taken):
+        return True
+    text = module.text_of(test)
+    if several is None and (names_rank(text) or _FLAGS.search(text)):
+        return True
+    if asks_for_main_only(project, module, test):
+        return True
+    function = module.function_of(test)
+    analysis = variance(project)
+    site = FunctionSite(module, function) if function else None
+    state = analysis.of(site) if site else analysis.top_level(module)
+    value = state.tests.get(id(test)) if state is not None else None
+    return value is not None and analysis.resolved(site, value).cause is Cause.RANK
+
+
+def _asks_for_holder(test: ast.expr) -> bool | None:
+    """What `accelerator is not None` answers in a run of several processes that has one; None for any other test."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or ast.unparse(test.comparators[0]) != "None":
+        return None
+    if last(dotted(test.left)).lstrip("_") not in ("accelerator", "fabric"):
+        return None
+    return isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
+
+
+def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+    """The tests that decide over a place in its function, and what they answer there: branches, and exits above it."""
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.If, ast.While, ast.IfExp)) and below is not up.test:
+            body = up.body if isinstance(up.body, list) else [up.body]
+            yield up.test, any(s is below for s in body)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(up, name, None)
+            if isinstance(block, list) and any(s is below for s in block):
+                above = block[: next(i for i, s in enumerate(block) if s is below)]
+                yield from ((s.test, False) for s in above if isinstance(s, ast.If) and _leaves(s.body))
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        below = up
+
+
+def _leaves(block: list[ast.stmt]) -> bool:
+    return isinstance(block[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
+
+
+def _starts_processes(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    """True for a function that starts the processes of the run, itself or by what it calls: it goes on in the one that waits."""
+    if _starts(module, function):
+        return True
+    if not any(module.holds(name.encode()) for name in _STARTED):
+        return False
+    calls = [c for c in module.nodes(ast.Call) if isinstance(c.func, ast.Name) and module.function_of(c) is function]
+    sites = (called_function(project, module, c) for c in calls)
+    return any(s is not None and s.module is module and s.node is not function and _starts(module, s.node) for s in sites)
+
+
+def _starts(module: SourceModule, function: FunctionNode | None) -> bool:
+    calls = module.calls_named(*_STARTED)
+    return any(module.function_of(c) is function and (last(dotted(c.func)) != "Process" or c.keywords) for c in calls)
+
+
+def runs_alone(module: SourceModule, function: FunctionNode | None) -> bool:
+    """True where the function, or one round it, makes a Trainer of one device on one node: one process, whatever it is called."""
+    scopes: list[FunctionNode | None] = [function]
+    while scopes[-1] is not None:
+        scopes.append(module.function_of(scopes[-1]))
+    return any(module.function_of(c) in scopes and _is_of_one(c) for c in module.calls_named("Trainer", "Fabric"))
+
+
+def _is_of_one(call: ast.Call) -> bool:
+    given = {k.arg: k.value for k in call.keywords}
+    devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
+    single = isinstance(devices, ast.Constant) and devices.value in (1, "1")
+    single |= isinstance(devices, ast.List) and len(devices.elts) == 1
+    return single and None not in given and (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1))
+
+
+def _shown(project: Project, module: SourceModule, function: FunctionNode | None) -> Evidence | None:
+    """What in a function, its class, or the statements of a file shows that several processes run it."""
+    in_file = ranks_in_file(project, module)
+    if in_file is None:
+        return None
+    if function is None:
+        return in_file if _PROCESSES.search(_top_text(module)) else None
+    owner = module.class_of(function)
+    if owner is not None:
+        facts = class_facts(project, module, owner)
+        if any(facts.is_a(role) for role in _ROLES) and not facts.unresolved:
+            return in_file
+    spoken = _PROCESSES.search(module.text_of(owner if owner is not None else function))
+    outer = module.function_of(function)
+    return in_file if spoken or (outer is not None and _PROCESSES.search(module.text_of(outer))) else None
+
+
+@once_a_module
+def _top_text(module: SourceModule) -> str:
+    defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    return "\n".join(module.text_of(s) for s in module.tree.body if not isinstance(s, defined))
+
+
+def _is_come_to(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    """False for a function whose callers all let some ranks in alone, or are in the process that starts the others."""
+    return _come_to(project, module, function, frozenset())
+
+
+def _come_to(project: Project, module: SourceModule, function: FunctionNode | None, seen: frozenset[int]) -> bool:
+    if function is None:
+        return not _starts_processes(project, module, None)
+    if id(function) in seen or len(seen) >= _DEPTH:
+        return True
+    owner = module.parent(function)
+    used = uses_of(project, module, function).outside_tests()
+    if isinstance(owner, ast.ClassDef):
+        if function.name in LIGHTNING_HOOKS | HF_CALLBACK_HOOKS and class_facts(project, module, owner).external:
+            return True
+    if any(to_a_launcher(place) for place in used.handed_on):
+        return True
+    callers = callers_of(project, module, function)
+    if not callers:
+        return not used.more and function.name != "prepare_data"
+    answers = [_comes_by(project, site, seen | {id(function)}) for site in callers]
+    return any(answers) if are_sure(project, callers, function) else all(answers)
+
+
+def is_of_the_starter(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True for a place to which only the process comes that starts the others."""
+    return not _come_to(project, module, module.function_of(node), frozenset())
+
+
+def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
+    """True where every rank comes to a call."""
+    outer = site.module.function_of(site.call)
+    if is_test_file(site.module.path) or is_for_some(project, site.module, site.call):
+        return False
+    if _starts_processes(project, site.module, outer):
+        return False
+    return _come_to(project, site.module, outer, seen)

@@ -1,0 +1,147 @@
+"""Files that whoever finds them missing writes in place: on several ranks at once, while others already read them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
+from codemods.analysis.files.file_calls import CHANGES, Act, FileCall, file_call, meets
+from codemods.analysis.files.file_flow import Step, steps_in
+from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.own_paths import callers_of, is_own_path
+from codemods.analysis.names import last, qualified
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk
+
+_MOVES = frozenset({"replace", "rename", "renames", "move", "link", "symlink"})  # the file appears whole
+_CALLERS_UP = 3
+
+
+@record
+class OnDemand:
+    """asked: the test for the file. write: what fills it on a rank that does not find it. read: where it is used."""
+
+    function: FunctionNode
+    asked: FileCall
+    write: Step
+    read: Step
+    way: Way
+
+
+def filled_on_demand(project: Project, module: SourceModule) -> tuple[OnDemand, ...]:
+    """One for each function of the file that asks for a path, writes it in place and reads it, on every rank."""
+    return project.memo(("filled on demand", module.path), lambda: tuple(_find(project, module)))
+
+
+def _find(project: Project, module: SourceModule) -> Iterator[OnDemand]:
+    done: set[int] = set()
+    for node in module.nodes(ast.If):
+        function = module.function_of(node)
+        if function is None or id(function) in done:
+            continue
+        for asked in _asked(module, node.test):
+            found = _filled(project, module, function, node, asked)
+            if found is not None:
+                done.add(id(function))
+                yield found
+                break
+
+
+def _asked(module: SourceModule, test: ast.expr) -> Iterator[FileCall]:
+    for call in (n for n in walk(test) if isinstance(n, ast.Call)):
+        found = file_call(module, call)
+        if found is not None and found.act is Act.ASKS:
+            yield found
+
+
+def _filled(
+    project: Project, module: SourceModule, function: FunctionNode, node: ast.If, asked: FileCall
+) -> OnDemand | None:
+    wanted = forms(module, asked.path)
+    missing = _where_missing(module, node, asked.call)
+    if not wanted or not missing:
+        return None
+    made = [s for s in steps_in(project, module, list(missing)) if s.act in (Act.WRITES, Act.FILLS) and _is_asked_for(s, wanted)]
+    if not made or any(s.ranks is not Ranks.ALL or _moves(s) for s in made):
+        return None
+    everything = list(steps_in(project, module, list(function.body)))
+    if any(s.act is None for s in everything):
+        return None  # it waits for the other ranks, so somebody has thought of them
+    read = next((r for r in (*everything, *_of_readers(project, module, function)) if _reads(made, r)), None)
+    if read is None or is_own_path(project, module, asked.path) or _is_thought_of(project, module, function, _CALLERS_UP):
+        return None
+    way = way_of_every_rank(project, module, node)
+    return OnDemand(function, asked, made[0], read, way) if way is not None else None
+
+
+def _where_missing(module: SourceModule, node: ast.If, call: ast.Call) -> list[ast.stmt]:
+    """The statements that run where the path is not there."""
+    negated = False
+    for up in module.ancestors(call):
+        if isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not):
+            negated = not negated
+        if up is node:
+            break
+    if negated:
+        return node.body
+    if node.orelse:
+        return node.orelse
+    if isinstance(node.body[-1], ast.Return):
+        block = module.block_of(node)
+        return block[next(i for i, s in enumerate(block) if s is node) + 1 :]
+    return []
+
+
+def _is_asked_for(step: Step, wanted: frozenset[str]) -> bool:
+    """True for a write of the path itself or below it, or one that fills the folder round it."""
+    pairs = [(made, asked) for made in step.forms for asked in wanted]
+    if step.act is Act.FILLS:
+        return any(m == a or m.startswith(f"{a}/") or a.startswith(f"{m}/") for m, a in pairs)
+    return any(m == a or m.startswith(f"{a}/") for m, a in pairs)
+
+
+def _moves(step: Step) -> bool:
+    call = step.call
+    return isinstance(call, ast.Call) and last(qualified(step.module, call.func)) in _MOVES
+
+
+def _reads(made: list[Step], read: Step) -> bool:
+    if read.act is None or read.act in CHANGES or read.act is Act.ASKS:
+        return False
+    pairs = [(s.act, m, u) for s in made for m in s.forms for u in read.forms]
+    return any(act is not None and meets(act, m, read.act, u) for act, m, u in pairs)
+
+
+def _of_readers(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[Step]:
+    """What the methods of a data set read later, where a constructor fills the files."""
+    owner = module.parent(function)
+    if not isinstance(owner, ast.ClassDef) or function.name != "__init__":
+        return
+    facts = class_facts(project, module, owner)
+    for name in ("__getitem__", "__iter__", "__len__"):
+        if (method := facts.method(name)) is not None:
+            yield from steps_in(project, method[0].module, list(method[1].body))
+
+
+def _is_thought_of(project: Project, module: SourceModule, function: FunctionNode, up: int) -> bool:
+    """True where some caller lets rank 0 in first or alone: the others find the files then."""
+    for site in callers_of(project, module, function):
+        if is_for_some(project, site.module, site.call):
+            return True
+        outer = site.module.function_of(site.call)
+        if up > 0 and outer is not None and outer is not function and _is_thought_of(project, site.module, outer, up - 1):
+            return True
+    return False
+
+
+def is_asked_for(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:
+    """True under a test for the very path, or behind an exit that is taken where it is there: a cache, filled once."""
+    wanted = forms(module, path)
+    function = module.function_of(node)
+    tests = (n for n in walk(function) if isinstance(n, ast.If)) if function is not None else module.nodes(ast.If)
+    asked = (a for n in tests for a in _asked(module, n.test) if wanted & forms(module, a.path))
+    return any(a.call.lineno < node.lineno for a in asked)  # type: ignore[attr-defined]

@@ -1,0 +1,119 @@
+"""Is a path each rank's own? By its text, by what its names were made from, and by what callers hand in."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.files.file_paths import arguments_of
+from codemods.analysis.names import dotted, is_parameter
+from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.output.rank_share import is_of_own_item
+from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
+from codemods.analysis.variance.analysis import variance
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+
+_TEMPORARY = late(r"Temporary|tempfile|mkstemp|tmp_path|worker_id|/dev/null|os\.devnull", re.IGNORECASE)
+_CALLERS = 6
+_LOOKED_AT = 24
+_DEPTH = 3
+
+
+def is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: int = _DEPTH) -> bool:
+    """True where the path holds the rank, the process, or something made for one process, here or in what a caller gives."""
+    text = origin_text(module, path)
+    if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
+        return True
+    if depth == 0:
+        return False
+    given = (*given_to(project, module, path), *_returned(project, module, path))
+    return any(is_own_path(project, home, value, depth - 1) for home, value in given)
+
+
+def _returned(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
+    """What the project's functions give that a path is made by: `state_path(folder)`, `self.file(step)`."""
+    made = [path, *(v for n in walk(path) if isinstance(n, ast.Name) for v in assigned(module, n, n.id)[:4])]
+    for call in (n for value in made for n in walk(value) if isinstance(n, ast.Call)):
+        site = called_function(project, module, call)
+        for node in walk_scope(site.node) if site is not None and site.node.name != "__init__" else ():
+            if site is not None and isinstance(node, ast.Return) and node.value is not None:
+                yield site.module, node.value
+
+
+def given_to(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
+    """What the callers hand to the parameters that a path is made of."""
+    for name in _parameters(module, path, 3):
+        function = module.function_of(name)
+        if function is None:
+            continue
+        for site in callers_of(project, module, function):
+            value = arguments_of(function, site.call).get(name.id)
+            if value is not None:
+                yield site.module, value
+
+
+def callers_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
+    """The first calls of a function, for a constructor those that make the object.
+
+    Of the calls of a method's name, those that are seen to be on an object of its class, where there are such.
+    """
+    owner = module.parent(function)
+    if function.name == "__init__" and isinstance(owner, ast.ClassDef):
+        made = constructions(project, module, owner)
+        return made.outside_tests().calls[:_CALLERS] if made is not None else ()
+    if function.name == "__call__" and isinstance(owner, ast.ClassDef):
+        return tuple(_calls_of_objects(project, module, owner, function))[:_CALLERS]
+    sites = uses_of(project, module, function).outside_tests().calls
+    if isinstance(owner, ast.ClassDef) and len(sites) > 1:
+        sites = tuple(s for s in sites[:_LOOKED_AT] if _leads_to(project, s, function)) or sites
+    return sites[:_CALLERS]
+
+
+def _calls_of_objects(
+    project: Project, module: SourceModule, owner: ast.ClassDef, function: FunctionNode
+) -> Iterator[CallSite]:
+    """`stopper(loss)` for a class with `__call__`, in the files that make such objects."""
+    made = constructions(project, module, owner)
+    for home in {c.module.path: c.module for c in (made.outside_tests().calls if made is not None else ())}.values():
+        for call in home.nodes(ast.Call):
+            outer = home.function_of(call)
+            state = variance(project).of(FunctionSite(home, outer)) if outer else variance(project).top_level(home)
+            target = state.targets.get(id(call)) if state is not None else None
+            if target is not None and target.node is function:
+                yield CallSite(home, call)
+
+
+def are_sure(project: Project, sites: tuple[CallSite, ...], function: FunctionNode) -> bool:
+    """True where it is shown whose method the calls run: `save` is that of many objects."""
+    return len(sites) < 2 or all(_leads_to(project, s, function) for s in sites)
+
+
+def _leads_to(project: Project, site: CallSite, function: FunctionNode) -> bool:
+    if isinstance(site.call.func, ast.Name) or function.name in ("__init__", "__call__"):
+        return True
+    if (found := called_function(project, site.module, site.call)) is not None:
+        return found.node is function
+    analysis = variance(project)
+    outer = site.module.function_of(site.call)
+    state = analysis.of(FunctionSite(site.module, outer)) if outer else analysis.top_level(site.module)
+    target = state.targets.get(id(site.call)) if state is not None else None
+    return target is not None and target.node is function
+
+
+def _parameters(module: SourceModule, path: ast.expr, depth: int) -> Iterator[ast.Name]:
+    """The parameters in an expression and in what its names were given."""
+    for node in walk(path):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not (name := dotted(node)):
+            continue
+        if isinstance(node, ast.Name) and is_parameter(module, name, node):
+            if name not in ("self", "cls"):
+                yield node
+        elif depth > 0 and (isinstance(node, ast.Name) or name.startswith("self.")):
+            for value in assigned(module, node, name)[:4]:
+                yield from _parameters(module, value, depth - 1)

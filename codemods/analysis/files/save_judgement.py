@@ -1,0 +1,189 @@
+"""May rank 0 store something for all? What is stored, what the statement waits for, who reads it next."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+from codemods.analysis.files.every_rank import Way
+from codemods.analysis.files.file_calls import Act
+from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.written_saves import Save
+from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
+from codemods.analysis.guards.file_handover import Write, first_use
+from codemods.analysis.names import dotted, last
+from codemods.analysis.output.effects import Kind, effects_of
+from codemods.analysis.output.shared_values import same_everywhere
+from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.collectives import collective_at
+from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.analysis.ranks.same_way import parting_ways
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause, Value
+from codemods.findings import Applicability, Edit, InsertAfter, lowest
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record, replace
+from codemods.source import SourceModule, walk
+
+_SHARDED = late(
+    rb"FullyShardedDataParallel|\bFSDP\b|FSDPStrategy|fully_shard\b|\bdeepspeed\b|DeepSpeedPlugin|DeepSpeedStrategy"
+    rb"|ZeroRedundancyOptimizer|parallelize_module|\bDTensor\b"
+)
+_OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)
+_STATE = late(r"state_dict|model|net|module|optim|tokenizer|processor|config|args|encoder|decoder", re.IGNORECASE)
+# What has files of its own and no part of the model.
+_NO_MODEL = late(r"tokenizer|processor|config|feature_extractor|vocab", re.IGNORECASE)
+_OWN_STATE = late(r"loader|sampler|stream|dataset|rng|generator", re.IGNORECASE)  # what each rank has a state of its own in
+_CONFIGURED = late(rb"Accelerator\b|\bTrainer\b|TrainingArguments|Fabric\b")
+_ASKS_ALL = frozenset({"get_state_dict", "get_model_state_dict", "consolidate_state_dict", "full_tensor", "zero_to_fp32"})
+_SAFE, _UNSAFE, _DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
+
+
+@record
+class Judgement:
+    """told: why there is no repair. reason: what the repair rests on. uses: the paths, for what comes behind."""
+
+    level: Applicability = _SAFE
+    reason: str = ""
+    told: str = ""
+    edits: tuple[Edit, ...] = ()
+    writes: tuple[Write, ...] = ()
+
+    def behind(self, project: Project, module: SourceModule, end: ast.stmt, test: str) -> Judgement:
+        """With the barrier that is needed behind the statement `end`, where every rank uses the path next.
+
+        test: the one for rank 0.
+        """
+        if self.told or not self.writes:
+            return self
+        found = first_use(project, module, end, list(self.writes))
+        if found is None:
+            return self
+        function = module.function_of(end)
+        line: int = found.use.call.lineno  # type: ignore[attr-defined]
+        use = f"line {line}" if found.use.module is module else f"{found.use.module.path}:{line}"
+        for tested, assumed in parting_ways(module, end, function):
+            told = f"every rank uses it in {use}, and a barrier here could hang: it is not shown that {assumed} (line {tested})"
+            return Judgement(told=told)
+        barrier = _barrier(project, module, end, test)
+        if not barrier.code:
+            return Judgement(told=f"every rank uses it in {use}: the test needs a barrier behind it ({barrier.reason})")
+        insert = InsertAfter(module.path, module.span(end), barrier.code)
+        reason = "; ".join(filter(None, (self.reason, barrier.reason)))
+        return replace(self, level=lowest(self.level, barrier.level), reason=reason, edits=(*self.edits, insert))
+
+
+def _barrier(project: Project, module: SourceModule, end: ast.stmt, test: str) -> Barrier:
+    """In the words of the object that the test asks; a Trainer above `fit` has none."""
+    function = module.function_of(end)
+    holder, _, asked = test.removesuffix("()").rpartition(".")
+    if asked == "is_main_process":
+        return Barrier(f"{holder}.wait_for_everyone()", _SAFE)
+    if asked == "is_global_zero" and last(holder) == "fabric":
+        return Barrier(f"{holder}.barrier()", _SAFE)
+    if asked == "is_world_process_zero" and "state" not in holder:
+        assumes = "assumes a trainer of transformers with an accelerator"
+        return Barrier(f"{holder}.accelerator.wait_for_everyone()", _UNSAFE, assumes)
+    made = barrier_for(project, module, end, function)
+    if asked in ("is_global_zero", "rank") and holder and ".strategy.barrier" not in made.code:
+        above = [c for c in module.calls_named("fit") if module.function_of(c) is function and c.lineno < end.lineno]
+        if asked == "is_global_zero" and above:
+            return Barrier(f"{holder}.strategy.barrier()", _UNSAFE, "assumes Lightning 1.6 or newer, which has trainer.strategy")
+        return Barrier("", _DISPLAY, "before fit() a barrier is silently nothing")
+    return made
+
+
+def judged(
+    project: Project, module: SourceModule, saves: Sequence[Save], block: Sequence[ast.stmt], way: Way, *,
+    waits_in_callee: bool = False,
+) -> Judgement:  # fmt: skip
+    """waits_in_callee: the call that stores lets one process write by itself, and asks for the state on all of them."""
+    if not waits_in_callee:
+        if waits := _collective_in(project, module, block):
+            return Judgement(told=f"{waits} waits for every rank: call it before, on all of them, and write on rank 0")
+        if _is_sharded(saves, block, module, way):
+            return Judgement(
+                told="the model may be sharded, and asking for its state is a collective then: ask on every rank, write on rank 0"
+            )
+    values = [v for s in saves for v in _values(project, module, s)]
+    if any(v.differs and v.cause is Cause.DATA for v in values) and not any(_is_state(module, s) for s in saves):
+        return Judgement(told="what is stored is this rank's own: gather it on every rank, then write on rank 0")
+    level, reason = _level(project, module, saves, block, values, waits_in_callee=waits_in_callee)
+    writes = tuple(
+        Write(Act.FILLS if s.pretrained else Act.WRITES, known, module, s.call, module.text_of(s.path))
+        for s in saves if (known := forms(module, s.path))
+    )  # fmt: skip
+    return Judgement(level, reason, writes=writes)
+
+
+def _level(
+    project: Project, module: SourceModule, saves: Sequence[Save], block: Sequence[ast.stmt], values: Sequence[Value], *,
+    waits_in_callee: bool,
+) -> tuple[Applicability, str]:  # fmt: skip
+    rest = effects_of(project, module, block).besides() if not waits_in_callee else ()
+    if rest:
+        return _UNSAFE, f"assumes that no other rank needs what else is done there ({rest[0].phrase})"
+    if any(_OF_A_NODE.search(origin_text(module, s.path)) for s in saves):
+        return _UNSAFE, "assumes that the nodes share the disk on which it lies"
+    unknown = [] if all(v.cause is Cause.SAME for v in values) else _unknown(module, block)
+    if not unknown and not waits_in_callee and _may_be_sharded(module, saves, block):
+        return _UNSAFE, "assumes that no configuration shards the model (FSDP, DeepSpeed): its state is a collective then"
+    if not unknown:
+        return _SAFE, ""
+    return _UNSAFE, f"assumes that {', '.join(unknown[:3])} is the same on every rank"
+
+
+def _unknown(module: SourceModule, block: Sequence[ast.stmt]) -> list[str]:
+    """The names that are not shown to be the same, but for those whose `state_dict()` DDP keeps equal."""
+    kept = [n for s in block for n in walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+            and n.func.attr in ("state_dict", "save_pretrained") and not _OWN_STATE.search(module.text_of(n.func))]  # fmt: skip
+    roots = {id(n) for c in kept for n in walk(c.func)}
+    names = [n for s in block for n in walk(s) if isinstance(n, (ast.Name, ast.Attribute)) and id(n) not in roots]
+    left = {dotted(n) for n in names}
+    return [n for n in same_everywhere(module, block) if n.partition(".")[0] not in module.imports and n in left]
+
+
+def _may_be_sharded(module: SourceModule, saves: Sequence[Save], block: Sequence[ast.stmt]) -> bool:
+    """True where a launcher's configuration decides over it, and the statement itself asks for the state of a model."""
+    if not _CONFIGURED.search(module.data):
+        return False
+    asked = any(".state_dict(" in module.text_of(s) for s in block)
+    return asked or any(s.pretrained and not _NO_MODEL.search(module.text_of(s.stored)) for s in saves)
+
+
+def _values(project: Project, module: SourceModule, save: Save) -> list[Value]:
+    """What is known of the path and of what is stored."""
+    analysis = variance(project)
+    path = analysis.argument(module, save.call, save.index)
+    return [path] if save.pretrained else [path, analysis.argument(module, save.call, 0)]
+
+
+def _is_state(module: SourceModule, save: Save) -> bool:
+    """True for what holds a model, an optimizer or settings, whatever else is in it."""
+    return save.pretrained or _STATE.search(origin_text(module, save.stored)) is not None
+
+
+def _collective_in(project: Project, module: SourceModule, block: Sequence[ast.stmt]) -> str:
+    for node in (n for s in block for n in walk(s)):
+        if isinstance(node, ast.Attribute) and (read := collective_at(module, node, project)) is not None:
+            return read.text
+        if isinstance(node, ast.Call):
+            found = collective_at(module, node, project)
+            if (found is not None and not found.grouped) or last(dotted(node.func)) in _ASKS_ALL:
+                return f"{module.text_of(node.func)}()"
+            if found is None and last(dotted(node.func)) not in ("save", "save_pretrained") and reached_by(project, module, node):
+                return f"{module.text_of(node.func)}()"
+    for effect in effects_of(project, module, block).of(Kind.COLLECTIVE):
+        return effect.text
+    return ""
+
+
+def _is_sharded(saves: Sequence[Save], block: Sequence[ast.stmt], module: SourceModule, way: Way) -> bool:
+    """True where the files on the way speak of a sharded model, and the statement itself asks for its state."""
+    if not any(_SHARDED.search(home.data) for home, _ in way.frames):
+        return False
+    text = " ".join(module.text_of(s) for s in block)
+    asked = "state_dict(" in text or any(s.pretrained and not _NO_MODEL.search(module.text_of(s.stored)) for s in saves)
+    return asked or any("state_dict(" in home.text_of(home.statement_of(node)) for home, node in way.frames)

@@ -1,0 +1,252 @@
+"""Saves that every rank makes to one path, and how each is left to rank 0: at the write, or at the call of its function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
+from codemods.analysis.files.filled_on_demand import is_asked_for
+from codemods.analysis.files.own_paths import callers_of, is_own_path
+from codemods.analysis.files.save_judgement import Judgement, judged
+from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
+from codemods.analysis.output.effects import Kind, effects_of, names_rank
+from codemods.analysis.output.guard_spelling import Spelling, guard_for, written_out
+from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.output_runs import makes_folder, output_runs
+from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.output.rank_values import under_such_a_name
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.trace_items import Step
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause
+from codemods.findings import Applicability, Edit, Evidence, SetKeyword, WrapInGuard
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk
+
+_Block = tuple[ast.stmt, ...]
+
+
+@record
+class Repair:
+    """at: the statement that the finding is of, in `module`. path: as it is written. steps: the write, then what leads to it."""
+
+    module: SourceModule
+    at: ast.stmt
+    path: str
+    steps: tuple[Step, ...]
+    shown: Evidence
+    level: Applicability
+    edits: tuple[Edit, ...] = ()
+    reason: str = ""
+
+    @property
+    def line(self) -> int:
+        return self.at.lineno
+
+
+@record
+class _Place:
+    """Neighbouring statements that a guard would go round, and the way in which every rank comes to them."""
+
+    module: SourceModule
+    block: _Block
+    way: Way
+    at_call: bool = False
+
+
+def repairs(project: Project, module: SourceModule) -> Iterator[Repair]:
+    """One for each run of statements that stores something on every rank."""
+    by_function: dict[FunctionNode | None, list[tuple[Save, Way]]] = {}
+    for save in saves_in(project, module):
+        if (way := _way(project, module, save)) is not None:
+            by_function.setdefault(module.function_of(save.call), []).append((save, way))
+    for function, saves in by_function.items():
+        yield from _of_function(project, module, function, saves)
+
+
+def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
+    """How every rank comes to a save; None where that is not shown, and where the path is each rank's own."""
+    statement = module.statement_of(save.call)
+    if ranks_reaching(project, module, save.call).some or is_for_some(project, module, save.call):
+        return None
+    if under_such_a_name(project, module, statement) or over_a_share(module, [statement]):
+        return None
+    if any(isinstance(up, ast.ExceptHandler) for up in module.ancestors(statement)):
+        return None  # what goes wrong on a rank is that rank's to save
+    entered = [i for w in module.ancestors(statement) if isinstance(w, ast.With) for i in w.items]
+    if any(names_rank(module.text_of(i.context_expr)) for i in entered) or _is_left_to_trainer(project, module, save):
+        return None
+    way = way_of_every_rank(project, module, save.call)
+    of_rank = variance(project).argument(module, save.call, save.index).cause in (Cause.RANK, Cause.DATA)
+    if way is None or of_rank or is_own_path(project, module, save.path) or is_asked_for(module, save.call, save.path):
+        return None
+    return way
+
+
+def _is_left_to_trainer(project: Project, module: SourceModule, save: Save) -> bool:
+    """True in methods that the Trainer of transformers runs on the process that saves."""
+    place = module.method_of(save.call)
+    return place is not None and place[1].name == "_save" and class_facts(project, module, place[0]).is_a(Role.HF_TRAINER)
+
+
+def _of_function(
+    project: Project, module: SourceModule, function: FunctionNode | None, saves: Sequence[tuple[Save, Way]]
+) -> Iterator[Repair]:
+    left = list(saves)
+    while left:
+        save, way = left[0]
+        if (keyword := _keyword(project, module, save, way)) is not None:
+            yield keyword
+            left = left[1:]
+            continue
+        block = _block_of(project, module, function, save)
+        inside = {id(n) for s in block for n in walk(s)}
+        together = [s for s, _ in left if id(s.call) in inside] or [save]
+        left = [(s, w) for s, w in left if s not in together]
+        yield from _repaired(project, _Place(module, block, way), together)
+
+
+def _block_of(project: Project, module: SourceModule, function: FunctionNode | None, save: Save) -> _Block:
+    """The neighbours that only put something out round a save, else its own statement."""
+    for run in output_runs(project, module, function or module.tree, lambda s: _is_wanted(project, module, s)):
+        if any(n is save.call for s in run.statements for n in walk(s)):
+            return run.statements
+    statement = module.statement_of(save.call)
+    handle = next((w for w in module.ancestors(save.call) if isinstance(w, ast.With)), None)
+    if handle is not None and len(handle.body) == 1 and module.function_of(handle) is function:
+        return (handle,)
+    return (statement,)
+
+
+def _is_wanted(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    return holds_save(project, module, statement) and not makes_folder(module, statement)
+
+
+def holds_save(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    """True for a statement that stores something in that way, itself or in what it calls."""
+    found = effects_of(project, module, [statement]).output
+    return any(e.kind is Kind.FILE and is_of_saves(e.text) for e in found)
+
+
+# Where the guard goes
+
+
+def _repaired(project: Project, place: _Place, saves: Sequence[Save]) -> Iterator[Repair]:
+    """The places in the order in which they are tried: what the function knows, what its callers know, what torch knows."""
+    module = place.module
+    judgement = judged(project, module, saves, place.block, place.way)
+    if judgement.told:
+        yield _made(place, saves, judgement)
+        return
+    known = guard_for(project, module, place.block[0])
+    sure = known if known is not None and not known.assumes else written_out(module, place.block[0])
+    if sure is None:
+        calls = list(_at_calls(project, place))
+        if calls and all(spelled is not None for _, spelled in calls):
+            for at, spelled in calls:
+                yield _guarded(project, at, saves, judgement, spelled)
+            return
+    spelled = sure or written_out(module, place.block[0], imported=False) or known
+    if spelled is not None and _can_be_wrapped(module, place.block):
+        yield _guarded(project, place, saves, judgement, spelled)
+        return
+    reason = "no test for rank 0 is sure to work here: let the callers of this function write on rank 0 alone"
+    yield _made(place, saves, Judgement(told=reason))
+
+
+def _at_calls(project: Project, place: _Place) -> Iterator[tuple[_Place, Spelling | None]]:
+    """The calls of the function that every rank makes, with their tests."""
+    function = place.module.function_of(place.block[0])
+    for site in callers_of(project, place.module, function) if function is not None else ():
+        way = way_of_every_rank(project, site.module, site.call)
+        if way is None:
+            continue
+        statement = site.module.statement_of(site.call)
+        alone = isinstance(statement, ast.Expr) and _is_only_output(project, site.module, statement)
+        spelled = guard_for(project, site.module, statement) if alone else None
+        if spelled is None or spelled.assumes:
+            spelled = written_out(site.module, statement) if alone else None
+        at = _Place(site.module, (statement,), Way((*place.way.frames[:1], *way.frames), way.shown), at_call=True)
+        yield at, spelled
+
+
+def _is_only_output(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
+    found = effects_of(project, module, [statement])
+    return not found.besides() and module.is_whole(statement)
+
+
+def _can_be_wrapped(module: SourceModule, block: _Block) -> bool:
+    plain = all(isinstance(s, (ast.Expr, ast.If, ast.With, ast.For, ast.Assign)) for s in block)
+    return plain and all(module.is_whole(s) for s in block) and isinstance(block[0], (ast.Expr, ast.If, ast.With, ast.For))
+
+
+def _guarded(
+    project: Project, place: _Place, saves: Sequence[Save], judgement: Judgement, spelled: Spelling | None
+) -> Repair:
+    assert spelled is not None
+    module, first, end = place.module, place.block[0], place.block[-1]
+    barrier = judgement.behind(project, module, end, spelled.test)
+    if barrier.told:
+        return _made(place, saves, barrier)
+    guard = WrapInGuard(module.path, module.span(first), spelled.test, module.span(end))
+    edits: list[Edit] = [guard, *spelled.edits, *barrier.edits]
+    level, reason = barrier.level, barrier.reason
+    if spelled.assumes:
+        level, reason = Applicability.UNSAFE, "; ".join(filter(None, (reason, spelled.assumes)))
+    return _made(place, saves, Judgement(level=level, reason=reason, edits=tuple(edits)))
+
+
+def _made(place: _Place, saves: Sequence[Save], judgement: Judgement) -> Repair:
+    steps = _steps(place, saves[0])
+    home = place.way.frames[0][0]
+    level = Applicability.DISPLAY if judgement.told else judgement.level
+    return Repair(
+        place.module, _at(place, saves[0]), _short(home.text_of(saves[0].path)), steps, place.way.shown, level,
+        judgement.edits, judgement.told or judgement.reason,
+    )  # fmt: skip
+
+
+def _at(place: _Place, save: Save) -> ast.stmt:
+    """The statement that stores, where the guard goes round others too."""
+    return place.block[0] if place.at_call else place.way.frames[0][0].statement_of(save.call)
+
+
+def _steps(place: _Place, save: Save) -> tuple[Step, ...]:
+    home = place.way.frames[0][0]
+    found = [Step(home.path, save.call.lineno, f"{_short(home.text_of(save.call.func))} writes")]
+    for module, node in place.way.frames[1:4]:
+        called = node.func if isinstance(node, ast.Call) else node
+        line: int = node.lineno  # type: ignore[attr-defined]
+        found.append(Step(module.path, line, f"{_short(module.text_of(called))} leads there"))
+    return tuple(found)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# The word of transformers and diffusers
+
+
+def _keyword(project: Project, module: SourceModule, save: Save, way: Way) -> Repair | None:
+    """`is_main_process=` for a model that an accelerator has unwrapped: the state is asked for on every rank, and one writes."""
+    if not save.pretrained:
+        return None
+    made = [save.stored, *(values_of(module, save.stored) if isinstance(save.stored, ast.Name) else ())]
+    calls = [v.func for v in made if isinstance(v, ast.Call)]
+    unwrapped = [f for f in calls if isinstance(f, ast.Attribute) and f.attr == "unwrap_model"]
+    if not unwrapped:
+        return None
+    holder = module.text_of(unwrapped[0].value)
+    statement = module.statement_of(save.call)
+    edits = (SetKeyword(module.path, module.span(save.call), "is_main_process", f"{holder}.is_main_process"),)
+    place = _Place(module, (statement,), way)
+    judgement = judged(project, module, [save], (statement,), way, waits_in_callee=True)
+    judgement = judgement.behind(project, module, statement, f"{holder}.is_main_process")
+    if judgement.told:
+        return _made(place, [save], judgement)
+    return _made(place, [save], Judgement(level=judgement.level, reason=judgement.reason, edits=(*edits, *judgement.edits)))

@@ -1,0 +1,112 @@
+"""DDP501: a checkpoint that every rank writes to one path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file, runs_trials
+from codemods.analysis.files.save_repairs import Repair, repairs
+from codemods.codemod import DdpCodemod
+from codemods.findings import Evidence, Finding
+from codemods.project import Project
+from codemods.sites import Site
+from codemods.source import SourceModule
+
+
+class UnguardedSave(DdpCodemod):
+    """A checkpoint that every rank writes to one path.
+
+    ## What it does
+    Finds `torch.save`, `save_pretrained`, `safetensors` and `torch.jit.save` that every rank of a run with several processes
+    comes to, through helpers, methods and other files, with a path that is the same on all of them. Puts the writing under a
+    test for rank 0: where it is written, or at the call of the helper where only the caller knows the rank. Where every rank
+    reads the file behind it, a barrier comes with the test. A model of Accelerate gets `is_main_process=`, its own word for it.
+
+    ## Why it matters
+    The ranks open the same file at once and write into each other's bytes. The file looks whole, and loading it fails with
+    "PytorchStreamReader failed", often after the run that made it is over. A rank that reads while another writes fails at once.
+
+    ## Example
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def train(model, optimizer, loader, epochs):
+        model = DistributedDataParallel(model)
+        for epoch in range(epochs):
+            run_epoch(model, optimizer, loader)
+            torch.save({"model": model.module.state_dict(), "epoch": epoch}, "last.pt")
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def train(model, optimizer, loader, epochs):
+        model = DistributedDataParallel(model)
+        for epoch in range(epochs):
+            run_epoch(model, optimizer, loader)
+            if not dist.is_initialized() or dist.get_rank() == 0:
+                torch.save({"model": model.module.state_dict(), "epoch": epoch}, "last.pt")
+    ```
+
+    ## Safety
+    Safe where what is stored and its path are shown to be the same on every rank, the test for rank 0 is one that the place
+    offers for sure, and nobody reads the file behind it. Else unsafe: the finding names what is assumed. One process writes as
+    before.
+
+    ## Refuses
+    - Paths that name the rank, the process, or what a sampler gave it; temporary folders and buffers in memory: silent.
+    - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
+    - Functions of which no caller shows several processes, and what stands beside the start of the processes: silent.
+    - `accelerator.save`, `fabric.save`, `trainer.save_checkpoint`, `save_pretrained(…, is_main_process=…)`: one process writes.
+    - `_save` of a transformers Trainer, which its own `save_model` guards.
+    - The state of a model that may be sharded (FSDP, DeepSpeed), told: to ask for it is a collective, and only the write may be
+      left to rank 0. So is a statement that holds any other collective.
+    - What only this rank has seen, its predictions or its share, told: gather it first.
+    - A place with no sure test for rank 0, and one whose barrier could hang, told.
+
+    ## References
+    Two gloo processes that wrote to one path at once left corrupt files in 4 of 10 loads (torch 2.13). `save_pretrained` of
+    transformers 5 and diffusers: `is_main_process` is True unless it is given.
+    """
+
+    code = "DDP501"
+    TRIGGERS = ((b"torch", b"save_pretrained", b"safetensors"), (b"save", b"export("))
+    SITES = (Site(
+        rb"(?<!def )\b(?:save\(|save_pretrained\(|save_file\(|save_model\(|onnx\.export\()",
+        b"save(", b"save_pretrained(", b"save_file(", b"save_model(", b"export(",
+    ),)  # fmt: skip
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or runs_trials(module):
+            return
+        for found in repairs(project, module):
+            yield self._told(found)
+
+    def _told(self, found: Repair) -> Finding:
+        places = [Evidence("static", s.text, s.path, s.line) for s in found.steps]
+        return self.finding(
+            found.module, found.at, _message(found), level=found.level, edits=found.edits, evidence=[*places, found.shown],
+            reason=found.reason,
+        )  # fmt: skip
+
+
+def _message(found: Repair) -> str:
+    write = found.steps[0]
+    where = "" if write.path == found.module.path and write.line == found.line else f" (in {_place(found)})"
+    return (
+        f"every rank comes here and writes `{found.path}`{where}: the ranks write into one file at once, and a torn checkpoint "
+        "shows only when it is loaded"
+    )
+
+
+def _place(found: Repair) -> str:
+    write = found.steps[0]
+    return f"line {write.line}" if write.path == found.module.path else f"{write.path}:{write.line}"

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.checkpoints.unguarded_save import UnguardedSave
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = (
+    "import os\nimport torch\nimport torch.distributed as dist\n"
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n\n"
+)
+BARE = "import os\nimport torch\n\n"
+
+
+def main(*lines: str, head: str = HEAD, above: str = "", given: str = "model, optimizer, args") -> str:
+    """A training function in which every rank has made the group."""
+    body = "".join(f"    {line}\n" for line in lines)
+    start = "    dist.init_process_group('gloo')\n    model = DDP(model)\n" if head is HEAD else ""
+    return f"{head}{above}def main({given}):\n{start}{body}"
+
+
+SAVE = "torch.save(model.module.state_dict(), 'last.pt')"
+WRITTEN_OUT = "if not dist.is_initialized() or dist.get_rank() == 0:"
+HELPER = "def keep(state, folder):\n    torch.save(state, os.path.join(folder, 'last.pt'))\n\n"
+
+
+def test_example_of_the_page() -> None:
+    sections = UnguardedSave.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(UnguardedSave, before, after)
+
+
+def test_under_the_rank_that_the_function_has() -> None:
+    lines = ("rank = dist.get_rank()", "for epoch in range(args.epochs):", "    step(model)", f"    {SAVE}")
+    check_transformed(UnguardedSave, main(*lines), main(*lines[:3], "    if rank == 0:", f"        {SAVE}"))
+
+
+def test_two_files_of_one_helper_go_under_one_test() -> None:
+    above = (
+        "def keep(state, best, folder):\n    path = os.path.join(folder, 'last.pt')\n    torch.save(state, path)\n    if best:\n"
+        "        torch.save(state, os.path.join(folder, 'best.pt'))\n\n"
+    )
+    after = (
+        "def keep(state, best, folder):\n    path = os.path.join(folder, 'last.pt')\n"
+        f"    {WRITTEN_OUT}\n        torch.save(state, path)\n        if best:\n"
+        "            torch.save(state, os.path.join(folder, 'best.pt'))\n\n"
+    )
+    call = "keep({'model': model.state_dict()}, args.best, 'runs')"
+    check_transformed(UnguardedSave, main(call, above=above), main(call, above=after))
+
+
+def test_a_method_of_an_object_in_another() -> None:
+    above = "class Keeper:\n    def save(self, model):\n        torch.save(model.module.state_dict(), 'last.pt')\n\n"
+    after = above.replace("        torch.save", f"        {WRITTEN_OUT}\n            torch.save")
+    lines = ("keeper = Keeper()", "keeper.save(model)")
+    check_transformed(UnguardedSave, main(*lines, above=above), main(*lines, above=after))
+
+
+def test_a_helper_in_a_file_without_ranks_is_guarded_where_it_is_called() -> None:
+    files = {"keeping.py": BARE + HELPER}
+    head = "from accelerate import Accelerator\nfrom keeping import keep\n\n"
+    source = head + "def main(model):\n    accelerator = Accelerator()\n    keep(model.state_dict(), 'runs')\n"
+    (told,) = findings_of(UnguardedSave, BARE + HELPER, {"train.py": source}, path="keeping.py")
+    assert told.path == "train.py" and told.edits and "keeping.py:5" in told.message
+    assert not findings_of(UnguardedSave, source, files)  # the file of the write tells it
+
+
+def test_the_barrier_comes_with_the_test_where_the_file_is_read() -> None:
+    lines = (SAVE, "model.load_state_dict(torch.load('last.pt'))")
+    wanted = (WRITTEN_OUT, f"    {SAVE}", "if dist.is_initialized():", "    dist.barrier()", lines[1])
+    check_transformed(UnguardedSave, main(*lines), main(*wanted), unsafe=True)
+    waited = (SAVE, "dist.barrier()", lines[1])
+    check_transformed(UnguardedSave, main(*waited), main(WRITTEN_OUT, f"    {SAVE}", *waited[1:]))
+
+
+def test_the_barrier_behind_the_call_of_a_helper() -> None:
+    lines = ("keep(model.state_dict(), 'runs')", "return torch.load(os.path.join('runs', 'last.pt'))")
+    (found,) = findings_of(UnguardedSave, main(*lines, above=HELPER))
+    assert [type(e).__name__ for e in found.edits] == ["WrapInGuard", "InsertAfter"]
+
+
+def test_the_word_of_accelerate_for_a_model() -> None:
+    head = "from accelerate import Accelerator\n\n"
+    lines = ("accelerator = Accelerator()", "model = accelerator.prepare(model)", "bare = accelerator.unwrap_model(model)")
+    before = main(*lines, "bare.save_pretrained(args.out)", head=head)
+    after = main(*lines, "bare.save_pretrained(args.out, is_main_process=accelerator.is_main_process)", head=head)
+    check_transformed(UnguardedSave, before, after)
+
+
+def test_a_tokenizer_goes_under_the_test() -> None:
+    head = "from accelerate import Accelerator\n\n"
+    lines = ("accelerator = Accelerator()", "tokenizer = args.tokenizer", "tokenizer.save_pretrained(args.out)")
+    after = (*lines[:2], "if accelerator.is_main_process:", f"    {lines[2]}")
+    check_transformed(UnguardedSave, main(*lines, head=head), main(*after, head=head))
+
+
+def test_fabric_has_a_test_of_its_own() -> None:
+    head = "import torch\nfrom lightning.fabric import Fabric\n\n"
+    source = head + "def snapshot(fabric, model, step):\n    torch.save(model.state_dict(), f'{step}.pt')\n"
+    wanted = source.replace("    torch.save", "    if fabric.is_global_zero:\n        torch.save")
+    check_transformed(UnguardedSave, source, wanted, unsafe=True)
+
+
+def test_a_file_that_is_opened_for_it() -> None:
+    lines = ("with open('last.pt', 'wb') as f:", "    torch.save(model.state_dict(), f)")
+    check_transformed(UnguardedSave, main(*lines), main(WRITTEN_OUT, *(f"    {line}" for line in lines)))
+
+
+def test_behind_a_transformers_trainer() -> None:
+    head = "from transformers import Trainer\n\n"
+    lines = ("trainer = Trainer(model=model)", "trainer.train()", "model.save_pretrained('final')")
+    after = (*lines[:2], "if trainer.is_world_process_zero():", f"    {lines[2]}")
+    check_transformed(UnguardedSave, main(*lines, head=head), main(*after, head=head), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if dist.get_rank() == 0:", f"    {SAVE}"),
+        ("if dist.get_rank() > 0:", "    return", SAVE),
+        ("if args.is_main:", f"    {SAVE}"),
+        ("if not args.multiprocessing_distributed or args.rank % args.gpus == 0:", f"    {SAVE}"),
+        ("main_here = dist.get_rank() == 0", "if main_here:", f"    {SAVE}"),
+        ("torch.save(model.state_dict(), f'part_{dist.get_rank()}.pt')",),
+        ("path = 'part_' + str(args.rank) + '.pt'", "torch.save(model.state_dict(), path)"),
+        ("buffer = io.BytesIO()", "torch.save(model.state_dict(), buffer)"),
+        ("with tempfile.TemporaryDirectory() as folder:", "    torch.save(model.state_dict(), os.path.join(folder, 'a.pt'))"),
+        ("try:", "    go(model)", "except RuntimeError:", f"    {SAVE}"),
+        ("path = 'a.pt' if dist.get_rank() == 0 else None", "if path is not None:", "    torch.save(model.state_dict(), path)"),
+        ("if dist.get_world_size() == 1:", f"    {SAVE}"),
+        ("bare.save_pretrained('out', is_main_process=args.first)",),
+        ("args.accelerator.save(model.state_dict(), 'last.pt')",),
+        ("args.fabric.save('last.pt', {'model': model})",),
+        ("args.trainer.save_checkpoint('last.pt')",),
+    ],
+)
+def test_what_one_process_writes_or_each_has_for_itself(lines: tuple[str, ...]) -> None:
+    check_nothing(UnguardedSave, main(*lines, head=HEAD))
+
+
+def test_a_path_that_a_function_or_a_caller_makes_of_the_rank() -> None:
+    made = "def place(folder):\n    return os.path.join(folder, f'rank{dist.get_rank()}.pt')\n\n"
+    check_nothing(UnguardedSave, main("torch.save(model.state_dict(), place('runs'))", above=made))
+    check_nothing(UnguardedSave, main("keep(model.state_dict(), f'runs/{dist.get_rank()}')", above=HELPER))
+
+
+def test_callers_that_only_one_process_comes_by() -> None:
+    check_nothing(UnguardedSave, main("if dist.get_rank() == 0:", "    keep(model.state_dict(), 'runs')", above=HELPER))
+    parent = "import torch.multiprocessing as mp\n"
+    lines = "def run(model, args):\n    mp.spawn(main, args=(model, None, args))\n    torch.save(model.state_dict(), 'last.pt')\n"
+    check_nothing(UnguardedSave, parent + main("go(model)") + "\n" + lines)
+
+
+def test_functions_that_no_training_comes_to() -> None:
+    check_nothing(UnguardedSave, BARE + HELPER)
+    convert = "def convert(path):\n    torch.save(torch.load(path)['model'], 'bare.pt')\n\n"
+    check_nothing(UnguardedSave, main("go(model)", above=convert))
+
+
+def test_a_method_name_that_many_objects_have() -> None:
+    above = "class Keeper:\n    def save(self, model):\n        torch.save(model.state_dict(), 'last.pt')\n\n"
+    lines = ("keeper = Keeper()", "args.image.save('a.png')", "if dist.get_rank() == 0:", "    keeper.save(model)")
+    check_nothing(UnguardedSave, main(*lines, above=above))
+
+
+def test_one_device() -> None:
+    head = "import torch\nimport lightning as L\n\n"
+    lines = ("trainer = L.Trainer(devices=1)", "trainer.fit(model)", "torch.save(model.state_dict(), 'last.pt')")
+    check_nothing(UnguardedSave, main(*lines, head=head))
+    many = main(*lines, head=head).replace("devices=1", "devices=args.devices")
+    assert findings_of(UnguardedSave, many)
+
+
+def test_a_cache_that_is_asked_for_belongs_to_another() -> None:
+    lines = ("if not os.path.exists('rows.pt'):", "    torch.save(args.rows, 'rows.pt')", "return torch.load('rows.pt')")
+    check_nothing(UnguardedSave, main(*lines))
+
+
+def test_the_trainer_of_transformers_calls_save_on_one_process() -> None:
+    source = "import torch\nfrom transformers import Trainer\n\nclass T(Trainer):\n    def _save(self, output_dir):\n"
+    check_nothing(UnguardedSave, source + "        torch.save(self.model.state_dict(), output_dir)\n")
+
+
+def test_a_sharded_model_is_told() -> None:
+    head = HEAD + "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n\n"
+    written = "    torch.save(model.state_dict(), 'a.pt')"
+    source = head + f"def main(model):\n    dist.init_process_group('nccl')\n    model = FSDP(model)\n{written}\n"
+    check_told(UnguardedSave, source, reason="sharded")
+    gathered = source.replace(written, "    state = model.state_dict()\n    torch.save(state, 'a.pt')")
+    assert findings_of(UnguardedSave, gathered)[0].edits
+
+
+def test_a_collective_in_the_statement_is_told() -> None:
+    head = "import torch\nfrom accelerate import Accelerator\n\n"
+    lines = ("accelerator = Accelerator()", "torch.save(accelerator.get_state_dict(model), 'a.pt')")
+    check_told(UnguardedSave, main(*lines, head=head), reason="waits for every rank")
+
+
+def test_what_only_this_rank_has_seen_is_told() -> None:
+    lines = (
+        "from torch.utils.data import DataLoader, DistributedSampler",
+        "loader = DataLoader(args.data, sampler=DistributedSampler(args.data))",
+        "found = []", "for batch in loader:", "    found.append(predict(batch))", "torch.save(found, 'answers.pt')",
+    )
+    check_told(UnguardedSave, main(*lines), reason="gather")
+
+
+def test_a_barrier_that_could_hang_is_told() -> None:
+    lines = ("if float(args.probe()) < 1:", f"    {SAVE}", "    model.load_state_dict(torch.load('last.pt'))")
+    check_told(UnguardedSave, main(*lines), reason="could hang")
