@@ -136,6 +136,11 @@ def _is_decision(found: Mismatch) -> bool:
 def _advice(module: SourceModule, found: Mismatch) -> str:
     if found.form is Parting.RAISES:
         return "let the exception end the process, so that the launcher stops the others, or let all ranks agree by a reduced flag first"
+    if found.form is Parting.NO_LOSS:
+        return (
+            "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
+            "`0.0 * sum(p.sum() for p in self.parameters())`"
+        )
     if found.form is Parting.STOPS:
         return "reduce the decision over the ranks first (`trainer.strategy.reduce_boolean_decision(flag, all=False)`, or an all_reduce)"
     if found.form is Parting.ENDS:

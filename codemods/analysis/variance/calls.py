@@ -176,9 +176,9 @@ def _forward(state: State, node: ast.Call) -> None:
     if known is None:
         return
     step = Step(state.module.path, node.lineno, f"{path}(), the forward of the wrapper")
-    if known.thing is not None and known.thing.kind is Kind.WRAPPED and known.thing.waits:
-        meet(state, node, Meeting("forward", (step,)))
-    elif known.params == {path} and state.is_parameter(path):
+    if known.thing is not None and known.thing.kind is Kind.WRAPPED and known.thing.waits is not False:
+        meet(state, node, Meeting("forward", (step,), maybe=known.thing.waits is None))
+    elif known.thing is None and known.params == {path} and state.is_parameter(path):
         meet(state, node, Meeting("forward", (step,), needs=path))
 
 
@@ -393,14 +393,16 @@ def _pass_on_meetings(state: State, node: ast.Call, summary: State, binding: dic
     found: list[Meeting] = []
     for ident, meetings in summary.met.items():
         for m in meetings:
-            needs = ""
+            needs, maybe = "", m.maybe
             if m.needs:
                 model = binding.get(m.needs, UNKNOWN)
                 needs = next(iter(model.params), "") if len(model.params) == 1 else ""
-                if not needs and not (model.kind is Kind.WRAPPED and model.thing is not None and model.thing.waits):
+                if not needs and not (model.kind is Kind.WRAPPED and model.thing is not None and model.thing.waits is not False):
                     continue
+                maybe = maybe or (model.thing is not None and model.thing.waits is None)
             if len(m.steps) < 7:
-                found.append(Meeting(m.name, (step, *m.steps), m.must and ident not in summary.conditional, m.carries, needs))
+                must = m.must and ident not in summary.conditional
+                found.append(Meeting(m.name, (step, *m.steps), must, m.carries, needs, maybe))
     if found:
         meet(state, node, *found)
 
@@ -465,7 +467,7 @@ def property_value(state: State, node: ast.Attribute, method: tuple[ClassSite, F
     summary = state.summaries.of(site)
     if summary is None:
         return plain(holder)
-    found = [Meeting(m.name, (Step(state.module.path, node.lineno, state.module.text_of(node)), *m.steps), m.must, m.carries)
+    found = [Meeting(m.name, (Step(state.module.path, node.lineno, state.module.text_of(node)), *m.steps), m.must, m.carries, maybe=m.maybe)
              for meetings in summary.met.values() for m in meetings if len(m.steps) < 7 and not m.needs]  # fmt: skip
     if found:
         meet(state, node, *found)

@@ -139,6 +139,8 @@ def _attribute(state: State, node: ast.Attribute) -> Value:
     if node.attr in DESCRIPTIONS:
         return SAME
     holder = value_of(state, node.value)
+    if node.attr == "module" and holder.thing is None:  # what a wrapper holds
+        return replace(plain(holder), thing=Thing(Kind.MODULE))
     if node.attr == "shape":
         return plain(holder) if holder.sized else replace(at_most(plain(holder), Proof.LIKELY), mean=False)
     if isinstance(node.value, ast.Name) and node.value.id == "self" and state.function is not None:
@@ -425,6 +427,8 @@ def _call(state: State, node: ast.Call) -> Value:
         return replace(plain(args[0]), thing=Thing(Kind.ENUMERATED), parts=(SAME, args[0]))
     if name == "zip" and args:
         return replace(made_of(*args), thing=Thing(Kind.ZIPPED), parts=tuple(args))
+    if name == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant) and node.args[1].value == "module":
+        return Value(thing=Thing(Kind.MODULE, args[0].thing.site if args[0].thing else None))
     if end == "keys" and holder is not None and not holder.sized:
         return replace(plain(holder), length=True) if holder.params and not holder.cause.differs else SAME
     if end in ("range", "arange", "islice"):

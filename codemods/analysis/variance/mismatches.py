@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
 from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
@@ -31,6 +32,7 @@ class Form(Enum):
     LEAVES = "leaves"  # an exit passes by a collective that the others come to
     ENDS = "ends"  # the process ends by its own data
     ROUNDS = "rounds"  # how often a loop with a collective runs
+    NO_LOSS = "no loss"  # a training_step that gives none
     PLATEAU = "plateau"  # a scheduler is told a rank's own number
     STOPS = "stops"  # the framework is told to stop, by what is one rank's own
     RAISES = "raises"  # an exception leads past a collective, and is swallowed
@@ -80,7 +82,8 @@ def under_rank_tests(project: Project, module: SourceModule, told: set[int]) -> 
         near = {*range(found.node.lineno, (found.node.end_lineno or found.node.lineno) + 1), line}
         if not near & told:
             call = next((c for c in module.nodes(ast.Call) if c.lineno == line), found.node)
-            yield (found.node if found.form is Form.LEAVES else call), found
+            at_exit = found.form is Form.LEAVES and found.meeting.name != "forward"
+            yield (found.node if at_exit else call), found
 
 
 def _has_other_half(found: Mismatch) -> bool:
@@ -96,6 +99,7 @@ def mismatches(analysis: Analysis, state: State) -> Iterator[Mismatch]:
     body = state.function.body if state.function is not None else state.module.tree.body
     site = FunctionSite(state.module, state.function) if state.function is not None else None
     yield from _stops(analysis, state, site)
+    yield from _no_losses(analysis, state, site)
     yield from _ends_well(analysis, state)
     yield from _told(analysis, state, site)
     if not state.met and not any(dotted(c.func) in PROCESS_EXITS for c in _calls(body)):
@@ -111,6 +115,27 @@ def _stops(analysis: Analysis, state: State, site: FunctionSite | None) -> Itera
         value = analysis.resolved(site, found) if found.params else found
         if value.differs and not any(m.carries for meetings in state.met.values() for m in meetings):
             yield Mismatch(Form.STOPS, node, value, None)
+
+
+def _no_losses(analysis: Analysis, state: State, site: FunctionSite | None) -> Iterator[Mismatch]:
+    """`return None` from a training_step, by the rank's own batch: Lightning makes no backward on this rank."""
+    function, module = state.function, state.module
+    if function is None or site is None or function.name != "training_step" or (owner := module.class_of(function)) is None:
+        return
+    if not class_facts(analysis.project, module, owner).is_a(Role.LIGHTNING_MODULE):
+        return
+    for node in (n for s in function.body for n in (s, *walk_scope(s)) if isinstance(n, ast.If)):
+        value = state.tests.get(id(node.test), Value())
+        value = analysis.resolved(site, value) if value.params else value
+        for arm in (node.body, node.orelse):
+            leaving = _leaving(arm)
+            empty = isinstance(leaving, ast.Return) and (leaving.value is None or _is_none(leaving.value))
+            if value.differs and value.cause is not Cause.RANK and empty and leaving is not None:
+                yield Mismatch(Form.NO_LOSS, node, value, None, leaving)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _ends_well(analysis: Analysis, state: State) -> Iterator[Mismatch]:
@@ -147,6 +172,7 @@ def _calls(body: Iterable[ast.stmt]) -> Iterator[ast.Call]:
 class _Walk:
     def __init__(self, analysis: Analysis, state: State, site: FunctionSite | None) -> None:
         self.analysis, self.state, self.site = analysis, state, site
+        self.by_rank = False  # it is a test of the rank that is looked at
         self.finals: list[list[ast.stmt]] = []  # of the `try`s round the present statement
 
     def meets(self, statements: Iterable[ast.stmt], side: Ranks | None = None) -> list[Meeting]:
@@ -174,11 +200,16 @@ class _Walk:
         return [m for n in walk(node) for m in self.state.met.get(id(n), ()) if self._counts(m)]
 
     def _counts(self, meeting: Meeting) -> bool:
-        """False for the forward of a parameter that is not known to be a wrapped model with buffers."""
+        """False for the forward of a parameter that is not known to be a wrapped model with buffers.
+
+        Of a model that is not seen the forward counts under a test of the rank only: one rank that runs it alone is wrong anyway.
+        """
         if not meeting.needs:
-            return True
+            return self.by_rank or not meeting.maybe
         thing = self.analysis.resolved(self.site, Value(Cause.UNKNOWN, params=frozenset({meeting.needs}))).thing
-        return thing is not None and thing.kind is Kind.WRAPPED and thing.waits
+        if thing is None or thing.kind is not Kind.WRAPPED:
+            return False
+        return self.by_rank if thing.waits is None else thing.waits
 
     def test(self, node: ast.expr) -> Value:
         value = self.state.tests.get(id(node))
@@ -212,11 +243,13 @@ class _Walk:
     ) -> Iterator[Mismatch]:  # fmt: skip
         value = self.test(test)
         told = False
+        self.by_rank = value.cause is Cause.RANK
         if value.differs and several_processes(self.state.module, test) is None:
             for found in self._parting(node, value, arms, rest, loop):
                 told = True
                 yield found
                 break
+        self.by_rank = False
         if not told:
             for arm in arms:
                 yield from self.block(arm, rest, loop)

@@ -80,7 +80,8 @@ def wrapped(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     quiet = any(k.arg == "broadcast_buffers" and isinstance(k.value, ast.Constant) and not k.value.value for k in node.keywords)
     if end == "fully_shard" and node.args and (path := path_of(node.args[0])):  # it changes the model that it is given
         state.env[path] = Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits=True))
-    waits = end in SHARDED_WRAPPERS or (model is not None and model.waits and not quiet)
+    seen = model is not None and (model.site is not None or model.waits)
+    waits = True if end in SHARDED_WRAPPERS else False if quiet else (model.waits if model is not None and seen else None)
     return Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits))
 
 

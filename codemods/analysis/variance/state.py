@@ -20,7 +20,8 @@ class Meeting:
     """A collective that a statement comes to, in the function itself or behind calls; the last step is the collective.
 
     must: nothing but the number of processes decides over it in the called functions. carries: it makes values equal.
-    needs: the parameter that has to be a model of which each forward is a collective.
+    needs: the parameter that has to be a model of which each forward is a collective. maybe: a forward that waits if the model, which
+    is not seen, has buffers.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Meeting:
     must: bool = True
     carries: bool = False
     needs: str = ""
+    maybe: bool = False
 
     @property
     def text(self) -> str:

@@ -70,12 +70,13 @@ class Kind(Enum):
 class Thing:
     """kind and, for an object of a project class, the class; for a function, where it stands.
 
-    waits: of a model: it has buffers (BatchNorm) or is sharded, so that each forward of its wrapper is a collective.
+    waits: of a model: it has buffers (BatchNorm) or is sharded, so that each forward of its wrapper is a collective; None where the
+    model is not seen.
     """
 
     kind: Kind
     site: ClassSite | None = None
-    waits: bool = False
+    waits: bool | None = False
     function: FunctionSite | None = None
 
 

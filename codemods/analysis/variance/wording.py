@@ -24,6 +24,8 @@ def message(found: Mismatch, text: str) -> str:
     met = f"{found.meeting.text} (line {found.meeting.steps[0].line})" if found.meeting is not None else "the next collective"
     if found.form is Form.STOPS:
         return f"{who} over `{text}`: a rank that stops leaves the others in the next backward, where they wait until the time-out"
+    if found.form is Form.NO_LOSS:
+        return f"{who} over `{text}`: a rank without a loss skips the backward that the others wait in; newer Lightning raises an error"
     if found.form is Form.PLATEAU:
         return f"`{text}` is told each rank's own number: the ranks lower the learning rate at different times, and their weights part"
     if found.meeting is not None and found.meeting.name == STEP:
