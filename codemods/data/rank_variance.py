@@ -116,6 +116,7 @@ SHOWN_NUMBERS = frozenset(
 )  # fmt: skip
 SHOWN_BY_MAIN = frozenset({"accelerator.print", "accelerator.log", "fabric.print", "self.accelerator.print", "self.accelerator.log",
                            "self.fabric.print", "fabric.log", "fabric.log_dict"})  # fmt: skip
+SAYS_SHOWN = late(r"(^|_)(log|logs|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats)(_|$)", re.I)
 METRIC_NAME = late(
     r"(^|_)(loss(es)?|acc(uracy)?\d?|err(or)?|mae|mse|rmse|psnr|ssim|miou|m?iou|dice|f1|auc|auroc|ap\d*|map|recall|precision|ppl|perplexity"
     r"|bleu|rouge|wer|cer|score|metrics?|elbo|kl|nll|bpd|reward|r2|corr|top\d|fid|cider|epe|hits?|stats|logs|log_dict|meters?|val_stats|results?)(_|$|\d)",

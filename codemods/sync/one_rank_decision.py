@@ -119,7 +119,7 @@ class OneRankDecision(DdpCodemod):
             if parted.form is Parting.RAISES and parted.node.lineno in whole:
                 continue
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
-            if _is_decision(parted) and not lines & told:
+            if _is_decision(parted) and not lines & told and not _is_guess(module, parted):
                 told |= lines
                 yield self.finding(
                     module, parted.node, message(parted, head(module, parted.node)), evidence=chain(parted), reason=_advice(module, parted)
@@ -131,6 +131,14 @@ def _is_decision(found: Mismatch) -> bool:
     if found.value.cause is Cause.RANK:
         return found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS, Parting.ENDS) and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
     return not (found.form is Parting.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
+
+
+def _is_guess(module: SourceModule, found: Mismatch) -> bool:
+    """True where only the name of a parameter says that the value is the rank's own, and the test does not speak of a loss."""
+    origin = found.value.origin
+    if origin is None or not origin.by_name:
+        return False
+    return not re.search(r"loss|isnan|isfinite|isinf", module.text_of(found.node).partition("\n")[0], re.I)
 
 
 def _advice(module: SourceModule, found: Mismatch) -> str:

@@ -110,7 +110,7 @@ class Analysis:
         return self.value(module, call.args[index]) if index < len(call.args) else UNKNOWN
 
     def global_value(self, module: SourceModule, name: str) -> Value | None:
-        state = self.top_level(module)
+        state = self.top_level(module) or self._running.get((module.path, 0, 0))
         return state.env.get(name) if state is not None else None
 
     def is_parallel(self, module: SourceModule) -> bool:
@@ -162,11 +162,15 @@ class Analysis:
 
     # Fields of objects
 
+    def signalled(self, module: SourceModule) -> frozenset[str]:
+        """The names and entries (`flag["stop"]`) that a signal handler of the file sets."""
+        return self.project.memo(("signalled", module.path), lambda: _signalled(module))
+
     def shaken(self, site: ClassSite) -> frozenset[str]:
         """The fields that a signal handler of the class sets."""
         return self.project.memo(("shaken", site.module.path, site.node.lineno), lambda: _set_by_signals(site))
 
-    def waits(self, site: ClassSite) -> bool:
+    def waits(self, site: ClassSite) -> bool | None:
         """True for a model with buffers (BatchNorm, `register_buffer`), its parts in the project included."""
         return self.project.memo(("buffers", site.module.path, site.node.lineno), lambda: _has_buffers(self.project, site, 0))
 
@@ -271,7 +275,7 @@ class Analysis:
             found.append(along(value, Link(place.module.path, place.call.lineno, f"{site.node.name}() is called with it")))
         best = join(found) if found else UNKNOWN
         if best.cause is Cause.UNKNOWN and name in DATA_NAMES and self.is_parallel(site.module):
-            link = Link(site.module.path, site.node.lineno, f"`{name}` is this rank's own (by its name)")
+            link = Link(site.module.path, site.node.lineno, f"`{name}` is this rank's own (by its name)", True)
             best = differing(Cause.DATA, Proof.LIKELY, link)
         return best, not unsettled
 
@@ -326,6 +330,24 @@ def _handlers(module: SourceModule) -> frozenset[str]:
     return frozenset(last(dotted(c.args[1])) for c in module.calls_named("signal") if len(c.args) == 2)
 
 
+def _signalled(module: SourceModule) -> frozenset[str]:
+    if b"signal" not in module.data:
+        return frozenset()
+    found: set[str] = set()
+    handlers = _handlers(module)
+    for function in (f for f in module.functions if f.name in handlers):
+        outer = {name for n in walk(function) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+        for assign in (n for n in walk(function) if isinstance(n, ast.Assign)):
+            for target in assign.targets:
+                if isinstance(target, ast.Name) and target.id in outer:
+                    found.add(target.id)
+                elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+                    found.add(f"{dotted(target.value)}[{target.slice.value!r}]")
+                elif isinstance(target, ast.Attribute) and not dotted(target).startswith("self."):
+                    found.add(dotted(target))
+    return frozenset(found)
+
+
 def _set_by_signals(site: ClassSite) -> frozenset[str]:
     handlers = _handlers(site.module)
     found: set[str] = set()
@@ -336,16 +358,23 @@ def _set_by_signals(site: ClassSite) -> frozenset[str]:
     return frozenset(found)
 
 
-def _has_buffers(project: Project, site: ClassSite, depth: int) -> bool:
+def _has_buffers(project: Project, site: ClassSite, depth: int) -> bool | None:
+    """Does a model have buffers? None where it is put together from what the source does not show."""
+    known: bool | None = False
     for node in walk(site.node):
         if not isinstance(node, ast.Call):
             continue
-        name = dotted(node.func)
-        if "BatchNorm" in last(name) or last(name) == "register_buffer":
+        name, full = dotted(node.func), qualified(site.module, node.func)
+        if "BatchNorm" in last(name) or last(name) == "register_buffer" or full.startswith(("torchvision.models.", "timm.")):
             return True
-        if depth < 3 and name[:1].isupper() and (part := find_class(project, site.module, name)) is not None:
-            if part.node is not site.node and _has_buffers(project, part, depth + 1):
+        part = find_class(project, site.module, name) if depth < 3 and last(name)[:1].isupper() else None
+        if part is not None and part.node is not site.node:
+            found = _has_buffers(project, part, depth + 1)
+            if found:
                 return True
-        if qualified(site.module, node.func).startswith(("torchvision.models.", "timm.")):
-            return True
-    return False
+            known = None if found is None else known
+        elif last(name).startswith(("from_pretrained", "create_", "build_", "load_")) or (
+            last(name)[:1].isupper() and not full.startswith(("torch.", "super")) and part is None and "Error" not in name
+        ):
+            known = None
+    return known

@@ -376,6 +376,8 @@ def substituted(value: Value, binding: dict[str, Value], fields: Callable[[str],
                 given.append(fields(name[5:]))
     if value.length:
         given = [g if g.sized or (g.params and not g.cause.differs) else SAME for g in given]
+    if value.origin is not None and value.origin.by_name and given and all(g.cause is not Cause.UNKNOWN for g in given):
+        value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])  # what is handed over is seen: the name no longer counts
     inner = made_of(*given) if given else SAME
     base = SAME if value.cause is Cause.UNKNOWN and given and not left else replace(value, params=frozenset())
     best = join((replace(base, parts=(), thing=None), replace(inner, params=inner.params | left)))

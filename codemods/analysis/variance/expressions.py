@@ -39,8 +39,18 @@ def value_of(state: State, node: ast.expr | None) -> Value:
     """What is known of an expression, with the names as they stand at this point of the interpretation."""
     if node is None or isinstance(node, (ast.Constant, ast.Lambda)):
         return SAME
-    found = state.values[id(node)] = _evaluated(state, node)
+    found = state.values[id(node)] = _by_signal(state, node) or _evaluated(state, node)
     return found
+
+
+def _by_signal(state: State, node: ast.expr) -> Value | None:
+    """What a signal handler sets: each process gets the signal on its own, and at a time of its own."""
+    if not isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)) or not (names := state.summaries.signalled(state.module)):
+        return None
+    path = _entry(node) if isinstance(node, ast.Subscript) else dotted(node)
+    if path not in names:
+        return None
+    return differing(Cause.PLACE, Proof.PROVEN, state.link(node, f"`{path}` is set by a signal, which each process gets on its own"))
 
 
 def _evaluated(state: State, node: ast.expr) -> Value:
@@ -95,7 +105,7 @@ def _name(state: State, node: ast.Name) -> Value:
         return known
     if known.cause is Cause.UNKNOWN and not known.params and known.thing is None and LOSS_NAME.search(node.id):
         if state.summaries.is_parallel(state.module):
-            link = state.link(node, f"`{node.id}` is this rank's own (by its name)")
+            link = state.link(node, f"`{node.id}` is this rank's own (by its name)", by_name=True)
             return differing(Cause.DATA, Proof.LIKELY, link)
     rank = _as_rank(state, node)
     return known if rank is None else replace(rank, params=known.params)
@@ -323,7 +333,7 @@ def _element(state: State, source: ast.expr, value: Value) -> Value:
         return replace(plain(value), sized=False, mean=False)
     name = last(dotted(unpacked(source)))
     if LOADER_NAMES.search(name) and state.summaries.is_parallel(state.module) and value.cause is Cause.UNKNOWN:
-        link = state.link(source, f"`{name}` gives each rank its own batches (by its name)")
+        link = state.link(source, f"`{name}` gives each rank its own batches (by its name)", by_name=True)
         return replace(differing(Cause.DATA, Proof.LIKELY, link), params=value.params)
     return replace(plain(value), sized=False, mean=False)
 
@@ -398,9 +408,10 @@ def _compared(state: State, node: ast.Compare) -> Value:
     ends = [node.left, *node.comparators]
     if any(isinstance(e, ast.Constant) and e.value is None for e in ends):
         return _presence(join(value_of(state, e) for e in ends))
-    if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops) and isinstance(node.left, ast.Constant):
+    named = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+    if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops) and named:
         return SAME  # a key that a batch or a configuration has
-    if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops) and not value_of(state, node.left).cause.differs:
+    if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops) and not isinstance(node.left, ast.Constant) and not value_of(state, node.left).cause.differs:
         return _length(value_of(state, ends[-1]))  # which keys there are
     found = state.values[id(node)] = made_of(*(value_of(state, e) for e in ends))
     return found

@@ -14,7 +14,7 @@ from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause, Proof, Value
-from codemods.data.rank_variance import METRIC_NAME, SHOWN_BY_MAIN, SHOWN_NUMBERS
+from codemods.data.rank_variance import METRIC_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, walk
@@ -73,7 +73,8 @@ def _shows(analysis: Analysis, state: State, node: ast.Call) -> bool:
     name = dotted(node.func)
     if name in SHOWN_BY_MAIN:
         return True
-    if last(name) not in SHOWN_NUMBERS or name.startswith(("self.log", "math.")) or _is_lightning(state, node):
+    named = last(name) in SHOWN_NUMBERS or SAYS_SHOWN.search(last(name))
+    if not named or name.startswith("math.") or _is_lightning(state, node):
         return False
     return _is_on_zero(analysis, state, node)
 
@@ -106,7 +107,8 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
             continue
         value = _value(analysis, state, part)
         plotted = last(dotted(node.func)) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
-        if value.differs and value.cause is Cause.DATA and (plotted or _is_number(part)):
+        told = last(dotted(node.func)) in SHOWN_NUMBERS or dotted(node.func) in SHOWN_BY_MAIN or value.mean
+        if value.differs and value.cause is Cause.DATA and told and (plotted or _is_number(part)):
             taken |= {id(n) for n in walk(part)}
             yield _number(state, part, node, value)
 

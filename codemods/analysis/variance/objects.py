@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.names import dotted
@@ -17,8 +18,10 @@ from codemods.data.rank_variance import (
     SHARING_SAMPLERS,
     WRAPPERS,
 )  # fmt: skip
+from codemods.late_pattern import late
 from codemods.record import replace
 
+_OTHERS = late(r"optim|sched|lr|loader|data|dl$|train|valid|test|tracker|ema|sampler|args|state", re.I)
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS", "NAdam", "RAdam", "Adamax", "Adadelta", "ASGD"})
 
 
@@ -167,6 +170,8 @@ def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
         return differing(Cause.DATA, Proof.PROVEN, link, thing=Thing(Kind.LOADER))
     if value.kind in (Kind.OPTIMIZER, Kind.PLATEAU):
         return value
-    if value.kind is Kind.MODULE or name.endswith(("model", "net")):
-        return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None, value.thing.waits if value.thing else False))
+    if value.kind is Kind.MODULE or (value.thing is None and name and not _OTHERS.search(name)):
+        seen = value.thing is not None and (value.thing.site is not None or value.thing.waits)
+        waits = value.thing.waits if seen and value.thing is not None else None
+        return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None, waits))
     return value

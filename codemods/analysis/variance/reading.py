@@ -76,6 +76,8 @@ def _decided(state: State, value: Value, target: ast.expr | None = None) -> Valu
     deciding = [c for c in state.control if c.cause.differs or c.params]
     if isinstance(target, ast.Name) and any(target.id in names for names in state.alike):
         deciding = [c for c in deciding if c.cause is not Cause.RANK]
+    if value.thing is not None:  # which object it is says nothing of numbers
+        deciding = [c for c in deciding if c.cause is not Cause.RANK]
     if not deciding:
         return value
     found = join((plain(value), *(replace(plain(c), sized=False) for c in deciding)))

@@ -48,6 +48,7 @@ class Link:
     path: str
     line: int
     text: str
+    by_name: bool = False  # nothing but a name says so
 
 
 class Kind(Enum):

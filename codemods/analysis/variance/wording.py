@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.variance.mismatches import Form, Mismatch
@@ -26,6 +27,11 @@ def message(found: Mismatch, text: str) -> str:
         return f"{who} over `{text}`: a rank that stops leaves the others in the next backward, where they wait until the time-out"
     if found.form is Form.NO_LOSS:
         return f"{who} over `{text}`: a rank without a loss skips the backward that the others wait in; newer Lightning raises an error"
+    if found.meeting is not None and found.meeting.name == "forward" and found.value.cause is Cause.RANK:
+        return (
+            f"by `{text}` only some ranks come to {met}: with buffers (BatchNorm, position ids) or shards each forward of the wrapper waits "
+            "for all ranks; run the module inside (`model.module`) on one rank"
+        )
     if found.form is Form.PLATEAU:
         return f"`{text}` is told each rank's own number: the ranks lower the learning rate at different times, and their weights part"
     if found.meeting is not None and found.meeting.name == STEP:
@@ -49,7 +55,8 @@ def message(found: Mismatch, text: str) -> str:
 
 def head(module: SourceModule, node: ast.stmt | ast.ExceptHandler) -> str:
     """The first line of a statement, as far as it is read at a look."""
-    text = " ".join(module.text_of(node).splitlines()[0].split()).rstrip(":")
+    line = module.text_of(node).splitlines()[0]
+    text = " ".join(re.sub(r"\s\s#.*$", "", line).split()).rstrip(":")
     return text if len(text) <= 70 else text[:67] + "..."
 
 
