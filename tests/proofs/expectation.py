@@ -92,7 +92,7 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A folder of fixtures/proofs. Either `after`; or `refused`, with `naive` for a trap, with `repaired` for what is only told."""
+    """A folder of fixtures/proofs. Either `after`; or `refused`, with `naive` (a trap) or `repaired` (only told)."""
 
     folder: Path
     why: str

@@ -43,7 +43,7 @@ def test_a_folder_is_named_after_its_code(folder: Path) -> None:
         ('code = "DDP101"\nwhy = "x"\n[before]\noutcome = "maybe"\n[after]\n', "one of completes, hang, error"),
         ('why = "x"\n[refused]\ncode = "DDP203"\n', "needs `code` and `reason`"),
         ('why = "x"\n[refused]\nsilent = true\n[naive]\n', "[naive] needs `replace`"),
-        ('why = "x"\n[refused]\nsilent = true\n[repaired]\nreplace = [{ file = "a", old = "b", new = "c" }]\n', "[repaired] needs"),
+        ('why = "x"\n[refused]\nsilent = true\n[repaired]\nreplace = [{file = "a", old = "b", new = "c"}]\n', "[repaired] needs"),
     ],
 )
 def test_an_expectation_that_means_nothing_is_an_error(tmp_path: Path, text: str, why: str) -> None:
