@@ -28,6 +28,7 @@ READ = (".py", ".yaml", ".yml", ".toml", ".txt", ".sh", ".json")
 NEAR = 2  # lines between a finding and the line that asks for it
 FOUND = 0.9  # of the broken programs of a class
 EXPECTED = re.compile(r"#\s*expect:\s*([\w-]+)")
+REASON = re.compile(r"([A-Z_]+) = \"")
 # Findings whose evidence is a path from where the ranks part to where they wait: any place on it is a fair one.
 WITH_A_PATH = ("DDP301", "DDP303", "DDP305", "DDP411")
 # Findings that speak of a number, and of nothing else: no answer to a program that hangs.
@@ -148,10 +149,11 @@ def _key(key: str | tuple[str, str]) -> str:
 
 
 def _take_out() -> None:
-    """Take the lines of what is no longer needed out of the tables; name what they lack."""
+    """Take the lines of what is no longer needed out of the tables, and reasons that no entry has; name what they lack."""
     gone = tuple(f"    {_key(key)}" for key in _out_of_date())
-    lines = TABLES.read_text().splitlines(keepends=True)
-    TABLES.write_text("".join(line for line in lines if not line.startswith(gone)))
+    lines = [line for line in TABLES.read_text().splitlines(keepends=True) if not line.startswith(gone)]
+    used = set(re.findall(r"\w+", "".join(line for line in lines if line.startswith(" "))))
+    TABLES.write_text("".join(line for line in lines if not (name := REASON.match(line)) or name[1] in used))
     lacking = [*map(_key, missed() - MISSED.keys()), *map(_key, besides() - FALSE.keys() - TRUE.keys())]
     lacking += map(_key, not_reached() - NOT_REACHED.keys())
     print(*(_counted(name)[1] for name in CLASSES), *(f"lacks {key}" for key in sorted(lacking)), sep="\n")
