@@ -9,7 +9,6 @@ from __future__ import annotations
 
 WHOLE_NUMBERS = "the numbers are reduced, but in the wrong way: the analysis knows that a value was reduced, not how"
 OWN_LOG = "no rule follows a log call of this framework through an attribute"
-SEVERAL_WRITERS = "writes through this call are not read yet"
 STREAMS = "no codemod follows random streams and orders of the ranks yet"
 
 # Broken programs in which nothing is found: program -> why.
@@ -22,11 +21,6 @@ MISSED = {
     "05-numbers-of-one-shard/mean_of_means": WHOLE_NUMBERS,
     "05-numbers-of-one-shard/objects_gathered_not_joined": "the gathered parts are used, but only their keys",
     "05-numbers-of-one-shard/sum_over_local_len": WHOLE_NUMBERS,
-    "06-one-file-many-writers/accelerate_tokenizer_saved_by_all": SEVERAL_WRITERS,
-    "06-one-file-many-writers/archive_in_constructor": SEVERAL_WRITERS,
-    "06-one-file-many-writers/cache_exists_in_place": SEVERAL_WRITERS,
-    "06-one-file-many-writers/checkpoint_by_everyone": SEVERAL_WRITERS,
-    "06-one-file-many-writers/fabric_torch_save_all": SEVERAL_WRITERS,
     "08-random-streams/accelerate_same_masks": STREAMS,
     "08-random-streams/branch_own_draw": STREAMS,
     "08-random-streams/codebook_own_restart": STREAMS,
@@ -50,10 +44,6 @@ MISSED = {
 # What is told and is wrong, or has nothing to do with the fault: (program, code) -> what is wrong with it.
 FALSE = {
     ("03-wait-inside-a-callee/meter_property_printed", "DDP106"): "the text of the meter asks a property that reduces",
-    ("06-one-file-many-writers/vocabulary_local_memory_right", "DDP202"): "the path lies in a temporary folder of each process",
-    ("06-one-file-many-writers/writer_none_elsewhere_right", "DDP202"): "the handle is None on the other ranks",
-    ("10-exceptions-and-launchers/process_join_in_turn_broken", "DDP204"): "the parent makes the folder, before the ranks",
-    ("10-exceptions-and-launchers/spawn_joined_right", "DDP204"): "the parent makes the folder, before the ranks",
 }  # fmt: skip
 
 # What is told besides the fault, and is true: (program, code) -> why.
@@ -66,9 +56,7 @@ NOT_REACHED = {
     "02-forward-on-one-rank": "one program is missed, which is more than one in ten",
     "03-wait-inside-a-callee": "one program is missed, and a number behind a property is told",
     "05-numbers-of-one-shard": "numbers that are reduced in the wrong way",
-    "06-one-file-many-writers": "the codemods for files of several writers",
     "08-random-streams": "the codemods for random streams",
     "09-number-of-steps": "two programs are missed, which is more than one in ten",
-    "10-exceptions-and-launchers": "folders that a parent process makes are told",
     "11-logged-through-an-attribute": "log calls of other frameworks through an attribute",
 }  # fmt: skip
