@@ -92,7 +92,7 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A folder of fixtures/proofs. Either `after`; or `refused`, with `naive` (a trap) or `repaired` (only told)."""
+    """A folder of fixtures/proofs. Either `after`; or `refused`, with `repaired` where it is only told. Both may have `naive`."""
 
     folder: Path
     why: str

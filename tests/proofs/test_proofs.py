@@ -10,7 +10,7 @@ import pytest
 
 from codemods.findings import Finding
 from tests.proofs import expectation, harness
-from tests.proofs.expectation import Edit, Proof, Refused, Run
+from tests.proofs.expectation import Edit, Naive, Proof, Refused, Run
 
 Running = dict[str, Future[list[str]]]
 pytestmark = pytest.mark.proof
@@ -59,7 +59,7 @@ def _repair(proof: Proof, before: Path, work: Path) -> list[str]:
     if single.run:
         one, two = (harness.run(proof, p, work / f"{p.name}-alone", world_size=0) for p in (before, after))
         out += [f"alone: {text}" for text in harness.differing(one, two, single.same, stdout=single.stdout)]
-    return out
+    return out + (_naively(proof, proof.naive, before, work) if proof.naive else [])
 
 
 def _trap(proof: Proof, before: Path, work: Path) -> list[str]:
@@ -68,17 +68,18 @@ def _trap(proof: Proof, before: Path, work: Path) -> list[str]:
     if proof.before:
         out += _ran("before", proof, before, proof.before)
     if proof.naive:
-        out += _edited("naive", proof, proof.naive.replace, work) or _ran(
-            "naive", proof, work / "naive", proof.naive.run, alone=proof.naive.alone
-        )
-        if proof.naive.alone:
-            out += _ran("before", proof, before, expectation.Run(), alone=True)
+        out += _naively(proof, proof.naive, before, work)
     if proof.repaired:
         program = work / "repaired"
         out += _edited("repaired", proof, proof.repaired.replace, work) or _ran("repaired", proof, program, proof.repaired.run)
         still = [f for f in harness.findings(program) if f.code == proof.refused.code]
         out += [f"repaired: ddpfix still says {f.path}:{f.span.line} {f.code} {f.message}" for f in still]
     return out
+
+
+def _naively(proof: Proof, naive: Naive, before: Path, work: Path) -> list[str]:
+    out = _edited("naive", proof, naive.replace, work) or _ran("naive", proof, work / "naive", naive.run, alone=naive.alone)
+    return out + (_ran("before", proof, before, expectation.Run(), alone=True) if naive.alone else [])
 
 
 def _said(refused: Refused, folder: Path) -> list[str]:
