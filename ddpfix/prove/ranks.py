@@ -303,9 +303,12 @@ class _Run:
     def _rank_end(self, rank: int, trace: Trace) -> RankEnd:
         stdout, stderr = (s.text() for s in self.streams if s.rank == rank)
         status = self.status.get(rank)
+        # Lightning's fit gives every signal back to what Python knows of it at its end: our question for the stack is then a kill
+        asked = status == -STACK_SIGNAL and trace.waiting
+        status = None if asked else status
         waited = bool(status) and _lost_a_peer(status or 0, trace, stderr)
         stack = self.stacks.get(rank, ())
-        if waited and not stack and trace.calls and (at := trace.calls[-1].at):
+        if (waited or asked) and not stack and trace.calls and (at := trace.calls[-1].at):
             stack = (with_text(at, self.cwd),)
         return RankEnd(rank, status, stdout, stderr, stack, waited)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -58,10 +58,11 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What ddpfix says of a trap: a finding without a fix, or nothing."""
+    """What ddpfix says of a trap: a finding without a fix, or nothing. at: the line it stands in, "train.py: loss.backward()"."""
 
     code: str = ""
     reason: str = ""
+    at: str = ""
     silent: bool = False
 
 
@@ -82,8 +83,16 @@ class Naive:
 
 
 @dataclass(frozen=True, slots=True)
+class Repaired:
+    """The repair that a finding without a fix names, made by hand: it runs as said, and ddpfix no longer tells `refused.code`."""
+
+    replace: tuple[Edit, ...]
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
-    """A folder of fixtures/proofs. Either `after`, or `refused` (and `naive`), for a trap."""
+    """A folder of fixtures/proofs. Either `after`; or `refused`, with `repaired` where it is only told. Both may have `naive`."""
 
     folder: Path
     why: str
@@ -102,10 +111,18 @@ class Proof:
     single: Single | None = None
     refused: Refused | None = None
     naive: Naive | None = None
+    repaired: Repaired | None = None
 
     @property
     def name(self) -> str:
         return self.folder.name
+
+    @property
+    def prefix(self) -> str:
+        """What the folder's name begins with."""
+        if self.refused is None:
+            return f"{self.code.lower()}-"
+        return f"{self.refused.code.lower()}-" if self.repaired else "trap-"
 
 
 class BadExpectation(Exception):
@@ -125,7 +142,7 @@ def load(folder: Path) -> Proof:
 def _proof(folder: Path, data: dict[str, Any]) -> Proof:
     _known(data, Proof, "the top level", without=("folder",))
     parts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-    for name, read in (("before", _run), ("after", _run), ("single", _single), ("refused", _refused), ("naive", _naive)):
+    for name, read in READERS.items():
         if name in data:
             parts[name] = read(data[name], name)
     proof = Proof(folder=folder, **parts)
@@ -133,6 +150,8 @@ def _proof(folder: Path, data: dict[str, Any]) -> Proof:
         raise BadExpectation("it needs either [after] or [refused]")
     if proof.after is not None and (proof.before is None or not proof.code):
         raise BadExpectation("a proof of a codemod needs `code` and [before]")
+    if proof.repaired and not (proof.refused and proof.refused.code and proof.before):
+        raise BadExpectation("[repaired] needs [before] and a `code` in [refused]")
     if proof.level not in ("safe", "unsafe"):
         raise BadExpectation(f"level = {proof.level!r}: safe or unsafe")
     if not (folder / proof.entry).is_file():
@@ -182,13 +201,31 @@ def _refused(data: dict[str, Any], where: str) -> Refused:
 
 
 def _naive(data: dict[str, Any], where: str) -> Naive:
+    run = _run({k: v for k, v in data.items() if k not in ("replace", "alone")}, where)
+    return Naive(_edits(data, where), run, bool(data.get("alone", False)))
+
+
+def _repaired(data: dict[str, Any], where: str) -> Repaired:
+    return Repaired(_edits(data, where), _run({k: v for k, v in data.items() if k != "replace"}, where))
+
+
+def _edits(data: dict[str, Any], where: str) -> tuple[Edit, ...]:
     edits: Sequence[dict[str, str]] = data.get("replace", ())
     if not edits:
-        raise BadExpectation("[naive] needs `replace`")
+        raise BadExpectation(f"[{where}] needs `replace`")
     for edit in edits:
-        _known(edit, Edit, "naive.replace")
-    run = _run({k: v for k, v in data.items() if k not in ("replace", "alone")}, where)
-    return Naive(tuple(Edit(**e) for e in edits), run, bool(data.get("alone", False)))
+        _known(edit, Edit, f"{where}.replace")
+    return tuple(Edit(**e) for e in edits)
+
+
+READERS: Mapping[str, Callable[[dict[str, Any], str], Any]] = {
+    "before": _run,
+    "after": _run,
+    "single": _single,
+    "refused": _refused,
+    "naive": _naive,
+    "repaired": _repaired,
+}
 
 
 def _known(data: Mapping[str, Any], cls: type[Any], where: str, without: Sequence[str] = ()) -> None:

@@ -21,6 +21,13 @@ in `fixtures/proofs`, and its `expect.toml` is what the suite asserts. One of th
 .venv/bin/python -m pytest tests/proofs -k NAME
 ```
 """
+TOLD = """\
+## Told
+
+Programs that fail and for which ddpfix has no fix, only a finding that names the repair. The repair was made by hand: the program
+then runs as said, and ddpfix no longer tells that code. In `expect.toml` these are `[refused]` and `[repaired]`, whose `replace`
+lists the edits.
+"""
 TRAPS = """\
 ## Traps
 
@@ -40,7 +47,14 @@ def page() -> str:
             if p.code == key and p.before and p.after
         ]
         out += [f"## {key} {names.get(key, '')}", "", *table(("Program", "Without", "Before", "After", "Level"), rows), ""]
-    traps = [(code(p.name), prose(p.why), _refused(p), _naive(p)) for p in proofs if p.refused]
+    told = [
+        (code(p.name), prose(p.why), "<br>".join(described(p.before)), _refused(p), "<br>".join(described(p.repaired.run)))
+        for p in proofs
+        if p.before and p.repaired
+    ]
+    if told:
+        out += [TOLD, *table(("Program", "Without", "Before", "ddpfix says", "Repaired by hand"), told), ""]
+    traps = [(code(p.name), prose(p.why), _refused(p), _naive(p)) for p in proofs if p.refused and not p.repaired]
     if traps:
         out += [TRAPS, *table(("Program", "Why", "ddpfix says", "The naive edit"), traps), ""]
     return "\n".join(out).rstrip() + "\n"

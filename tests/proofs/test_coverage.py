@@ -10,8 +10,11 @@ from codemods.codemod import DdpCodemod
 from ddpfix.catalog import all_codemods
 from tests.proofs import expectation, harness
 
-PROVEN = {proof.code for proof in map(expectation.load, harness.folders()) if proof.after}
-FIXING = [c for c in all_codemods() if not c.sections()["Safety"].startswith("There is no fix")]
+PROOFS = [expectation.load(folder) for folder in harness.folders()]
+PROVEN = {proof.code for proof in PROOFS if proof.after}
+TOLD = {proof.refused.code for proof in PROOFS if proof.refused and proof.before}
+FIXING = [c for c in all_codemods() if not c.sections()["Safety"].startswith(("There is no fix", "Told only"))]
+TELLING = [c for c in all_codemods() if c.sections()["Safety"].startswith("Told only")]
 
 
 @pytest.mark.parametrize("codemod", FIXING, ids=lambda c: c.code)
@@ -19,10 +22,15 @@ def test_a_codemod_that_fixes_has_a_proof(codemod: DdpCodemod) -> None:
     assert codemod.code in PROVEN, f"write fixtures/proofs/{codemod.code.lower()}-…/ with an expect.toml"
 
 
+@pytest.mark.parametrize("codemod", TELLING, ids=lambda c: c.code)
+def test_a_codemod_that_only_tells_has_a_program_that_fails(codemod: DdpCodemod) -> None:
+    assert codemod.code in TOLD, f"write fixtures/proofs/{codemod.code.lower()}-…/ with [before], [refused] and [repaired]"
+
+
 @pytest.mark.parametrize("folder", harness.folders(), ids=lambda p: p.name)
 def test_a_folder_is_named_after_its_code(folder: Path) -> None:
     proof = expectation.load(folder)
-    assert folder.name.startswith("trap-" if proof.refused else f"{proof.code.lower()}-")
+    assert folder.name.startswith(proof.prefix)
     assert proof.why
 
 
@@ -34,6 +42,8 @@ def test_a_folder_is_named_after_its_code(folder: Path) -> None:
         ('code = "DDP101"\nwhy = "x"\nlevle = "safe"\n[after]\n', "levle is not known"),
         ('code = "DDP101"\nwhy = "x"\n[before]\noutcome = "maybe"\n[after]\n', "one of completes, hang, error"),
         ('why = "x"\n[refused]\ncode = "DDP203"\n', "needs `code` and `reason`"),
+        ('why = "x"\n[refused]\nsilent = true\n[naive]\n', "[naive] needs `replace`"),
+        ('why = "x"\n[refused]\nsilent = true\n[repaired]\nreplace = [{file = "a", old = "b", new = "c"}]\n', "[repaired] needs"),
     ],
 )
 def test_an_expectation_that_means_nothing_is_an_error(tmp_path: Path, text: str, why: str) -> None:

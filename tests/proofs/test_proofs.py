@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from codemods.findings import Finding
 from tests.proofs import expectation, harness
-from tests.proofs.expectation import Proof
+from tests.proofs.expectation import Edit, Naive, Proof, Refused, Run
 
 Running = dict[str, Future[list[str]]]
 pytestmark = pytest.mark.proof
@@ -53,46 +54,68 @@ def _repair(proof: Proof, before: Path, work: Path) -> list[str]:
         return [f"{proof.code} fixes nothing here at level {proof.level}: {harness.findings(after)}"]
     out = []
     for name, program, wanted in (("before", before, proof.before), ("after", after, proof.after)):
-        seen = harness.run(proof, program, work / f"{name}-ranks", world_size=harness.RANKS)
-        if text := harness.told(harness.wrong(seen, wanted), seen):
-            out.append(f"{name}: {text}")
+        out += _ran(name, proof, program, wanted)
     single = proof.single or expectation.Single()
     if single.run:
         one, two = (harness.run(proof, p, work / f"{p.name}-alone", world_size=0) for p in (before, after))
         out += [f"alone: {text}" for text in harness.differing(one, two, single.same, stdout=single.stdout)]
-    return out
+    return out + (_naively(proof, proof.naive, before, work) if proof.naive else [])
 
 
 def _trap(proof: Proof, before: Path, work: Path) -> list[str]:
     assert proof.refused
-    found = harness.findings(before, proof.refused.code)
-    out = []
-    if proof.refused.silent and found:
-        out.append(f"ddpfix should say nothing: {[(f.code, f.message) for f in found]}")
-    elif not proof.refused.silent:
-        ours = [f for f in found if f.code == proof.refused.code]
-        if not any(proof.refused.reason in f"{f.message} {f.reason}" and not harness.has_fix(f) for f in ours):
-            reasons = [(f.code, f.reason) for f in found]
-            out.append(f"no {proof.refused.code} without a fix says {proof.refused.reason!r}: {reasons}")
-        if any(harness.has_fix(f) for f in ours):
-            out.append(f"{proof.refused.code} has a fix here")
+    out = _said(proof.refused, before)
     if proof.before:
-        seen = harness.run(proof, before, work / "before-ranks", world_size=harness.RANKS)
-        if text := harness.told(harness.wrong(seen, proof.before), seen):
-            out.append(f"before: {text}")
+        out += _ran("before", proof, before, proof.before)
     if proof.naive:
-        naive = harness.copied(proof, work / "naive")
-        for edit in proof.naive.replace:
-            text = (naive / edit.file).read_text()
-            if edit.old not in text:
-                return [*out, f"naive: {edit.old!r} does not stand in {edit.file}"]
-            (naive / edit.file).write_text(text.replace(edit.old, edit.new))
-        alone = proof.naive.alone
-        seen = harness.run(proof, naive, work / "naive-ranks", world_size=0 if alone else harness.RANKS)
-        if text := harness.told(harness.wrong(seen, proof.naive.run), seen):
-            out.append(f"naive: {text}")
-        if alone:
-            seen = harness.run(proof, before, work / "before-alone", world_size=0)
-            if text := harness.told(harness.wrong(seen, expectation.Run()), seen):
-                out.append(f"before, alone: {text}")
+        out += _naively(proof, proof.naive, before, work)
+    if proof.repaired:
+        program = work / "repaired"
+        out += _edited("repaired", proof, proof.repaired.replace, work) or _ran("repaired", proof, program, proof.repaired.run)
+        still = [f for f in harness.findings(program) if f.code == proof.refused.code]
+        out += [f"repaired: ddpfix still says {f.path}:{f.span.line} {f.code} {f.message}" for f in still]
     return out
+
+
+def _naively(proof: Proof, naive: Naive, before: Path, work: Path) -> list[str]:
+    out = _edited("naive", proof, naive.replace, work) or _ran("naive", proof, work / "naive", naive.run, alone=naive.alone)
+    return out + (_ran("before", proof, before, expectation.Run(), alone=True) if naive.alone else [])
+
+
+def _said(refused: Refused, folder: Path) -> list[str]:
+    """What ddpfix does not say of a folder as it should."""
+    found = harness.findings(folder, refused.code)
+    if refused.silent:
+        return [f"ddpfix should say nothing: {[(f.code, f.message) for f in found]}"] if found else []
+    ours = [f for f in found if f.code == refused.code]
+    out = []
+    right = [f for f in ours if refused.reason in f"{f.message} {f.reason}" and _stands(f, folder, refused.at)]
+    if not any(not harness.has_fix(f) for f in right):
+        reasons = [(f.code, f.path, f.span.line, f.message, f.reason) for f in found]
+        out.append(f"no {refused.code} without a fix says {refused.reason!r} at {refused.at!r}: {reasons}")
+    if any(harness.has_fix(f) for f in ours):
+        out.append(f"{refused.code} has a fix here")
+    return out
+
+
+def _stands(finding: Finding, folder: Path, at: str) -> bool:
+    file, _, text = at.partition(": ")
+    return not at or (finding.path == file and text in (folder / file).read_text().splitlines()[finding.span.line - 1])
+
+
+def _edited(name: str, proof: Proof, edits: Sequence[Edit], work: Path) -> list[str]:
+    """Make `work / name` of the program by edits; the first that cannot be made."""
+    program = harness.copied(proof, work / name)
+    for edit in edits:
+        text = (program / edit.file).read_text()
+        if edit.old not in text:
+            return [f"{name}: {edit.old!r} does not stand in {edit.file}"]
+        (program / edit.file).write_text(text.replace(edit.old, edit.new))
+    return []
+
+
+def _ran(name: str, proof: Proof, program: Path, wanted: Run, *, alone: bool = False) -> list[str]:
+    out = program.with_name(f"{program.name}-{'alone' if alone else 'ranks'}")
+    seen = harness.run(proof, program, out, world_size=0 if alone else harness.RANKS)
+    text = harness.told(harness.wrong(seen, wanted), seen)
+    return [f"{name}{', alone' if alone else ''}: {text}"] if text else []

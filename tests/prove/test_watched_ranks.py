@@ -32,6 +32,18 @@ def test_ranks_that_wait_for_each_other_hang_and_are_named(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
+def test_a_rank_that_the_question_for_its_stack_ends_has_hung_too(tmp_path: Path) -> None:
+    source = (
+        "import signal, torch\nimport torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\nvalue = torch.zeros(1)\n"
+        "signal.signal(signal.SIGRTMIN + 9, signal.SIG_DFL)  # as Lightning does at the end of fit\n"
+        "dist.recv(value, src=1 - dist.get_rank())\n"
+    )
+    ended = run(tmp_path, source)
+    assert ended.outcome == "hang"
+    assert [(r.status, str(r.stood_at)) for r in ended.ranks] == [(None, "train.py:6"), (None, "train.py:6")]
+
+
 def test_a_rank_that_waits_for_one_that_sleeps_does_not_hang(tmp_path: Path) -> None:
     source = (
         "import time\nimport torch.distributed as dist\n"
