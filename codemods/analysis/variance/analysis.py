@@ -172,7 +172,7 @@ class Analysis:
 
     def waits(self, site: ClassSite) -> bool | None:
         """True for a model with buffers (BatchNorm, `register_buffer`), its parts in the project included."""
-        return self.project.memo(("buffers", site.module.path, site.node.lineno), lambda: _has_buffers(self.project, site, 0))
+        return self.project.memo(("buffers", site.module.path, site.node.lineno), lambda: _has_buffers(self.project, site))
 
     def field_thing(self, site: ClassSite, name: str) -> Thing | None:
         """What object the methods of a class put into `self.name`, as far as they make it themselves: no caller is asked."""
@@ -358,7 +358,7 @@ def _set_by_signals(site: ClassSite) -> frozenset[str]:
     return frozenset(found)
 
 
-def _has_buffers(project: Project, site: ClassSite, depth: int) -> bool | None:
+def _has_buffers(project: Project, site: ClassSite, seen: frozenset[int] = frozenset()) -> bool | None:
     """Does a model have buffers? None where it is put together from what the source does not show."""
     known: bool | None = False
     for node in walk(site.node):
@@ -367,14 +367,21 @@ def _has_buffers(project: Project, site: ClassSite, depth: int) -> bool | None:
         name, full = dotted(node.func), qualified(site.module, node.func)
         if "BatchNorm" in last(name) or last(name) == "register_buffer" or full.startswith(("torchvision.models.", "timm.")):
             return True
-        part = find_class(project, site.module, name) if depth < 3 and last(name)[:1].isupper() else None
-        if part is not None and part.node is not site.node:
-            found = _has_buffers(project, part, depth + 1)
+        if full.startswith(("torch.", "super", "self.")) or not name or id(node) in seen:
+            continue
+        part = find_class(project, site.module, name) if last(name)[:1].isupper() and len(seen) < DEPTH else None
+        if part is not None:
+            found = False if id(part.node) in seen else _has_buffers(project, part, seen | {id(site.node)})
             if found:
                 return True
             known = None if found is None else known
-        elif last(name).startswith(("from_pretrained", "create_", "build_", "load_")) or (
-            last(name)[:1].isupper() and not full.startswith(("torch.", "super")) and part is None and "Error" not in name
-        ):
+        elif _is_part(site.module, node):
             known = None
     return known
+
+
+def _is_part(module: SourceModule, node: ast.Call) -> bool:
+    """True for `self.name = make(...)` with a function or class from elsewhere: a part of the model that is not seen."""
+    up = module.parent(node)
+    given = isinstance(up, ast.Assign) and any(isinstance(t, ast.Attribute) for t in up.targets)
+    return given and (dotted(node.func).partition(".")[0] in module.imports)

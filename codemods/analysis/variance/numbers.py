@@ -107,10 +107,16 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
             continue
         value = _value(analysis, state, part)
         plotted = last(dotted(node.func)) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
+        if value.origin is not None and value.origin.by_name and len(value.chain) == 1 and not _is_trained(state):
+            continue  # nothing but its name speaks for it
         told = last(dotted(node.func)) in SHOWN_NUMBERS or dotted(node.func) in SHOWN_BY_MAIN or value.mean
         if value.differs and value.cause is Cause.DATA and told and (plotted or _is_number(part)):
             taken |= {id(n) for n in walk(part)}
             yield _number(state, part, node, value)
+
+
+def _is_trained(state: State) -> bool:
+    return any(m.name == "backward" for meetings in state.met.values() for m in meetings)
 
 
 def _compared_in(analysis: Analysis, state: State, node: ast.If) -> Iterator[Number]:
@@ -136,7 +142,8 @@ def _value(analysis: Analysis, state: State, node: ast.expr) -> Value:
 def _is_number(node: ast.expr) -> bool:
     """True for what reads like a loss or a metric: by its name, the key it is found under, or `.item()`."""
     if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and (node.func.attr in ("item", "mean", "compute_avg") or _is_number(node.func.value))
+        operands = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        return any(_is_number(n) for n in (*operands, *node.args))
     if isinstance(node, ast.BinOp):
         return _is_number(node.left) or _is_number(node.right)
     if isinstance(node, ast.Subscript):
@@ -151,10 +158,19 @@ def _is_number(node: ast.expr) -> bool:
 def _number(state: State, part: ast.expr, shown: ast.AST, value: Value, *, decides: bool = False) -> Number:
     at: ast.AST = shown
     if value.mean:
-        lines = [link.line for link in value.chain if link.path == state.module.path]
-        made = next((s for line in lines for s in _statements(state.module, line) if _puts_together(s)), None)
-        at = made or shown
+        at = _where_made(state.module, value) or shown
     return Number(at, shown, " ".join(state.module.text_of(part).split()), value, decides)
+
+
+def _where_made(module: SourceModule, value: Value) -> ast.stmt | None:
+    """The statement that divides the sum, or takes the mean of the list: behind the one that adds a batch to it."""
+    for link in value.chain:
+        for statement in _statements(module, link.line) if link.path == module.path else ():
+            if _puts_together(statement):
+                return statement
+        if "+=" in link.text or ".append(" in link.text or "keeps it" in link.text:
+            return None
+    return None
 
 
 def _statements(module: SourceModule, line: int) -> list[ast.stmt]:

@@ -135,7 +135,8 @@ def _return(state: State, node: ast.Return) -> bool:
     if nothing and (decided.cause.differs or decided.params):
         decided = replace(decided, optional=True)
     if decided.cause.differs:
-        decided = along(decided, state.link(node, f"`{state.short(node)}`"))
+        link = state.link(node, f"`{state.short(node)}`")
+        decided = replace(along(decided, link), parts=tuple(along(p, link) for p in decided.parts))
     state.returns.append(decided)
     return True
 
