@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.passes import Epochs, Pass
+from codemods.analysis.loading.programs import reached
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import CallSite
@@ -138,28 +139,10 @@ def _concerns(project: Project, path: str, paths: frozenset[str]) -> bool:
         return False
     if path in paths or not module.holds(b"__main__") or project.files_importing(path.removesuffix(".py").rpartition("/")[2]):
         return True
-    return bool(_reached(project, module) & paths)
+    return bool(reached(project, module) & paths)
 
 
 def _calls_it(module: SourceModule) -> bool:
     if any(a.attr == "set_epoch" for a in module.nodes(ast.Attribute)):
         return True
     return any(c.value == "set_epoch" for c in module.nodes(ast.Constant))
-
-
-def _reached(project: Project, module: SourceModule, depth: int = 3) -> frozenset[str]:
-    """The files that a script imports, and those that they import."""
-    found: set[str] = {module.path}
-    edge = [module]
-    for _ in range(depth):
-        new: list[SourceModule] = []
-        for near in edge:
-            for items in near.imports.values():
-                for item in items:
-                    resolved = project.resolve(item.dotted, near.path)
-                    if resolved is not None and resolved.path not in found:
-                        found.add(resolved.path)
-                        other = project.module(resolved.path)
-                        new += [other] if other is not None else []
-        edge = new
-    return frozenset(found)

@@ -86,9 +86,13 @@ def _round(
 ) -> Iterator[Pass]:
     """The loops over batches round a place: in its function, or round the calls of that."""
     module = place.module
+    below: ast.AST = place.call
     for up in module.ancestors(place.call):
         if _without_gradients(module, up):
             return
+        head, below = is_head(up, below), up
+        if head:
+            continue
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _in_callers(project, module, up, backward, climbs, seen)
             return
@@ -102,15 +106,23 @@ def _round(
             return
 
 
+def is_head(loop: ast.AST, below: ast.AST) -> bool:
+    """True where `below` is what a loop goes through, or its test, and not what it does."""
+    return below is (loop.iter if isinstance(loop, ast.For) else loop.test if isinstance(loop, ast.While) else None)
+
+
 def _without_gradients(module: SourceModule, node: ast.AST) -> bool:
     """True for `with torch.no_grad():`, and a function that is decorated so or says in its name that it evaluates."""
     if isinstance(node, (ast.With, ast.AsyncWith)):
         return any(_NO_GRADIENT.search(module.text_of(item.context_expr)) for item in node.items)
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        if any(_NO_GRADIENT.search(module.text_of(d)) for d in node.decorator_list):
-            return True
-        return _EVALUATES.match(node.name) is not None
-    return False
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and evaluates(node)
+
+
+def evaluates(function: FunctionNode) -> bool:
+    """True for a function that is decorated with `no_grad`, or says in its name that it evaluates."""
+    if any(_NO_GRADIENT.search(ast.unparse(d)) for d in function.decorator_list):
+        return True
+    return _EVALUATES.match(function.name) is not None
 
 
 def _in_callers(
@@ -158,8 +170,10 @@ def epochs_of(project: Project, found: Pass) -> tuple[Epochs, ...]:
 def _epochs(
     project: Project, module: SourceModule, node: ast.AST, way: tuple[CallSite, ...], climbs: int
 ) -> Iterator[Epochs]:
+    below = node
     for up in module.ancestors(node):
-        if isinstance(up, (ast.For, ast.While)):
+        head, below = is_head(up, below), up
+        if isinstance(up, (ast.For, ast.While)) and not head:
             yield Epochs(module, up, way)
             return
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -12,6 +12,8 @@ from codemods.analysis.ranks.uses import uses_of
 from codemods.project import Project
 from codemods.source import SourceModule
 
+MOST_IMPORTERS = 20
+
 
 def files_of(project: Project, found: Pass) -> tuple[SourceModule, ...]:
     """The files of a pass and its callers."""
@@ -66,4 +68,34 @@ def starts_group_before(project: Project, module: SourceModule, node: ast.AST) -
             if helper is not None and isinstance(value, ast.Call):
                 if last(qualified(helper.module, value.func)) == "init_process_group":
                     return True
+    return False
+
+
+def reached(project: Project, module: SourceModule, depth: int = 3) -> frozenset[str]:
+    """The files that a script imports, and those that they import."""
+    found: set[str] = {module.path}
+    edge = [module]
+    for _ in range(depth):
+        new: list[SourceModule] = []
+        for near in edge:
+            for items in near.imports.values():
+                for item in items:
+                    resolved = project.resolve(item.dotted, near.path)
+                    if resolved is not None and resolved.path not in found:
+                        found.add(resolved.path)
+                        other = project.module(resolved.path)
+                        new += [other] if other is not None else []
+        edge = new
+    return frozenset(found)
+
+
+def same_program(project: Project, one: SourceModule, other: SourceModule) -> bool:
+    """True where one of two files imports the other, or a script imports both."""
+    if other.path in reached(project, one) or one.path in reached(project, other):
+        return True
+    stem = one.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    for path in project.files_importing(stem)[:MOST_IMPORTERS]:
+        module = project.module(path) if not is_test_file(path) else None
+        if module is not None and {one.path, other.path} <= reached(project, module):
+            return True
     return False
