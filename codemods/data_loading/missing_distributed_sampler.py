@@ -10,8 +10,8 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.passes import Pass, training_passes
 from codemods.analysis.loading.programs import starts_group_before, wraps
-from codemods.analysis.loading.samplers import Loader, is_none, loader_of, samplers_of, shares_out, short
-from codemods.analysis.loading.seeds import seeds_of
+from codemods.analysis.loading.samplers import Loader, is_none, loader_of, samplers_of, shares_out
+from codemods.analysis.loading.seeds import is_seeded, seeded_by_rank
 from codemods.analysis.loading.shares import is_random, may_hold_a_share, takes_a_share
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -28,9 +28,9 @@ class MissingDistributedSampler(DdpCodemod):
     """A training loader that gives every rank all of the data.
 
     ## What it does
-    Finds a DataLoader that a training loop with DistributedDataParallel goes through, where no sampler, no data set and no line of
-    the loop gives each rank a part. It adds a `DistributedSampler` where data set and process group are there by then, and tells the
-    rest: streams (`IterableDataset`), samplers that draw at random, loaders of a program that also runs without a group.
+    Finds a DataLoader that a training loop with DistributedDataParallel goes through, where no sampler, no data set and no line
+    of the loop gives each rank a part. It adds a `DistributedSampler` where data set and process group are there by then, and
+    tells the rest: streams (`IterableDataset`), samplers that draw at random, loaders made where no group is seen to be there.
 
     ## Why it matters
     Every rank goes through the whole data set. With the same seed all ranks compute the same gradients and more GPUs add nothing;
@@ -71,8 +71,8 @@ class MissingDistributedSampler(DdpCodemod):
     ```
 
     ## Safety
-    Unsafe: the batch size is then that of one rank, an epoch has fewer steps, and a schedule that counts steps ends later. Where the
-    loop counts epochs, DDP402 adds `set_epoch`.
+    Unsafe: the batch size is then that of one rank, an epoch has fewer steps, and a schedule that counts steps ends later. Where
+    the loop counts epochs, DDP402 adds `set_epoch`.
 
     ## Refuses
     - Says nothing where one of the loaders may have a sampler of its own, a batch sampler, or options that hide one.
@@ -98,7 +98,7 @@ class MissingDistributedSampler(DdpCodemod):
         if is_test_file(module.path) or not module.calls_named("DataLoader"):
             return
         done: set[int] = set()
-        for found in training_passes(project):
+        for found in training_passes(project, module.path):
             made = origins(project, found.module, found.source)
             if not any(o.module is module for o in made) or not all_known(made):
                 continue
@@ -119,15 +119,14 @@ class MissingDistributedSampler(DdpCodemod):
         if wrap is None or may_hold_a_share(project, loader) or ranks_reaching(project, module, loader.call).some:
             return None
         made = origins(project, module, loader.dataset) if loader.dataset is not None else ()
-        seeds = seeds_of(project)
-        if not seeds.any and any(is_random(project, o) for o in made):
+        if not is_seeded(project) and any(is_random(project, o) for o in made):
             return None
         streams = [s for o in made if (s := _stream(project, o)) is not None]
         if any(_draws_its_own(s) for s in streams):
             return None
         if streams:
             what = f"every rank reads all of the stream {streams[0].name}: nothing in it gives a rank its part"
-        elif seeds.of_ranks:
+        elif seeded_by_rank(project, module.path):
             what = "each rank goes through all of the data, in an order of its own: no sampler gives it a part"
         else:
             what = "each rank goes through all of the data: no sampler gives it a part"
@@ -158,8 +157,10 @@ def _draws_its_own(site: ClassSite) -> bool:
     """True for a stream of random numbers that no seed of its own fixes."""
     names = [qualified(site.module, n.func) for n in walk(site.node) if isinstance(n, ast.Call)]
     draws = any(n.startswith(("random.", "numpy.random.", "torch.rand")) for n in names)
-    return draws and not any(last(n) in ("manual_seed", "default_rng", "RandomState", "Random") for n in names) and not any(
-        isinstance(n, ast.Attribute) and n.attr in ("manual_seed", "seed") for n in walk(site.node)
+    return (
+        draws
+        and not any(last(n) in ("manual_seed", "default_rng", "RandomState", "Random") for n in names)
+        and not any(isinstance(n, ast.Attribute) and n.attr in ("manual_seed", "seed") for n in walk(site.node))
     )
 
 
@@ -174,7 +175,10 @@ def _repair(
     if not name:
         return [], "give the data set a name, and the loader `sampler=DistributedSampler(dataset)` in the place of `shuffle`"
     if not starts_group_before(project, module, loader.call):
-        return [], "give it `sampler=DistributedSampler(dataset)` in the place of `shuffle`, where the process group is there by then"
+        return (
+            [],
+            "give it `sampler=DistributedSampler(dataset)` in the place of `shuffle`, where the process group is there by then",
+        )
     planned = _sampler_name(module)
     if planned is None or len(loader.call.args) > 2:
         return [], "give it `sampler=DistributedSampler(dataset)` in the place of `shuffle`"

@@ -11,7 +11,13 @@ from codemods.analysis.loading.epochs import Counter, counter_of, may_be_told, p
 from codemods.analysis.loading.origins import Origin, all_known, origins
 from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, training_passes
 from codemods.analysis.loading.samplers import (
-    Loader, is_distributed_sampler, is_none, loader_of, samplers_of, short, shuffles,
+    Loader,
+    is_distributed_sampler,
+    is_none,
+    loader_of,
+    samplers_of,
+    short,
+    shuffles,
 )  # fmt: skip
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -68,10 +74,10 @@ class MissingSetEpoch(DdpCodemod):
     ## Safety
     Safe where the loop counts from a constant with `range`: every rank then tells the same number, and each rank keeps its part.
     Where some runs have no such sampler, the call stands behind a test for it. Unsafe where the loop begins at a number that is
-    read from somewhere, or counts by itself: all ranks must have the same number. The order of the data changes, as it is meant to.
+    read from somewhere, or counts by itself: all ranks must have the same number. The order of the data changes, as it should.
 
     ## Refuses
-    - Says nothing where any code that may be about this sampler calls `set_epoch`, in whatever file, or asks for it by `hasattr`.
+    - Says nothing where any code that may be about this sampler calls `set_epoch`, in whatever file.
     - Says nothing with `shuffle=False`, and of loops without a backward pass.
     - Says nothing under Lightning, Accelerate, Fabric and DeepSpeed: they call it, or they make their own samplers.
     - Says nothing where the loader may be another one than torch's, or one that something prepared.
@@ -79,8 +85,8 @@ class MissingSetEpoch(DdpCodemod):
     - Tells a loader that has no name at the loop over epochs, and a loop that counts nothing.
 
     ## References
-    The documentation of `torch.utils.data.distributed.DistributedSampler` ("calling the set_epoch() method at the beginning of each
-    epoch before creating the DataLoader iterator is necessary"); two processes with torch 2.13.
+    The documentation of `torch.utils.data.distributed.DistributedSampler` ("calling the set_epoch() method at the beginning of
+    each epoch before creating the DataLoader iterator is necessary"); two processes with torch 2.13.
     """
 
     code = "DDP402"
@@ -94,7 +100,7 @@ class MissingSetEpoch(DdpCodemod):
         if is_test_file(module.path):
             return
         done: set[tuple[int, str]] = set()
-        for found in training_passes(project):
+        for found in training_passes(project, module.path):
             missing = _missing(project, found)
             if missing is None:
                 continue
@@ -110,9 +116,7 @@ class MissingSetEpoch(DdpCodemod):
                 if (told := self._tell(module, project, missing, epochs, name)) is not None:
                     yield told
 
-    def _tell(
-        self, module: SourceModule, project: Project, missing: _Missing, epochs: Epochs, name: str
-    ) -> Finding | None:
+    def _tell(self, module: SourceModule, project: Project, missing: _Missing, epochs: Epochs, name: str) -> Finding | None:
         counter = counter_of(epochs)
         if counter is None and isinstance(epochs.loop, ast.For):
             return None  # a loop over folds or files: each pass may be the only one
@@ -124,14 +128,16 @@ class MissingSetEpoch(DdpCodemod):
         )
         evidence = [Evidence("static", f"`{short(sampler.module, sampler.node)}`", sampler.module.path, sampler.line)]
         if epochs.way:
-            evidence.append(Evidence("static", "the batches are gone through here", missing.found.module.path, missing.found.loop.lineno))
+            evidence.append(
+                Evidence("static", "the batches are gone through here", missing.found.module.path, missing.found.loop.lineno)
+            )
         edits, reason, level = _repair(module, missing, epochs, name, counter)
         return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
 
 @record
 class _Missing:
-    """A pass over loaders with a DistributedSampler that shuffles. sure: no run has another sampler, or none. none: some have none."""
+    """A pass over loaders with a DistributedSampler that shuffles. sure: every run has one. none: other runs have no sampler."""
 
     found: Pass
     loader: Loader
@@ -171,11 +177,17 @@ def _repair(
         return [], "the loader has no name at this loop: hand the epoch on, and call `loader.sampler.set_epoch(epoch)`", display
     place = place_for(epochs, missing.found, holder if plain else name)
     if place is None or not module.is_whole(place) or place.lineno == epochs.loop.lineno:
-        return [], "the loader is made in the same statement: call `loader.sampler.set_epoch(epoch)` before it is gone through", display
+        return (
+            [],
+            "the loader is made in the same statement: call `loader.sampler.set_epoch(epoch)` before it is gone through",
+            display,
+        )
     edits: list[Edit] = []
     number = counter.name
     if number == "_" and isinstance(epochs.loop, ast.For):
-        if "epoch" in {n.id for n in module.nodes(ast.Name)} or any(n.id == "_" for n in module.nodes(ast.Name) if isinstance(n.ctx, ast.Load)):
+        if "epoch" in {n.id for n in module.nodes(ast.Name)} or any(
+            n.id == "_" for n in module.nodes(ast.Name) if isinstance(n.ctx, ast.Load)
+        ):
             return [], "give the number of the epoch a name, and call `sampler.set_epoch(epoch)` with it", display
         number = "epoch"
         edits.append(ReplaceExpression(module.path, module.span(epochs.loop.target), number))

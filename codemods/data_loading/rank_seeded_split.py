@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.samplers import short
-from codemods.analysis.loading.seeds import SEEDERS, Seed, depends_on_rank
+from codemods.analysis.loading.seeds import SEEDERS, Seed, depends_on_rank, is_of_rank, names_the_rank
 from codemods.analysis.loading.splits import Split, seed_above, splits_in, without_rank
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
@@ -57,7 +57,8 @@ class RankSeededSplit(DdpCodemod):
     ```
 
     ## Safety
-    Unsafe: the division changes, so numbers of earlier runs do not compare. The seed that the rank is in stays for what comes later.
+    Unsafe: the division changes, so numbers of earlier runs do not compare. The seed with the rank in it stays for what is drawn
+    later.
 
     ## Refuses
     - Says nothing where the seed is the same on every rank, or another seed stands between it and the split.
@@ -91,9 +92,12 @@ class RankSeededSplit(DdpCodemod):
 
     def _sampler(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
         seed = next((k.value for k in call.keywords if k.arg == "seed"), None)
-        if seed is None or not qualified(module, call.func).startswith("torch.") or not _has_rank(project, module, seed):
+        if seed is None or not qualified(module, call.func).startswith("torch.") or not names_the_rank(project, module, seed):
             return None
-        message = f"the sampler's seed `{short(module, seed)}` differs between the ranks: their parts overlap, and some samples no rank sees"
+        message = (
+            f"the sampler's seed `{short(module, seed)}` differs between the ranks: "
+            "their parts overlap, and some samples are never seen"
+        )
         plain = without_rank(project, module, seed)
         edits: list[Edit] = []
         if plain is not None:
@@ -109,7 +113,7 @@ class RankSeededSplit(DdpCodemod):
         if split.given is not None:
             return self._seeded_by_argument(module, project, split, split.given)
         seed = seed_above(project, split)
-        if seed is None or not seed.of_rank or any(k.arg == "device_specific" for k in seed.call.keywords):
+        if seed is None or not is_of_rank(project, seed):
             return None
         message = f"{_what(module, split)}: the seed above it is each rank's own, so each rank divides the data in another way"
         evidence = [Evidence("static", f"`{short(seed.module, seed.call)}`", seed.module.path, seed.call.lineno)]
@@ -124,7 +128,7 @@ class RankSeededSplit(DdpCodemod):
     def _seeded_by_argument(self, module: SourceModule, project: Project, split: Split, given: ast.expr) -> Finding | None:
         """A split whose own generator, or random state, has the rank in its seed."""
         if split.argument == "random_state":
-            if not _has_rank(project, module, given):
+            if not names_the_rank(project, module, given):
                 return None
             plain = without_rank(project, module, given)
             edits: list[Edit] = [ReplaceExpression(module.path, module.span(given), module.text_of(plain))] if plain else []
@@ -133,10 +137,14 @@ class RankSeededSplit(DdpCodemod):
             call = origin.node
             if not origin.known or origin.path or not isinstance(call, ast.Call) or not call.args:
                 continue
-            seeds = last(dotted(call.func)) in SEEDERS or (isinstance(call.func, ast.Attribute) and call.func.attr == "manual_seed")
-            if seeds and depends_on_rank(project, origin.module, call, call.args[0]):
+            seeds = last(dotted(call.func)) in SEEDERS or (
+                isinstance(call.func, ast.Attribute) and call.func.attr == "manual_seed"
+            )
+            if seeds and depends_on_rank(project, origin.module, call.args[0]):
                 plain = without_rank(project, origin.module, call.args[0])
-                written = [ReplaceExpression(module.path, module.span(call.args[0]), origin.module.text_of(plain))] if plain else []
+                written: list[Edit] = (
+                    [ReplaceExpression(module.path, module.span(call.args[0]), origin.module.text_of(plain))] if plain else []
+                )
                 mine = call is given and split.taken is None
                 return self._told(module, split, call, origin.module, written if mine else [])
         return None
@@ -147,7 +155,9 @@ class RankSeededSplit(DdpCodemod):
         if split.taken is not None:
             evidence.append(Evidence("static", "each rank takes its part here", module.path, getattr(split.taken, "lineno", 0)))
         reason = "changes the division: numbers of earlier runs do not compare" if edits else "take the rank out of the seed"
-        return self.finding(module, split.call, message, level=_UNSAFE if edits else _DISPLAY, edits=edits, evidence=evidence, reason=reason)
+        return self.finding(
+            module, split.call, message, level=_UNSAFE if edits else _DISPLAY, edits=edits, evidence=evidence, reason=reason
+        )
 
 
 def _what(module: SourceModule, split: Split) -> str:
@@ -156,11 +166,6 @@ def _what(module: SourceModule, split: Split) -> str:
 
 def _example(split: Split) -> str:
     return "torch.Generator().manual_seed(0)" if split.argument == "generator" else "0"
-
-
-def _has_rank(project: Project, module: SourceModule, value: ast.expr) -> bool:
-    nodes = [n for n in walk(value) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
-    return any(rank_source(module, n, project) is not None for n in nodes)
 
 
 def _with_generator(module: SourceModule, project: Project, split: Split, seed: Seed) -> list[Edit]:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.guards.entry_points import group_name
-from codemods.analysis.loading.draws import Draw, draws_of
+from codemods.analysis.loading.draws import Draw, draws_near, may_train
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
+from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
 from codemods.analysis.loading.passes import evaluates, training_passes
-from codemods.analysis.loading.programs import same_program, wrap_in, wraps
+from codemods.analysis.loading.programs import wrap_in, wraps
+from codemods.analysis.loading.same_program import callers
 from codemods.analysis.loading.samplers import loader_of, short
-from codemods.analysis.loading.seeds import Seed, depends_on_rank, seeds_of
+from codemods.analysis.loading.seeds import Seed, depends_on_rank, seeded_by_rank, seeds_in
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.analysis.ranks.uses import uses_of
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
 from codemods.project import Project
+from codemods.sites import Site
 from codemods.source import SourceModule, walk
 
 _OF_TORCH = frozenset({"manual_seed", "seed_everything", "set_seed"})
-_GENERATORS = frozenset({"Random", "default_rng", "RandomState", "manual_seed"})
 _SHARED_OUT = (b"strategy", b"num_nodes", b"ddp")
 
 
@@ -73,8 +73,8 @@ class SameRandomNumbers(DdpCodemod):
     ```
 
     ## Safety
-    Unsafe: nothing that is drawn behind the wrap may have to be the same on all ranks. What is made above it, the weights too, stays
-    the same on all of them. The numbers of a run change.
+    Unsafe: nothing that is drawn behind the wrap may have to be the same on all ranks. What is made above it, the weights too,
+    stays the same on all of them. The numbers of a run change.
 
     ## Refuses
     - Says nothing where any seed of the project differs between the ranks, or is `device_specific`.
@@ -86,20 +86,26 @@ class SameRandomNumbers(DdpCodemod):
     - Tells a seed where the wrap stands elsewhere, or where a split or permutation is drawn behind the wrap.
 
     ## References
-    Two processes with torch 2.13, Accelerate 1.15 (`set_seed(..., device_specific=True)`) and Lightning 2.6 (`seed_everything` gives
-    all ranks the same numbers).
+    Two processes with torch 2.13, Accelerate 1.15 (`set_seed(..., device_specific=True)`) and Lightning 2.6 (`seed_everything`
+    gives all ranks the same numbers); huggingface/accelerate#236; threestudio-project/threestudio#195.
     """
 
     code = "DDP405"
     TRIGGERS = ((b"seed", b"Random("),)
+    SITES = (
+        Site(rb"(?:manual_seed|seed_everything|set_seed)[ \t]*\(", b"manual_seed", b"seed_everything", b"set_seed"),
+        Site(rb"[A-Z]\w*[ \t]*\([^\n]*seed", b"seed"),
+    )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         words = (b"DistributedDataParallel", b"ccelerat", b"ightning", b"Fabric")
-        return any(project.files_containing(word) for word in words)
+        return any(project.files_containing(word) for word in words) and bool(
+            may_train(project) or b"Random(" in (project.read(path) or b"")
+        )
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or seeds_of(project).of_ranks:
+        if is_test_file(module.path):
             return
         yield from self._of_process(module, project)
         yield from self._of_generators(module, project)
@@ -107,15 +113,17 @@ class SameRandomNumbers(DdpCodemod):
 
     def _of_process(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Draws from the numbers of the process, by the seed that fixed them."""
-        mine = [s for s in seeds_of(project).found if s.module is module and _fixes_torch(s)]
-        draws = [d for d in draws_of(project) if d.generator is None] if mine else []
+        mine = [s for s in seeds_in(module) if _fixes_torch(s)]
+        draws = [d for d in draws_near(project, module.path) if d.generator is None] if mine else []
         told: set[int] = set()
         for seed in mine:
             if ranks_reaching(project, module, seed.call).some or not _is_for_training(seed):
                 continue
-            near = [d for d in draws if same_program(project, module, d.module) and _runs_on_several(project, d.module, module)]
+            near = [d for d in draws if _runs_on_several(project, d.module, module)]
+            if near and depends_on_rank(project, module, seed.value):
+                continue
             function = id(module.function_of(seed.call))
-            if near and function not in told:
+            if near and function not in told and not seeded_by_rank(project, module.path):
                 told.add(function)
                 edits, reason = _second_seed(module, project, seed)
                 yield self._tell(module, seed.call, near, edits, reason)
@@ -123,39 +131,53 @@ class SameRandomNumbers(DdpCodemod):
     def _of_generators(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Draws from a generator that has the same seed on every rank."""
         found: dict[int, tuple[Origin, list[Draw]]] = {}
-        for draw in draws_of(project):
+        if not module.holds(b"Generator"):
+            return
+        for draw in draws_near(project, module.path):
             if draw.generator is None or not _runs_on_several(project, draw.module, module):
                 continue
             made = origins(project, draw.module, draw.generator)
-            if all_known(made) and all(_equal_generator(project, o) for o in made):
+            if all_known(made) and all(equal_generator(project, o) for o in made):
                 for origin in made:
                     if origin.module is module:
                         found.setdefault(id(origin.node), (origin, []))[1].append(draw)
         for origin, draws in found.values():
-            if not ranks_reaching(project, module, origin.node).some:
+            if not ranks_reaching(project, module, origin.node).some and not seeded_by_rank(project, module.path):
                 yield self._tell(module, origin.node, draws, [], "put the rank into the seed of the generator")
 
     def _of_transforms(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Objects that a training set is made with, and that draw for each sample from a generator of their own."""
         done: set[int] = set()
-        for found in training_passes(project) if module.nodes(ast.Call) else ():
+        for found in training_passes(project, module.path) if module.nodes(ast.Call) else ():
             for origin in origins(project, found.module, found.source):
                 loader = loader_of(origin)
-                data = origins(project, loader.module, loader.dataset) if loader is not None and loader.dataset is not None else ()
-                for part in (p for d in data for p in _parts(project, d)):
+                data = (
+                    origins(project, loader.module, loader.dataset) if loader is not None and loader.dataset is not None else ()
+                )
+                for part in (p for d in data for p in parts_of(project, d)):
                     site = made_class(project, part)
-                    if part.module is not module or site is None or id(part.node) in done or wraps(project, found, module) is None:
+                    if (
+                        part.module is not module
+                        or site is None
+                        or id(part.node) in done
+                        or wraps(project, found, module) is None
+                    ):
                         continue
-                    if (line := _draws_from_own(project, site, part)) is not None:
+                    if (line := draws_from_own(project, site, part)) is not None:
                         done.add(id(part.node))
                         shown = [Evidence("static", "each sample is drawn for here", site.module.path, line)]
-                        message = f"`{short(module, part.node)}` has the same seed on every rank: all ranks draw alike for their samples"
+                        what = short(module, part.node)
+                        message = f"`{what}` has the same seed on every rank: all ranks draw alike for their samples"
                         yield self.finding(module, part.node, message, evidence=shown, reason="put the rank into its seed")
 
     def _tell(self, module: SourceModule, at: ast.AST, draws: list[Draw], edits: list[Edit], reason: str) -> Finding:
         first = draws[0]
-        message = f"the seed is the same on every rank, so `{short(first.module, first.call)}` gives the samples of all ranks the same numbers"
-        evidence = [Evidence("static", f"`{short(d.module, d.call)}` in the training step", d.module.path, d.call.lineno) for d in draws[:3]]
+        what = short(first.module, first.call)
+        message = f"the seed is the same on every rank, so `{what}` gives the samples of all ranks the same numbers"
+        evidence = [
+            Evidence("static", f"`{short(d.module, d.call)}` in the training step", d.module.path, d.call.lineno)
+            for d in draws[:3]
+        ]
         level = Applicability.UNSAFE if edits else Applicability.DISPLAY
         return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
@@ -168,7 +190,9 @@ def _fixes_torch(seed: Seed) -> bool:
     root = name.partition(".")[0]
     if last(name) == "manual_seed":
         return name == "torch.manual_seed"
-    return root in ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "transformers") or _is_fabric(seed.module, seed.call)
+    return root in ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "transformers") or _is_fabric(
+        seed.module, seed.call
+    )
 
 
 def _is_fabric(module: SourceModule, call: ast.Call) -> bool:
@@ -201,63 +225,22 @@ def _importing(project: Project, module: SourceModule) -> list[SourceModule]:
     return [m for m in near if m is not None]
 
 
-def _equal_generator(project: Project, origin: Origin) -> bool:
-    """True for `torch.Generator(...).manual_seed(seed)` with a seed that is the same on every rank."""
-    call = origin.node
-    if origin.path or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
-        return False
-    if call.func.attr != "manual_seed" or not isinstance(call.func.value, ast.Call):
-        return False
-    return last(dotted(call.func.value.func)) == "Generator" and not depends_on_rank(project, origin.module, call, call.args[0])
-
-
-def _parts(project: Project, origin: Origin) -> Iterator[Origin]:
-    """The objects that a data set is made with."""
-    if isinstance(origin.node, ast.Call) and made_class(project, origin) is not None:
-        for given in (*origin.node.args, *(k.value for k in origin.node.keywords)):
-            for part in origins(project, origin.module, given) if isinstance(given, (ast.Name, ast.Call, ast.Attribute)) else ():
-                if made_class(project, part) is not None:
-                    yield part
-
-
-def _draws_from_own(project: Project, site: ClassSite, made: Origin) -> int | None:
-    """The line where `__call__` of a class draws from a generator that its constructor seeds with an argument; None elsewhere."""
-    facts = class_facts(project, site.module, site.node)
-    method = facts.method("__call__")
-    if method is None or facts.is_a(Role.NN_MODULE):
-        return None
-    for node in walk(method[1]):
-        holder = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-        if not isinstance(holder, ast.Attribute) or dotted(holder.value) != "self":
-            continue
-        generators = origins(project, method[0].module, holder)
-        if generators and all(_seeded_alike(project, o) for o in generators):
-            return node.lineno  # type: ignore[attr-defined,no-any-return]
-    return None
-
-
-def _seeded_alike(project: Project, origin: Origin) -> bool:
-    call = origin.node
-    if not origin.known or origin.path or not isinstance(call, ast.Call) or not call.args:
-        return False
-    name = qualified(origin.module, call.func)
-    known = name.startswith(("random.", "numpy.random.")) and last(name) in _GENERATORS
-    return known and not depends_on_rank(project, origin.module, call, call.args[0])
-
-
 def _second_seed(module: SourceModule, project: Project, seed: Seed) -> tuple[list[Edit], str]:
     """A seed with the rank in it behind the wrap, where seed and wrap are made in one function or the seed is handed down."""
     name = qualified(module, seed.call.func)
     if name.startswith("accelerate"):
         return [], "give it `device_specific=True` behind `prepare`, if nothing drawn later has to be the same on all ranks"
     if last(name) != "manual_seed":
-        return [], "seed again with the rank in it before training: `torch.manual_seed(seed + self.global_rank)` in `on_fit_start`"
+        return (
+            [],
+            "seed again with the rank in it before training: `torch.manual_seed(seed + self.global_rank)` in `on_fit_start`",
+        )
     told = "seed again behind the wrap, with the rank in it: `torch.manual_seed(seed + dist.get_rank())`"
     places: list[tuple[SourceModule, ast.Call, ast.expr | None]] = [(module, seed.call, seed.value)]
     function = module.function_of(seed.call)
     if function is not None and isinstance(seed.value, ast.Name):
         names = [a.arg for a in function.args.args]
-        for site in uses_of(project, module, function).outside_tests().calls:
+        for site in callers(project, module, function):
             index = names.index(seed.value.id) if seed.value.id in names else -1
             if 0 <= index < len(site.call.args):
                 places.append((site.module, site.call, site.call.args[index]))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.programs import wrap_in
 from codemods.analysis.loading.samplers import short
-from codemods.analysis.loading.seeds import seeds_of
+from codemods.analysis.loading.seeds import is_seeded
 from codemods.analysis.loading.splits import Split, splits_in
 from codemods.analysis.names import is_from
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -17,7 +17,7 @@ from codemods.project import Project
 from codemods.source import SourceModule
 
 # Whatever seeds, and whatever seeds by itself: the Trainer of transformers does before it trains.
-_SEEDS = (b"seed_everything", b"manual_seed(", b"set_seed(", b"set_random_seed", b"seed_all", b"transformers import")
+_SEEDS = (b"seed_everything", b"set_seed(", b"set_random_seed", b"seed_all", b"transformers import")
 _TEXTS = (".yaml", ".yml", ".json", ".toml", ".cfg")
 
 
@@ -77,9 +77,6 @@ class UnseededSplit(DdpCodemod):
     TRIGGERS = ((b"split", b"randperm", b"permutation"),)
     READS_TESTS = False
 
-    def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return not any(project.files_containing(word, kinds=_TEXTS) for word in (b"seed_everything", b"seed:", b'"seed"'))
-
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path) or _is_seeded(project):
             return
@@ -104,10 +101,9 @@ class UnseededSplit(DdpCodemod):
 
 def _is_seeded(project: Project) -> bool:
     """True where anything in the project seeds the numbers of its processes; a generator of its own seeds nothing else."""
-    if any(not seed.own for seed in seeds_of(project).found):
+    if any(project.files_containing(word, kinds=_TEXTS) for word in (b"seed_everything", b"seed:", b'"seed"')):
         return True
-    words = [w for w in _SEEDS if w not in (b"manual_seed(",)]
-    return any(not is_test_file(p) for w in words for p in project.files_containing(w))
+    return is_seeded(project) or any(not is_test_file(p) for w in _SEEDS for p in project.files_containing(w))
 
 
 def _several(project: Project, module: SourceModule) -> Evidence | None:

@@ -134,6 +134,32 @@ FACTS: Mapping[str, Facts] = {
         "The script runs to its end on one process without a launcher, and on two with it.",
         ("Default process group has not been initialized", "Process group cannot be None"),
     ),
+    "DDP401": Facts(
+        "Share training data out over the ranks",
+        "Each process goes through half of the samples, and no sample comes on both.",
+        ("Default process group has not been initialized",),
+    ),
+    "DDP402": Facts(
+        "Tell samplers the epoch",
+        "The second epoch has the samples in another order than the first, and each process still its own half.",
+        ("object has no attribute 'set_epoch'",),
+    ),
+    "DDP403": Facts("Seed random splits", "Both processes train on the same samples, and validate on the others.", ()),
+    "DDP404": Facts(
+        "Sort what gives labels and shares",
+        "Both processes number the classes alike, and have no file in common.",
+        ("not supported between instances of",),
+    ),
+    "DDP405": Facts(
+        "Draw other noise on each rank",
+        "The first batch of noise differs between the processes, and the weights are the same on both.",
+        (),
+    ),
+    "DDP409": Facts(
+        "Divide data alike on all ranks",
+        "Both processes train on the same samples, and validate on the others.",
+        (),
+    ),
     "DDP601": Facts(
         "Remove compute_metrics that is never called",
         "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants.",

@@ -1,4 +1,4 @@
-"""Random numbers that decide over samples while a model is trained: noise, time steps, masks, crops; and what they are drawn from."""
+"""Random numbers that decide over samples while a model is trained: noise, time steps, masks; and what they are drawn from."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.loading.passes import CLIMBS, MOST_CALLERS, evaluates, is_head
+from codemods.analysis.loading.passes import CLIMBS, evaluates, is_head
+from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, qualified
-from codemods.analysis.ranks.uses import constructions, uses_of
+from codemods.analysis.ranks.uses import constructions
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -25,25 +26,41 @@ _WORDS = (b"torch.rand", b"torch.bernoulli", b"torch.normal")
 
 @record
 class Draw:
-    """A draw with a number for each sample, in a training step. generator: what it draws from, None for the numbers of the process."""
+    """A draw with a number for each sample, in a training step. generator: what it draws from; None: the process's numbers."""
 
     module: SourceModule
     call: ast.Call
     generator: ast.expr | None
 
 
-def draws_of(project: Project) -> tuple[Draw, ...]:
-    return project.memo("draws", lambda: tuple(_all(project)))
+def draws_near(project: Project, path: str) -> tuple[Draw, ...]:
+    """The draws in the programs of a file."""
+    files = project.keep("files with draws", lambda: frozenset(p for p in may_train(project) if _draws_in(project, p)))
+    return tuple(d for p in sorted(files) if same_program(project, path, p) for d in _draws_in(project, p))
 
 
-def _all(project: Project) -> Iterator[Draw]:
-    for path in sorted({p for word in _WORDS for p in project.files_containing(word) if not is_test_file(p)}):
-        module = project.module(path)
-        if module is None:
-            continue
-        for call in module.nodes(ast.Call):
-            if _is_for_samples(module, call) and _trains(project, module, call, 0, frozenset()):
-                yield Draw(module, call, next((k.value for k in call.keywords if k.arg == "generator"), None))
+def _draws_in(project: Project, path: str) -> tuple[Draw, ...]:
+    return project.memo(("draws in", path), lambda: tuple(_all(project, path)))
+
+
+def may_train(project: Project) -> frozenset[str]:
+    """The files with draws that a training step may come to: one in them, or in a file that imports them. Told from the bytes."""
+    return project.keep("draws that may train", lambda: frozenset(_near_a_step(project)))
+
+
+def _near_a_step(project: Project) -> Iterator[str]:
+    steps = {p for word in (b"backward(", b"def training_step") for p in project.files_containing(word) if not is_test_file(p)}
+    for path in {p for word in _WORDS for p in project.files_containing(word) if not is_test_file(p)}:
+        stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+        if path in steps or not steps.isdisjoint(project.files_importing(stem)):
+            yield path
+
+
+def _all(project: Project, path: str) -> Iterator[Draw]:
+    module = project.module(path)
+    for call in module.nodes(ast.Call) if module is not None else ():
+        if module is not None and _is_for_samples(module, call) and _trains(project, module, call, 0, frozenset()):
+            yield Draw(module, call, next((k.value for k in call.keywords if k.arg == "generator"), None))
 
 
 def _is_for_samples(module: SourceModule, call: ast.Call) -> bool:
@@ -76,8 +93,7 @@ def _trains(project: Project, module: SourceModule, node: ast.AST, climbs: int, 
 
 
 def _callers_train(project: Project, module: SourceModule, function: FunctionNode, climbs: int, seen: frozenset[int]) -> bool:
-    calls = uses_of(project, module, function).outside_tests().calls[:MOST_CALLERS]
-    return any(_trains(project, s.module, s.call, climbs + 1, seen) for s in calls if not is_test_file(s.module.path))
+    return any(_trains(project, s.module, s.call, climbs + 1, seen) for s in callers(project, module, function))
 
 
 def _object_is_called(project: Project, site: ClassSite, climbs: int, seen: frozenset[int]) -> bool:

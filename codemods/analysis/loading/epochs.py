@@ -1,4 +1,4 @@
-"""How the epoch of a sampler can be told from the loop over epochs: how loader and counter are written there, and who does it already."""
+"""How a sampler can be told its epoch: how loader and counter are written at the loop over epochs, and who does it already."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.passes import Epochs, Pass
-from codemods.analysis.loading.programs import reached
+from codemods.analysis.loading.same_program import reached
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import CallSite
@@ -139,7 +139,7 @@ def _concerns(project: Project, path: str, paths: frozenset[str]) -> bool:
         return False
     if path in paths or not module.holds(b"__main__") or project.files_importing(path.removesuffix(".py").rpartition("/")[2]):
         return True
-    return bool(reached(project, module) & paths)
+    return bool(reached(project, path) & paths)
 
 
 def _calls_it(module: SourceModule) -> bool:

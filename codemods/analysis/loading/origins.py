@@ -1,4 +1,4 @@
-"""Where a value is made: a name, attribute, item or call -> the expressions that make it, through functions, classes and callers."""
+"""Where a value is made: a name, attribute or call -> the expressions that make it, through functions, classes and callers."""
 
 from __future__ import annotations
 
@@ -224,7 +224,11 @@ class _Search:
             yield from self._returned(called.module, called.node, path, depth)
             return
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, (ast.Name, ast.Attribute)):
-            classes = self._classes(module, node.func.value, depth) if dotted(node.func.value).partition(".")[0] not in module.imports else []
+            classes = (
+                self._classes(module, node.func.value, depth)
+                if dotted(node.func.value).partition(".")[0] not in module.imports
+                else []
+            )
             methods = [class_facts(self.project, s.module, s.node).method(node.func.attr) for s in classes]
             if methods and None not in methods:
                 for method in methods:

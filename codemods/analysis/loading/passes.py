@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.uses import CallSite, uses_of
+from codemods.analysis.ranks.uses import CallSite
 from codemods.analysis.variance.expressions import unpacked
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -16,7 +17,6 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 CLIMBS = 4  # from the backward pass to the loop over batches, and from there to the loop over epochs
-MOST_CALLERS = 8
 _COUNTS = frozenset({"range", "trange", "count", "xrange"})
 # Words of frameworks that share loaders out, and start the epochs of samplers, on their own.
 _FRAMEWORKS = frozenset(
@@ -43,16 +43,29 @@ class Pass:
 
 @record
 class Epochs:
-    """A loop round passes. way: the calls from it down to the function with the pass, outermost first, none where it is the same."""
+    """A loop round passes. way: the calls from it down to the function with the pass, outermost first."""
 
     module: SourceModule
     loop: ast.For | ast.While
     way: tuple[CallSite, ...] = ()
 
 
-def training_passes(project: Project) -> tuple[Pass, ...]:
-    """Every pass of the project, outside of its own tests and of frameworks that make the loop their own."""
-    return project.memo("training passes", lambda: tuple(_all(project)))
+def training_passes(project: Project, path: str) -> tuple[Pass, ...]:
+    """Every pass in the programs of a file, outside of tests and of frameworks that make the loop their own."""
+    files = project.keep("files with passes", lambda: _files(project))
+    near = [back for back, loops in files if any(same_program(project, path, p) for p in loops)]
+    return tuple(found for back in near for found in _passes_from(project, back))
+
+
+def _files(project: Project) -> tuple[tuple[str, frozenset[str]], ...]:
+    """(file with backward passes, the files of the loops round them)."""
+    paths = (p for p in project.files_containing(b"backward(") if not is_test_file(p))
+    found = ((p, frozenset(f.module.path for f in _passes_from(project, p))) for p in paths)
+    return tuple((p, loops) for p, loops in found if loops)
+
+
+def _passes_from(project: Project, path: str) -> tuple[Pass, ...]:
+    return project.memo(("passes from", path), lambda: tuple(_all(project, path)))
 
 
 def uses_framework(module: SourceModule) -> bool:
@@ -60,20 +73,19 @@ def uses_framework(module: SourceModule) -> bool:
     return any(name.partition(".")[0] in _FRAMEWORKS for name in module.imported_modules)
 
 
-def _all(project: Project) -> Iterator[Pass]:
+def _all(project: Project, path: str) -> Iterator[Pass]:
     seen: set[tuple[int, int]] = set()
-    for path in project.files_containing(b"backward("):
-        module = project.module(path) if not is_test_file(path) else None
-        if module is None or uses_framework(module):
+    module = project.module(path)
+    if module is None or uses_framework(module):
+        return
+    for call in module.calls_named("backward"):
+        if not _of_a_loss(call):
             continue
-        for call in module.calls_named("backward"):
-            if not _of_a_loss(call):
-                continue
-            for found in _round(project, CallSite(module, call), CallSite(module, call), 0, frozenset()):
-                key = (id(found.loop), id(found.source))
-                if key not in seen and not uses_framework(found.module):
-                    seen.add(key)
-                    yield found
+        for found in _round(project, CallSite(module, call), CallSite(module, call), 0, frozenset()):
+            key = (id(found.loop), id(found.source))
+            if key not in seen and not uses_framework(found.module):
+                seen.add(key)
+                yield found
 
 
 def _of_a_loss(call: ast.Call) -> bool:
@@ -81,15 +93,13 @@ def _of_a_loss(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and not call.args and dotted(call.func.value) not in ("self", "super")
 
 
-def _round(
-    project: Project, place: CallSite, backward: CallSite, climbs: int, seen: frozenset[int]
-) -> Iterator[Pass]:
+def _round(project: Project, place: CallSite, backward: CallSite, climbs: int, seen: frozenset[int]) -> Iterator[Pass]:
     """The loops over batches round a place: in its function, or round the calls of that."""
     module = place.module
+    if any(_without_gradients(module, up) for up in module.ancestors(place.call)):
+        return
     below: ast.AST = place.call
     for up in module.ancestors(place.call):
-        if _without_gradients(module, up):
-            return
         head, below = is_head(up, below), up
         if head:
             continue
@@ -130,9 +140,8 @@ def _in_callers(
 ) -> Iterator[Pass]:
     if climbs >= CLIMBS or id(function) in seen:
         return
-    for site in uses_of(project, module, function).outside_tests().calls[:MOST_CALLERS]:
-        if not is_test_file(site.module.path):
-            yield from _round(project, site, backward, climbs + 1, seen | {id(function)})
+    for site in callers(project, module, function):
+        yield from _round(project, site, backward, climbs + 1, seen | {id(function)})
 
 
 def _sources(iterated: ast.expr) -> list[ast.expr]:
@@ -167,9 +176,7 @@ def epochs_of(project: Project, found: Pass) -> tuple[Epochs, ...]:
     return () if found.stepped else tuple(_epochs(project, found.module, found.loop, (), 0))
 
 
-def _epochs(
-    project: Project, module: SourceModule, node: ast.AST, way: tuple[CallSite, ...], climbs: int
-) -> Iterator[Epochs]:
+def _epochs(project: Project, module: SourceModule, node: ast.AST, way: tuple[CallSite, ...], climbs: int) -> Iterator[Epochs]:
     below = node
     for up in module.ancestors(node):
         head, below = is_head(up, below), up
@@ -179,9 +186,8 @@ def _epochs(
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             if climbs >= CLIMBS or any(_function(s) is up for s in way):
                 return
-            for site in uses_of(project, module, up).outside_tests().calls[:MOST_CALLERS]:
-                if not is_test_file(site.module.path):
-                    yield from _epochs(project, site.module, site.call, (site, *way), climbs + 1)
+            for site in callers(project, module, up):
+                yield from _epochs(project, site.module, site.call, (site, *way), climbs + 1)
             return
 
 

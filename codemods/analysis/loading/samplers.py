@@ -62,7 +62,7 @@ def is_none(origin: Origin) -> bool:
 
 
 def is_distributed_sampler(project: Project, origin: Origin) -> bool:
-    """True for torch's own DistributedSampler, and for a class of the project that changes neither its epochs nor its shuffling."""
+    """True for torch's own DistributedSampler."""
     if not origin.known or origin.path or not isinstance(origin.node, ast.Call):
         return False
     name = qualified(origin.module, origin.node.func)
@@ -99,7 +99,12 @@ def samplers_of(project: Project, loader: Loader) -> tuple[Origin, ...]:
     out: list[Origin] = []
     for origin in origins(project, loader.module, batches):
         call = origin.node
-        if origin.known and isinstance(call, ast.Call) and qualified(origin.module, call.func).endswith(".BatchSampler") and call.args:
+        if (
+            origin.known
+            and isinstance(call, ast.Call)
+            and qualified(origin.module, call.func).endswith(".BatchSampler")
+            and call.args
+        ):
             out += origins(project, origin.module, call.args[0])
         else:
             out.append(origin)

@@ -8,6 +8,7 @@ import re
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.loading.passes import Pass
 from codemods.analysis.loading.samplers import Loader
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
@@ -18,7 +19,10 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
-_WORDS = late(r"rank|world_?size|Distributed\w*Sampler|shard|num_replicas|process_index|num_processes|process_count|node_?id|LOCAL_|split_by_node", re.I)
+_WORDS = late(
+    r"rank|world_?size|Distributed\w*Sampler|shard|num_replicas|process_index|num_processes|process_count|node_?id|LOCAL_|split_by_node",
+    re.I,
+)
 _PACKAGES = frozenset({"torch", "torchvision", "torchaudio"})
 _DEPTH = 5
 
@@ -55,7 +59,7 @@ def _is_share(project: Project, origin: Origin, depth: int) -> bool:
 
 
 def class_speaks_of_ranks(project: Project, site: ClassSite) -> bool:
-    """True where a class, or a project class that it derives from, has words of ranks and shares in it, or a base that nobody sees."""
+    """True where a class, or a project class that it derives from, has words of ranks in it, or a base that nobody sees."""
     facts = class_facts(project, site.module, site.node)
     if facts.unresolved or any(family(n) not in (*_PACKAGES, "abc", "typing", "collections") for n in facts.external):
         return True

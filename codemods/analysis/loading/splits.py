@@ -6,15 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.distribution import is_test_file
-from codemods.analysis.loading.passes import MOST_CALLERS
-from codemods.analysis.loading.seeds import Seed, seeds_of
+from codemods.analysis.loading.same_program import callers
+from codemods.analysis.loading.seeds import SEEDERS, Seed, names_the_rank, seeds_in
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
-from codemods.analysis.ranks.uses import uses_of
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule
 
 _CLIMBS = 3
 _MAKES_EQUAL = frozenset({"broadcast", "broadcast_object_list", "all_gather", "all_gather_object", "scatter_object_list"})
@@ -80,9 +78,7 @@ def _taken_by_rank(project: Project, module: SourceModule, call: ast.Call) -> as
 
 def is_by_rank(project: Project, module: SourceModule, bounds: ast.Slice) -> bool:
     """True for `[rank::world]` and `[rank * n : (rank + 1) * n]`."""
-    parts = [b for b in (bounds.lower, bounds.upper) if b is not None]
-    nodes = [n for b in parts for n in walk(b) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
-    return any(rank_source(module, n, project) is not None for n in nodes)
+    return any(names_the_rank(project, module, b) for b in (bounds.lower, bounds.upper) if b is not None)
 
 
 def _made_equal(module: SourceModule, call: ast.Call) -> bool:
@@ -99,29 +95,29 @@ def _above(project: Project, module: SourceModule, node: ast.AST, source: str, c
     function = module.function_of(node)
     line = module.statement_of(node).lineno
     before: list[tuple[int, Seed]] = []
-    for seed in seeds_of(project).found:
-        if seed.own or not _seeds(seed, source):
-            continue
-        if seed.module is module and module.function_of(seed.call) is function and seed.call.lineno < line:
-            before.append((seed.call.lineno, seed))
-        owner = seed.module.function_of(seed.call)
-        if owner is None or owner is function:
-            continue
-        for call in module.calls_named(owner.name):
-            if module.function_of(call) is function and call.lineno < line:
-                site = called_function(project, module, call)
-                if site is not None and site.node is owner:
-                    before.append((call.lineno, seed))
+    for call in module.nodes(ast.Call):
+        if call.lineno < line and module.function_of(call) is function:
+            before += [(call.lineno, s) for s in _seeds_of_call(project, module, call) if _seeds(s, source)]
     if before:
         return max(before, key=lambda found: found[0])[1]
     if function is None or climbs >= _CLIMBS:
         return None
-    for site in uses_of(project, module, function).outside_tests().calls[:MOST_CALLERS]:
-        if not is_test_file(site.module.path):
-            above = _above(project, site.module, site.call, source, climbs + 1)
-            if above is not None:
-                return above
+    for site in callers(project, module, function):
+        if (above := _above(project, site.module, site.call, source, climbs + 1)) is not None:
+            return above
     return None
+
+
+def _seeds_of_call(project: Project, module: SourceModule, call: ast.Call) -> list[Seed]:
+    """The seeds that a call sets: itself, or a helper of the project in its own body."""
+    if last(dotted(call.func)) in SEEDERS and (own := [s for s in seeds_in(module) if s.call is call and not s.own]):
+        return own
+    if "seed" not in last(dotted(call.func)).lower() and not call.args:
+        return []
+    site = called_function(project, module, call)
+    if site is None or not site.module.holds(b"seed"):
+        return []
+    return [s for s in seeds_in(site.module) if not s.own and site.module.function_of(s.call) is site.node]
 
 
 def _seeds(seed: Seed, source: str) -> bool:
@@ -136,11 +132,6 @@ def without_rank(project: Project, module: SourceModule, value: ast.expr) -> ast
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return None
     for one, other in ((value.left, value.right), (value.right, value.left)):
-        if rank_source(module, other, project) is not None and not _speaks(project, module, one):
+        if rank_source(module, other, project) is not None and not names_the_rank(project, module, one):
             return one
     return None
-
-
-def _speaks(project: Project, module: SourceModule, node: ast.expr) -> bool:
-    nodes = [n for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
-    return any(rank_source(module, n, project) is not None for n in nodes)
