@@ -139,6 +139,11 @@ FACTS: Mapping[str, Facts] = {
         "The script runs to its end on one process without a launcher, and on two with it.",
         ("Default process group has not been initialized", "Process group cannot be None"),
     ),
+    "DDP307": Facts(
+        "Let a cache appear under its name when it is whole",
+        "With the cache deleted first, both processes load the same rows, and no file with a number behind its name is left.",
+        HALF_WRITTEN,
+    ),
     "DDP308": Facts(
         "Restore the training state on every rank",
         "A training that is resumed on two processes has the same weights on both after some steps.",
@@ -149,31 +154,66 @@ FACTS: Mapping[str, Facts] = {
         "With an error on one process the run ends with its message and a status, and the launcher ends the other process.",
         WAITING,
     ),
+    "DDP401": Facts(
+        "Share training data out over the ranks",
+        "Each process goes through half of the samples, and no sample comes on both.",
+        ("Default process group has not been initialized",),
+    ),
+    "DDP402": Facts(
+        "Tell samplers the epoch",
+        "The second epoch has the samples in another order than the first, and each process still its own half.",
+        ("object has no attribute 'set_epoch'",),
+    ),
+    "DDP403": Facts("Seed random splits", "Both processes train on the same samples, and validate on the others.", ()),
+    "DDP404": Facts(
+        "Sort what gives labels and shares",
+        "Both processes number the classes alike, and have no file in common.",
+        ("not supported between instances of",),
+    ),
+    "DDP405": Facts(
+        "Draw other noise on each rank",
+        "The first batch of noise differs between the processes, and the weights are the same on both.",
+        (),
+    ),
     "DDP407": Facts(
         "Make in setup what every rank needs",
         "A fit on two processes gets past setup on both, and both hold the same value.",
         ("object has no attribute", *WAITING),
     ),
-    "DDP504": Facts(
-        "Train through the DDP wrapper",
-        "After some steps on two processes the weights of both agree.",
-        UNUSED,
-    ),
-    "DDP307": Facts(
-        "Let a cache appear under its name when it is whole",
-        "With the cache deleted first, both processes load the same rows, and no file with a number behind its name is left.",
-        HALF_WRITTEN,
+    "DDP409": Facts(
+        "Divide data alike on all ranks",
+        "Both processes train on the same samples, and validate on the others.",
+        (),
     ),
     "DDP501": Facts(
         "Leave checkpoints to the first process",
         "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it.",
         (*HALF_WRITTEN, *WAITING),
     ),
+    "DDP504": Facts(
+        "Train through the DDP wrapper",
+        "After some steps on two processes the weights of both agree.",
+        UNUSED,
+    ),
     "DDP601": Facts(
         "Remove compute_metrics that is never called",
         "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants.",
         ("KeyError: 'eval_", "The `metric_for_best_model` training argument is set to"),
     ),
+    "DDP602": Facts(
+        "Call the training arguments by their names of today",
+        "The job gets to its first step, and the arguments it prints hold the values that were asked for.",
+        (
+            "TrainingArguments.__init__() got an unexpected keyword argument",
+            "Some specified arguments are not used by the HfArgumentParser",
+            "Some keys are not used by the HfArgumentParser",
+        ),
+    ),
+    "PRJ001": Facts("Rename functions as the project asks", RENAMED, ("ImportError: cannot import name", "NameError: name")),
+    "PRJ002": Facts("Rename methods as the project asks", RENAMED, ("object has no attribute",)),
+    "PRJ003": Facts("Rename modules as the project asks", RENAMED, ("ModuleNotFoundError: No module named",)),
+    "PRJ004": Facts("Rename attributes as the project asks", RENAMED, ("object has no attribute",)),
+    "PRJ005": Facts("Rename keyword arguments as the project asks", RENAMED, ("got an unexpected keyword argument",)),
     "DDP603": Facts(
         "Write the Accelerate configuration as the launcher takes it",
         "`accelerate launch` with the file starts as many processes as it says.",
@@ -194,6 +234,12 @@ FACTS: Mapping[str, Facts] = {
         "and a step takes less time: `ddpfix tune --measure` says how much.",
         ("CUDA out of memory",),
     ),
+    "DDP902": Facts(
+        "Tune the job where its values are decided",
+        "The arguments that the job prints hold the new values, the first step fits into the device's memory, and the loss after "
+        "as many steps is the same.",
+        ("CUDA out of memory",),
+    ),
     "DDP903": Facts(
         "Set the flags that cost time in every step",
         "An epoch comes to the same weights, and the second epoch sees the data that it is meant to see.",
@@ -204,26 +250,6 @@ FACTS: Mapping[str, Facts] = {
         "The log has a value of the learning rate for each epoch, once and not once for each process.",
         ("Cannot use `LearningRateMonitor` callback with `Trainer` that has no logger",),
     ),
-    "DDP902": Facts(
-        "Tune the job where its values are decided",
-        "The arguments that the job prints hold the new values, the first step fits into the device's memory, and the loss after "
-        "as many steps is the same.",
-        ("CUDA out of memory",),
-    ),
-    "DDP602": Facts(
-        "Call the training arguments by their names of today",
-        "The job gets to its first step, and the arguments it prints hold the values that were asked for.",
-        (
-            "TrainingArguments.__init__() got an unexpected keyword argument",
-            "Some specified arguments are not used by the HfArgumentParser",
-            "Some keys are not used by the HfArgumentParser",
-        ),
-    ),
-    "PRJ001": Facts("Rename functions as the project asks", RENAMED, ("ImportError: cannot import name", "NameError: name")),
-    "PRJ002": Facts("Rename methods as the project asks", RENAMED, ("object has no attribute",)),
-    "PRJ003": Facts("Rename modules as the project asks", RENAMED, ("ModuleNotFoundError: No module named",)),
-    "PRJ004": Facts("Rename attributes as the project asks", RENAMED, ("object has no attribute",)),
-    "PRJ005": Facts("Rename keyword arguments as the project asks", RENAMED, ("got an unexpected keyword argument",)),
 }
 
 

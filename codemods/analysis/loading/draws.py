@@ -1,0 +1,113 @@
+"""Random numbers that decide over samples while a model is trained: noise, time steps, masks; and what they are drawn from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import ClassSite, Role, class_facts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.passes import CLIMBS, evaluates, is_head
+from codemods.analysis.loading.same_program import callers, same_program
+from codemods.analysis.names import dotted, qualified
+from codemods.analysis.ranks.uses import constructions
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk
+
+_DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randn_like", "torch.rand_like", "torch.randint_like",
+                    "torch.bernoulli", "torch.normal"})  # fmt: skip
+_LIKE = frozenset({"torch.randn_like", "torch.rand_like", "torch.randint_like", "torch.bernoulli"})
+# A size that is that of the batch.
+_OF_A_BATCH = late(r"\.shape\b|\blen\(|\.size\(|\b(batch_?size|bsz|bs|b|n)\b", 0)
+_WORDS = (b"torch.rand", b"torch.bernoulli", b"torch.normal")
+
+
+@record
+class Draw:
+    """A draw with a number for each sample, in a training step. generator: what it draws from; None: the process's numbers."""
+
+    module: SourceModule
+    call: ast.Call
+    generator: ast.expr | None
+
+
+def draws_near(project: Project, path: str) -> tuple[Draw, ...]:
+    """The draws in the programs of a file."""
+    files = project.keep("files with draws", lambda: frozenset(p for p in may_train(project) if _draws_in(project, p)))
+    return tuple(d for p in sorted(files) if same_program(project, path, p) for d in _draws_in(project, p))
+
+
+def _draws_in(project: Project, path: str) -> tuple[Draw, ...]:
+    return project.memo(("draws in", path), lambda: tuple(_all(project, path)))
+
+
+def may_train(project: Project) -> frozenset[str]:
+    """The files with draws that a training step may come to: one in them, or in a file that imports them. Told from the bytes."""
+    return project.keep("draws that may train", lambda: frozenset(_near_a_step(project)))
+
+
+def _near_a_step(project: Project) -> Iterator[str]:
+    steps = {p for word in (b"backward(", b"def training_step") for p in project.files_containing(word) if not is_test_file(p)}
+    for path in {p for word in _WORDS for p in project.files_containing(word) if not is_test_file(p)}:
+        stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+        if path in steps or not steps.isdisjoint(project.files_importing(stem)):
+            yield path
+
+
+def _all(project: Project, path: str) -> Iterator[Draw]:
+    module = project.module(path)
+    for call in module.nodes(ast.Call) if module is not None else ():
+        if module is not None and _is_for_samples(module, call) and _trains(project, module, call, 0, frozenset()):
+            yield Draw(module, call, next((k.value for k in call.keywords if k.arg == "generator"), None))
+
+
+def _is_for_samples(module: SourceModule, call: ast.Call) -> bool:
+    name = qualified(module, call.func)
+    if name not in _DRAWS:
+        return False
+    given = [*call.args, *(k.value for k in call.keywords if k.arg in ("size", "input", "n", None))]
+    return name in _LIKE or any(_OF_A_BATCH.search(module.text_of(a)) for a in given)
+
+
+def _trains(project: Project, module: SourceModule, node: ast.AST, climbs: int, seen: frozenset[int]) -> bool:
+    """True where a place is in a training step: a loop with a backward pass, `training_step`, or what either calls."""
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.For, ast.While)) and not is_head(up, below) and _goes_backward(up):
+            return True
+        below = up
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if evaluates(up) or climbs >= CLIMBS or id(up) in seen:
+                return False
+            owner = module.parent(up)
+            if isinstance(owner, ast.ClassDef) and up.name == "training_step":
+                return class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE)
+            if isinstance(owner, ast.ClassDef) and up.name == "__call__":
+                return _object_is_called(project, ClassSite(module, owner), climbs, seen | {id(up)})
+            if up.name in ("forward", "__init__", "__getitem__", "__iter__"):
+                return False
+            return _callers_train(project, module, up, climbs, seen | {id(up)})
+    return False
+
+
+def _callers_train(project: Project, module: SourceModule, function: FunctionNode, climbs: int, seen: frozenset[int]) -> bool:
+    return any(_trains(project, s.module, s.call, climbs + 1, seen) for s in callers(project, module, function))
+
+
+def _object_is_called(project: Project, site: ClassSite, climbs: int, seen: frozenset[int]) -> bool:
+    """True where an object of a class is given a name that a training step calls."""
+    uses = constructions(project, site.module, site.node)
+    for made in uses.outside_tests().calls if uses is not None else ():
+        up = made.module.parent(made.call)
+        targets = {dotted(t) for t in up.targets} if isinstance(up, ast.Assign) else set()
+        for name in targets - {""}:
+            for call in made.module.calls_named(name.rpartition(".")[2]):
+                if dotted(call.func) == name and _trains(project, made.module, call, climbs + 1, seen):
+                    return True
+    return False
+
+
+def _goes_backward(loop: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "backward" for n in walk(loop))

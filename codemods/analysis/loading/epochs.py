@@ -1,0 +1,148 @@
+"""How a sampler can be told its epoch: how loader and counter are written at the loop over epochs, and who does it already."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.passes import Epochs, Pass
+from codemods.analysis.loading.same_program import reached
+from codemods.analysis.model.signatures import bind
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.uses import CallSite
+from codemods.analysis.variance.expressions import unpacked
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule, walk
+
+_RANGES = frozenset({"range", "trange"})
+
+
+@record
+class Counter:
+    """The number of the epoch. name: how it is written. sure: it begins at a constant and grows by one in each round."""
+
+    name: str
+    sure: bool = True
+
+
+def counter_of(epochs: Epochs) -> Counter | None:
+    """The number that a loop counts; None where it goes through something else."""
+    loop = epochs.loop
+    if isinstance(loop, ast.While):
+        return _grown(epochs.module, loop)
+    target: ast.expr = loop.target
+    inner = _range(epochs.module, loop.iter)
+    if isinstance(loop.iter, ast.Call) and last(dotted(loop.iter.func)) == "enumerate" and isinstance(target, ast.Tuple):
+        return Counter(epochs.module.text_of(target.elts[0]))
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return None
+    name = epochs.module.text_of(target)
+    if inner is not None:
+        start = inner.args[0] if len(inner.args) > 1 else None
+        return Counter(name, sure=start is None or isinstance(start, ast.Constant))
+    return Counter(name, sure=False) if "epoch" in name.lower() else None
+
+
+def _range(module: SourceModule, node: ast.expr) -> ast.Call | None:
+    inner = unpacked(node)
+    if isinstance(node, ast.Call) and last(dotted(node.func)) in _RANGES:
+        return node
+    if isinstance(inner, ast.Name):
+        values = [b.value for b in bindings_of(module, inner)]
+        inner = unpacked(values[0]) if len(values) == 1 and values[0] is not None else inner
+    return inner if isinstance(inner, ast.Call) and last(dotted(inner.func)) in _RANGES else None
+
+
+def _grown(module: SourceModule, loop: ast.While) -> Counter | None:
+    """What a `while` adds one to, if it is called an epoch."""
+    for node in walk(loop):
+        one = isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Constant) and node.value.value == 1
+        if isinstance(node, ast.AugAssign) and one and "epoch" in dotted(node.target).lower():
+            return Counter(dotted(node.target), sure=False)
+    return None
+
+
+def written_at(epochs: Epochs, found: Pass) -> str:
+    """How the loader of a pass is written in the function of the loop over epochs; "" where it has no name there."""
+    name, module = dotted(found.source), found.module
+    for site in reversed(epochs.way):
+        name = _one_up(module, found, site, name)
+        module = site.module
+        if not name:
+            return ""
+        found = Pass(module, found.loop, found.source, found.backward)
+    return name
+
+
+def _one_up(module: SourceModule, found: Pass, site: CallSite, name: str) -> str:
+    """The name of a function's value at a call of the function."""
+    function = _called(module, found, site)
+    root, _, rest = name.partition(".")
+    if function is None or not name:
+        return ""
+    spec = function.args
+    parameters = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+    method = isinstance(module.parent(function), ast.ClassDef)
+    if method and parameters and root == parameters[0] and isinstance(site.call.func, ast.Attribute):
+        holder = dotted(site.call.func.value)
+        return f"{holder}.{rest}" if holder and rest else ""
+    if root in parameters:
+        given = (bind(function, site.call, bound=method) or {}).get(root)
+        text = dotted(given)
+        return f"{text}.{rest}" if text and rest else text
+    stored = any(isinstance(n, ast.Name) and n.id == root and isinstance(n.ctx, ast.Store) for n in walk(function))
+    return name if not stored and module is site.module else ""
+
+
+def _called(module: SourceModule, found: Pass, site: CallSite) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function that a call leads to: one of those in the file, by its name."""
+    name = last(dotted(site.call.func))
+    named = [f for f in module.functions if f.name == name]
+    return named[-1] if len(named) == 1 else None
+
+
+def place_for(epochs: Epochs, found: Pass, name: str) -> ast.stmt | None:
+    """The statement of the loop in front of which the epoch is told: the first, or the one with the pass where the loader is
+    made in the loop. None where it is made and gone through in one statement.
+    """
+    module, loop = epochs.module, epochs.loop
+    inside: ast.AST = epochs.way[0].call if epochs.way else found.loop
+    chain = [inside, *module.ancestors(inside)]
+    holding = next((s for s in loop.body if any(s is up for up in chain)), None)
+    root = name.partition(".")[0]
+    made = [s for s in loop.body if _stores(s, name, root)]
+    if holding is None or any(s is holding for s in made):
+        return None
+    return holding if made else loop.body[0]
+
+
+def _stores(statement: ast.stmt, name: str, root: str) -> bool:
+    for node in walk(statement):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store) and dotted(node) in (name, root):
+            return True
+    return False
+
+
+# Who tells samplers their epoch
+
+
+def may_be_told(project: Project, paths: frozenset[str]) -> bool:
+    """True where a `set_epoch` in the project may be for a sampler that these files make and use."""
+    return any(_concerns(project, path, paths) for path in project.files_containing(b"set_epoch") if not is_test_file(path))
+
+
+def _concerns(project: Project, path: str, paths: frozenset[str]) -> bool:
+    module = project.module(path)
+    if module is None or not _calls_it(module):
+        return False
+    if path in paths or not module.holds(b"__main__") or project.files_importing(path.removesuffix(".py").rpartition("/")[2]):
+        return True
+    return bool(reached(project, path) & paths)
+
+
+def _calls_it(module: SourceModule) -> bool:
+    if any(a.attr == "set_epoch" for a in module.nodes(ast.Attribute)):
+        return True
+    return any(c.value == "set_epoch" for c in module.nodes(ast.Constant))

@@ -1,0 +1,286 @@
+"""Where a value is made: a name, attribute or call -> the expressions that make it, through functions, classes and callers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.bindings import Binding, bindings_at_top, bindings_of
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.class_index import ClassSite, class_facts, find_class
+from codemods.analysis.class_values import class_values
+from codemods.analysis.model.signatures import bind, defaults, returned
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.uses import constructions, uses_of
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk_scope
+
+DEPTH = 10
+MOST = 24
+Key = int | str
+_SPAWNS = frozenset({"spawn", "start_processes"})
+_SAME_THING = frozenset({"to", "cuda", "cpu"})
+
+
+@record
+class Origin:
+    """An expression that makes a value. path: which part of it, where it is one. known: False where the way to it is lost."""
+
+    module: SourceModule
+    node: ast.expr
+    path: tuple[Key, ...] = ()
+    known: bool = True
+
+    @property
+    def line(self) -> int:
+        return self.node.lineno
+
+
+def origins(project: Project, module: SourceModule, node: ast.expr) -> tuple[Origin, ...]:
+    """Every expression that may make the value of `node`; what is not known stands among them."""
+
+    def build() -> tuple[Origin, ...]:
+        search = _Search(project)
+        found: dict[tuple[int, tuple[Key, ...]], Origin] = {}
+        for origin in search.of(module, node, (), 0):
+            found.setdefault((id(origin.node), origin.path), origin)
+            if len(found) > MOST:
+                return (Origin(module, node, (), known=False),)
+        return tuple(found.values())
+
+    return project.memo(("origins", module.path, id(node)), build)
+
+
+def all_known(found: tuple[Origin, ...]) -> bool:
+    return bool(found) and all(o.known for o in found)
+
+
+def made_class(project: Project, origin: Origin) -> ClassSite | None:
+    """The project class of which the origin makes an object."""
+    if not isinstance(origin.node, ast.Call) or origin.path or not origin.known:
+        return None
+    name = dotted(origin.node.func)
+    return find_class(project, origin.module, name) if name else None
+
+
+class _Search:
+    """One question; a place that is being asked about already adds nothing."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.seen: set[tuple[int, tuple[Key, ...]]] = set()
+
+    def of(self, module: SourceModule, node: ast.expr, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+        if (id(node), path) in self.seen:
+            return
+        self.seen.add((id(node), path))
+        if depth > DEPTH:
+            yield Origin(module, node, path, known=False)
+        elif isinstance(node, ast.Name):
+            yield from self._name(module, node, path, depth + 1)
+        elif isinstance(node, ast.Attribute):
+            yield from self._attribute(module, node, path, depth + 1)
+        elif isinstance(node, ast.Call):
+            yield from self._call(module, node, path, depth + 1)
+        elif isinstance(node, ast.Subscript):
+            yield from self._item(module, node, path, depth + 1)
+        else:
+            yield from self._parts(module, node, path, depth + 1)
+
+    def _parts(self, module: SourceModule, node: ast.expr, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+        inner: list[ast.expr] | None = None
+        if isinstance(node, ast.IfExp):
+            inner = [node.body, node.orelse]
+        elif isinstance(node, ast.BoolOp):
+            inner = node.values
+        elif isinstance(node, (ast.NamedExpr, ast.Await)):
+            inner = [node.value]
+        if inner is not None:
+            for value in inner:
+                yield from self.of(module, value, path, depth)
+        elif path and (part := _part(node, path[0])) is not None:
+            yield from self.of(module, part, path[1:], depth)
+        else:
+            yield Origin(module, node, path)
+
+    # Names
+
+    def _name(self, module: SourceModule, node: ast.Name, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+        bound = bindings_of(module, node)
+        if not bound:
+            yield from self._imported(module, node, path, depth)
+            return
+        for binding in bound:
+            if binding.parameter:
+                function = module.parent(binding.node)
+                function = module.parent(function) if function is not None else None
+                if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    yield from self._given(module, function, node, path, depth)
+                continue
+            if binding.value is None:
+                yield Origin(module, node, path, known=False)
+            else:
+                index = _place(binding, node.id)
+                if binding.part and index is None:
+                    yield Origin(module, node, path, known=False)
+                    continue
+                yield from self.of(module, binding.value, (*(() if index is None else (index,)), *path), depth)
+
+    def _imported(self, module: SourceModule, node: ast.Name, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+        for found in module.imports.get(node.id, ()):
+            resolved = self.project.resolve(found.dotted, module.path)
+            other = self.project.module(resolved.path) if resolved is not None and len(resolved.rest) == 1 else None
+            for binding in bindings_at_top(other, resolved.rest[0]) if other is not None and resolved is not None else ():
+                if binding.value is not None and not binding.part and other is not None:
+                    yield from self.of(other, binding.value, path, depth)
+                    return
+        yield Origin(module, node, path, known=False)
+
+    def _given(
+        self, module: SourceModule, function: FunctionNode, node: ast.Name, path: tuple[Key, ...], depth: int
+    ) -> Iterator[Origin]:
+        """What the callers hand to a parameter."""
+        name, owner = node.id, module.parent(function)
+        method = isinstance(owner, ast.ClassDef)
+        default = defaults(function).get(name)
+        if isinstance(owner, ast.ClassDef) and function.name == "__init__":
+            uses = constructions(self.project, module, owner)
+        else:
+            uses = uses_of(self.project, module, function)
+        if uses is None or uses.more:
+            yield Origin(module, node, path, known=False)
+            return
+        uses, found = uses.outside_tests(), False
+        static = any(dotted(d) == "staticmethod" for d in function.decorator_list)
+        for site in uses.calls:
+            given = bind(function, site.call, bound=method and not static)
+            value = given.get(name, default) if given is not None else None
+            found = True
+            if value is None:
+                yield Origin(module, node, path, known=False)
+            else:
+                there = module if value is default else site.module
+                yield from self.of(there, value, path, depth)
+        for handed in uses.handed_on:
+            value = _spawned(handed.module, handed.node, function, name)
+            found = found or value is not None
+            if value is not None:
+                yield from self.of(handed.module, value, path, depth)
+        if not found:
+            if default is not None:
+                yield from self.of(module, default, path, depth)
+            else:
+                yield Origin(module, node, path, known=False)
+
+    # Attributes and items
+
+    def _attribute(self, module: SourceModule, node: ast.Attribute, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+        found = False
+        for site in self._classes(module, node.value, depth):
+            for origin in self._field(site, node.attr, path, depth):
+                found = True
+                yield origin
+        if not found:
+            yield Origin(module, node, path, known=False)
+
+    def _classes(self, module: SourceModule, holder: ast.expr, depth: int) -> list[ClassSite]:
+        """The project classes that an object may be of; none where one of them is not known."""
+        if isinstance(holder, ast.Name) and holder.id == "self":
+            owner = module.class_of(holder)
+            return [ClassSite(module, owner)] if owner is not None else []
+        made = [made_class(self.project, o) for o in self.of(module, holder, (), depth)]
+        return [] if None in made else [m for m in made if m is not None]
+
+    def _field(self, site: ClassSite, name: str, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+        facts = class_facts(self.project, site.module, site.node)
+        method = facts.method(name)
+        if method is not None:
+            yield from self._returned(method[0].module, method[1], path, depth)
+            return
+        for given in class_values(self.project, facts).given.get(name, ()):
+            part = () if given.part is None else (given.part,)
+            yield from self.of(given.site.module, given.value, (*part, *path), depth)
+
+    def _item(self, module: SourceModule, node: ast.Subscript, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if isinstance(key, (int, str)):
+            yield from self.of(module, node.value, (key, *path), depth)
+        else:
+            yield Origin(module, node, path, known=False)
+
+    # Calls
+
+    def _call(self, module: SourceModule, node: ast.Call, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+        name = dotted(node.func)
+        if name and find_class(self.project, module, name) is not None:
+            yield Origin(module, node, path)
+            return
+        if last(name) in _SAME_THING and isinstance(node.func, ast.Attribute):
+            yield from self.of(module, node.func.value, path, depth)
+            return
+        called = called_function(self.project, module, node)
+        if called is not None:
+            yield from self._returned(called.module, called.node, path, depth)
+            return
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, (ast.Name, ast.Attribute)):
+            classes = (
+                self._classes(module, node.func.value, depth)
+                if dotted(node.func.value).partition(".")[0] not in module.imports
+                else []
+            )
+            methods = [class_facts(self.project, s.module, s.node).method(node.func.attr) for s in classes]
+            if methods and None not in methods:
+                for method in methods:
+                    if method is not None:
+                        yield from self._returned(method[0].module, method[1], path, depth)
+                return
+        yield Origin(module, node, path)
+
+    def _returned(self, module: SourceModule, function: FunctionNode, path: tuple[Key, ...], depth: int) -> Iterator[Origin]:
+        values = returned(function, module)
+        if not values or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk_scope(function)):
+            yield Origin(module, ast.Name(function.name, ast.Load(), lineno=function.lineno), path, known=False)
+        for value in values:
+            yield from self.of(module, value, path, depth)
+
+
+def _part(node: ast.expr, key: Key) -> ast.expr | None:
+    """The element of a tuple, list or dictionary that is written out."""
+    if isinstance(node, (ast.Tuple, ast.List)) and isinstance(key, int) and -len(node.elts) <= key < len(node.elts):
+        return None if any(isinstance(e, ast.Starred) for e in node.elts) else node.elts[key]
+    if isinstance(node, ast.Dict):
+        for name, value in zip(node.keys, node.values, strict=True):
+            if isinstance(name, ast.Constant) and name.value == key:
+                return value
+    if isinstance(node, ast.DictComp):
+        return node.value
+    return None
+
+
+def _place(binding: Binding, name: str) -> int | None:
+    """The index of a name among the targets that a value is taken apart into."""
+    targets: list[ast.expr] = []
+    if isinstance(binding.node, ast.Assign):
+        targets = binding.node.targets
+    if not binding.part:
+        return None
+    for target in targets:
+        if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in target.elts):
+            for i, element in enumerate(target.elts):
+                if isinstance(element, ast.Name) and element.id == name:
+                    return i
+    return None
+
+
+def _spawned(module: SourceModule, node: ast.expr, function: FunctionNode, name: str) -> ast.expr | None:
+    """The argument that `spawn(function, args=(...))` hands to a parameter; the first one is the process's number."""
+    call = module.parent(node)
+    if not isinstance(call, ast.Call) or last(dotted(call.func)) not in _SPAWNS:
+        return None
+    given = next((k.value for k in call.keywords if k.arg == "args"), call.args[1] if len(call.args) > 1 else None)
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    if not isinstance(given, ast.Tuple) or name not in names:
+        return None
+    index = names.index(name) - 1
+    return given.elts[index] if 0 <= index < len(given.elts) else None

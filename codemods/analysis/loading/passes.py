@@ -1,0 +1,195 @@
+"""The training loops of raw torch: a `for` over batches in which a loss goes backward, and the loop over epochs round it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.same_program import callers, same_program
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.uses import CallSite
+from codemods.analysis.variance.expressions import unpacked
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk
+
+CLIMBS = 4  # from the backward pass to the loop over batches, and from there to the loop over epochs
+_COUNTS = frozenset({"range", "trange", "count", "xrange"})
+# Words of frameworks that share loaders out, and start the epochs of samplers, on their own.
+_FRAMEWORKS = frozenset(
+    {"accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "deepspeed", "horovod", "ray", "colossalai", "composer",
+     "ignite", "catalyst", "fastai", "fairseq"}
+)  # fmt: skip
+_NO_GRADIENT = late(r"\b(no_grad|inference_mode)\b")
+_EVALUATES = late(r"_?(eval|evaluate|evaluation|validate|validation|val|valid|test|infer|predict|sample)(_|$)")
+
+
+@record
+class Pass:
+    """A loop over batches that trains. source: what it goes through, without `enumerate` and the like around it.
+
+    backward: the call in which the gradients are made. stepped: the batches come from `next(...)`, in a loop that counts steps.
+    """
+
+    module: SourceModule
+    loop: ast.For | ast.While
+    source: ast.expr
+    backward: CallSite
+    stepped: bool = False
+
+
+@record
+class Epochs:
+    """A loop round passes. way: the calls from it down to the function with the pass, outermost first."""
+
+    module: SourceModule
+    loop: ast.For | ast.While
+    way: tuple[CallSite, ...] = ()
+
+
+def training_passes(project: Project, path: str) -> tuple[Pass, ...]:
+    """Every pass in the programs of a file, outside of tests and of frameworks that make the loop their own."""
+    files = project.keep("files with passes", lambda: _files(project))
+    near = [back for back, loops in files if any(same_program(project, path, p) for p in loops)]
+    return tuple(found for back in near for found in _passes_from(project, back))
+
+
+def _files(project: Project) -> tuple[tuple[str, frozenset[str]], ...]:
+    """(file with backward passes, the files of the loops round them)."""
+    paths = (p for p in project.files_containing(b"backward(") if not is_test_file(p))
+    found = ((p, frozenset(f.module.path for f in _passes_from(project, p))) for p in paths)
+    return tuple((p, loops) for p, loops in found if loops)
+
+
+def _passes_from(project: Project, path: str) -> tuple[Pass, ...]:
+    return project.memo(("passes from", path), lambda: tuple(_all(project, path)))
+
+
+def uses_framework(module: SourceModule) -> bool:
+    """True where the file works with a framework that shares the data out by itself."""
+    return any(name.partition(".")[0] in _FRAMEWORKS for name in module.imported_modules)
+
+
+def _all(project: Project, path: str) -> Iterator[Pass]:
+    seen: set[tuple[int, int]] = set()
+    module = project.module(path)
+    if module is None or uses_framework(module):
+        return
+    for call in module.calls_named("backward"):
+        if not _of_a_loss(call):
+            continue
+        for found in _round(project, CallSite(module, call), CallSite(module, call), 0, frozenset()):
+            key = (id(found.loop), id(found.source))
+            if key not in seen and not uses_framework(found.module):
+                seen.add(key)
+                yield found
+
+
+def _of_a_loss(call: ast.Call) -> bool:
+    """False for `accelerator.backward(loss)`, and for `ctx`'s and functions of that name."""
+    return isinstance(call.func, ast.Attribute) and not call.args and dotted(call.func.value) not in ("self", "super")
+
+
+def _round(project: Project, place: CallSite, backward: CallSite, climbs: int, seen: frozenset[int]) -> Iterator[Pass]:
+    """The loops over batches round a place: in its function, or round the calls of that."""
+    module = place.module
+    if any(_without_gradients(module, up) for up in module.ancestors(place.call)):
+        return
+    below: ast.AST = place.call
+    for up in module.ancestors(place.call):
+        head, below = is_head(up, below), up
+        if head:
+            continue
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from _in_callers(project, module, up, backward, climbs, seen)
+            return
+        if isinstance(up, ast.For) and (sources := _sources(up.iter)):
+            for source in sources:
+                yield Pass(module, up, source, backward)
+            return
+        if isinstance(up, (ast.For, ast.While)) and (drawn := _drawn(module, up)):
+            for source in drawn:
+                yield Pass(module, up, source, backward, stepped=True)
+            return
+
+
+def is_head(loop: ast.AST, below: ast.AST) -> bool:
+    """True where `below` is what a loop goes through, or its test, and not what it does."""
+    return below is (loop.iter if isinstance(loop, ast.For) else loop.test if isinstance(loop, ast.While) else None)
+
+
+def _without_gradients(module: SourceModule, node: ast.AST) -> bool:
+    """True for `with torch.no_grad():`, and a function that is decorated so or says in its name that it evaluates."""
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return any(_NO_GRADIENT.search(module.text_of(item.context_expr)) for item in node.items)
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and evaluates(node)
+
+
+def evaluates(function: FunctionNode) -> bool:
+    """True for a function that is decorated with `no_grad`, or says in its name that it evaluates."""
+    if any(_NO_GRADIENT.search(ast.unparse(d)) for d in function.decorator_list):
+        return True
+    return _EVALUATES.match(function.name) is not None
+
+
+def _in_callers(
+    project: Project, module: SourceModule, function: FunctionNode, backward: CallSite, climbs: int, seen: frozenset[int]
+) -> Iterator[Pass]:
+    if climbs >= CLIMBS or id(function) in seen:
+        return
+    for site in callers(project, module, function):
+        yield from _round(project, site, backward, climbs + 1, seen | {id(function)})
+
+
+def _sources(iterated: ast.expr) -> list[ast.expr]:
+    """What a loop goes through; nothing for one that counts, or goes through something that is written out."""
+    inner = unpacked(iterated)
+    if isinstance(inner, ast.Call) and last(dotted(inner.func)) == "zip":
+        return [s for a in inner.args for s in _sources(a)]
+    if isinstance(inner, ast.Call) and last(dotted(inner.func)) in _COUNTS:
+        return []
+    if isinstance(inner, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Constant, ast.ListComp, ast.GeneratorExp)):
+        return []
+    return [inner]
+
+
+def _drawn(module: SourceModule, loop: ast.For | ast.While) -> list[ast.expr]:
+    """What `next(...)` in a loop draws from: the argument of the `iter` that its name was given."""
+    out: dict[str, ast.expr] = {}
+    for node in walk(loop):
+        if not isinstance(node, ast.Call) or dotted(node.func) != "next" or not node.args:
+            continue
+        inner = node.args[0]
+        bound = bindings_of(module, inner) if isinstance(inner, ast.Name) else []
+        bound = attribute_bindings(module, inner) if isinstance(inner, ast.Attribute) else bound
+        for value in (b.value for b in bound):
+            if isinstance(value, ast.Call) and dotted(value.func) == "iter" and value.args:
+                out.setdefault(module.text_of(value.args[0]), value.args[0])
+    return list(out.values())
+
+
+def epochs_of(project: Project, found: Pass) -> tuple[Epochs, ...]:
+    """The nearest loops round a pass, in its function or round the calls of it; none for one that counts steps."""
+    return () if found.stepped else tuple(_epochs(project, found.module, found.loop, (), 0))
+
+
+def _epochs(project: Project, module: SourceModule, node: ast.AST, way: tuple[CallSite, ...], climbs: int) -> Iterator[Epochs]:
+    below = node
+    for up in module.ancestors(node):
+        head, below = is_head(up, below), up
+        if isinstance(up, (ast.For, ast.While)) and not head:
+            yield Epochs(module, up, way)
+            return
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if climbs >= CLIMBS or any(_function(s) is up for s in way):
+                return
+            for site in callers(project, module, up):
+                yield from _epochs(project, site.module, site.call, (site, *way), climbs + 1)
+            return
+
+
+def _function(site: CallSite) -> FunctionNode | None:
+    return site.module.function_of(site.call)

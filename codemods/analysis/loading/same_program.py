@@ -1,0 +1,61 @@
+"""Which files belong to one program: by what they import, and by scripts that import both."""
+
+from __future__ import annotations
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.ranks.uses import CallSite, uses_of
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_DEPTH = 3  # imports of imports
+MOST_IMPORTERS = 20
+MOST_CALLERS = 8
+
+
+def reached(project: Project, path: str) -> frozenset[str]:
+    """The files that a file imports, those that they import, and itself."""
+    return project.keep(("reached files", path), lambda: _find_reached(project, path))
+
+
+def _find_reached(project: Project, path: str) -> frozenset[str]:
+    found = {path}
+    edge = {path}
+    for _ in range(_DEPTH):
+        edge = {other for near in edge for other in _imported(project, near)} - found
+        found |= edge
+    return frozenset(found)
+
+
+def _imported(project: Project, path: str) -> frozenset[str]:
+    return project.keep(("imported files", path), lambda: _find_imported(project, path))
+
+
+def _find_imported(project: Project, path: str) -> frozenset[str]:
+    module = project.module(path)
+    items = [item for found in module.imports.values() for item in found] if module is not None else []
+    resolved = [project.resolve(item.dotted, path) for item in items]
+    return frozenset(r.path for r in resolved if r is not None)
+
+
+def same_program(project: Project, one: str, other: str) -> bool:
+    """True where one of two files imports the other, or a script imports both."""
+    first, second = sorted((one, other))
+    return one == other or project.keep(("same program", first, second), lambda: _together(project, first, second))
+
+
+def _together(project: Project, one: str, other: str) -> bool:
+    if other in reached(project, one) or one in reached(project, other):
+        return True
+    stem = one.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    users = [p for p in project.files_importing(stem) if not is_test_file(p)]
+    return any({one, other} <= reached(project, path) for path in users[:MOST_IMPORTERS])
+
+
+def callers(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
+    """The calls of a function from its own file and from others of its program, outside of tests.
+
+    A method is looked for by its name alone: sibling scripts that each have a Trainer would else call each other's.
+    """
+    calls = uses_of(project, module, function).outside_tests().calls
+    near = [s for s in calls if s.module is module] or [s for s in calls if not is_test_file(s.module.path)]
+    return tuple(s for s in near[:MOST_CALLERS] if same_program(project, s.module.path, module.path))

@@ -1,0 +1,130 @@
+"""Loaders and samplers as they are made: which data a DataLoader goes through, and what decides over its order."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.names import dotted, family, last, qualified
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+_NONE = "None"
+
+
+@record
+class Loader:
+    """A `DataLoader(...)` of torch. sampler and batch_sampler: as they are given, None where they are not."""
+
+    module: SourceModule
+    call: ast.Call
+
+    def argument(self, name: str, index: int) -> ast.expr | None:
+        given = next((k.value for k in self.call.keywords if k.arg == name), None)
+        if given is None and len(self.call.args) > index and not any(isinstance(a, ast.Starred) for a in self.call.args):
+            given = self.call.args[index]
+        return None if isinstance(given, ast.Constant) and given.value is None else given
+
+    @property
+    def dataset(self) -> ast.expr | None:
+        return self.argument("dataset", 0)
+
+    @property
+    def sampler(self) -> ast.expr | None:
+        return self.argument("sampler", 3)
+
+    @property
+    def batch_sampler(self) -> ast.expr | None:
+        return self.argument("batch_sampler", 4)
+
+    @property
+    def hides(self) -> bool:
+        """True where `**options` may hold a sampler."""
+        return any(k.arg is None for k in self.call.keywords) or any(isinstance(a, ast.Starred) for a in self.call.args)
+
+
+def loader_of(origin: Origin) -> Loader | None:
+    """The loader of torch that an origin makes; None for anything else, other packages' loaders included."""
+    if not origin.known or origin.path or not isinstance(origin.node, ast.Call):
+        return None
+    return Loader(origin.module, origin.node) if is_loader(origin.module, origin.node) else None
+
+
+def is_loader(module: SourceModule, call: ast.Call) -> bool:
+    name = qualified(module, call.func)
+    return last(name) == "DataLoader" and name.startswith("torch.utils.data")
+
+
+def is_none(origin: Origin) -> bool:
+    return origin.known and not origin.path and isinstance(origin.node, ast.Constant) and origin.node.value is None
+
+
+def is_distributed_sampler(project: Project, origin: Origin) -> bool:
+    """True for torch's own DistributedSampler."""
+    if not origin.known or origin.path or not isinstance(origin.node, ast.Call):
+        return False
+    name = qualified(origin.module, origin.node.func)
+    return last(name) == "DistributedSampler" and family(name) == "torch"
+
+
+def shuffles(origin: Origin) -> bool | None:
+    """Whether a DistributedSampler shuffles: True unless it says otherwise, None where that is a matter of settings."""
+    call = origin.node
+    if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords):
+        return None
+    given = next((k.value for k in call.keywords if k.arg == "shuffle"), call.args[3] if len(call.args) > 3 else None)
+    if given is None:
+        return True
+    return bool(given.value) if isinstance(given, ast.Constant) else None
+
+
+def shares_out(project: Project, origin: Origin) -> bool:
+    """True for a sampler that may give each rank its own part: one with words of that, or that nothing is known of."""
+    if not origin.known or not isinstance(origin.node, ast.Call):
+        return not is_none(origin)
+    name = qualified(origin.module, origin.node.func)
+    if made_class(project, origin) is not None or family(name) != "torch":
+        return True
+    return last(name) not in ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
+
+
+def samplers_of(project: Project, loader: Loader) -> tuple[Origin, ...]:
+    """What may be the sampler of a loader; empty where it is given none. A batch sampler counts by the sampler it is given."""
+    if (given := loader.sampler) is not None:
+        return origins(project, loader.module, given)
+    if (batches := loader.batch_sampler) is None:
+        return ()
+    out: list[Origin] = []
+    for origin in origins(project, loader.module, batches):
+        call = origin.node
+        if (
+            origin.known
+            and isinstance(call, ast.Call)
+            and qualified(origin.module, call.func).endswith(".BatchSampler")
+            and call.args
+        ):
+            out += origins(project, origin.module, call.args[0])
+        else:
+            out.append(origin)
+    return tuple(out)
+
+
+def is_map_style(project: Project, origin: Origin) -> bool | None:
+    """False for a data set of the project that is gone through as a stream; None where the class is not seen."""
+    site = made_class(project, origin)
+    if site is None:
+        return None
+    facts = class_facts(project, site.module, site.node)
+    return not any(last(n) == "IterableDataset" for n in facts.external) and facts.method("__getitem__") is not None
+
+
+def short(module: SourceModule, node: ast.AST) -> str:
+    text = " ".join(module.text_of(node).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def name_of(node: ast.expr | None) -> str:
+    """The dotted name of an expression that may be written again, "" for anything else."""
+    return dotted(node)

@@ -1,0 +1,136 @@
+"""Where a project seeds the random numbers of its processes, and whether with the same number on every rank."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.origins import origins
+from codemods.analysis.loading.same_program import same_program
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule, walk
+
+# Calls that fix the process's own random numbers.
+SEEDERS = frozenset({"manual_seed", "manual_seed_all", "seed_everything", "set_seed", "seed"})
+# Numbers that each process has for itself.
+_OWN = frozenset(
+    {"time", "time_ns", "randint", "randrange", "urandom", "getpid", "initial_seed", "monotonic", "perf_counter", "randbits"}
+)
+_WORDS = (b"manual_seed", b"seed_everything", b"set_seed", b".seed(")
+
+
+@record
+class Seed:
+    """A call that seeds. own: it seeds a generator object, not the numbers that everything draws from.
+
+    value: the expression of the seed.
+    """
+
+    module: SourceModule
+    call: ast.Call
+    value: ast.expr | None
+    own: bool
+
+
+def seeds_in(module: SourceModule) -> tuple[Seed, ...]:
+    """The seeds of a file."""
+    found = (_seed(module, call) for call in module.calls_named(*SEEDERS))
+    return tuple(s for s in found if s is not None)
+
+
+def is_seeded(project: Project) -> bool:
+    """True where anything outside of tests fixes the numbers that everything draws from."""
+    return project.keep("is seeded", lambda: any(not s.own for m in _files(project) for s in seeds_in(m)))
+
+
+def seeded_by_rank(project: Project, path: str) -> bool:
+    """True where a seed in the program of a file differs between the ranks."""
+    return project.keep(("seeded by rank", path), lambda: _by_rank(project, path))
+
+
+def _by_rank(project: Project, path: str) -> bool:
+    seeds = [s for m in _files(project, near=path) for s in seeds_in(m)]
+    return any(_is_plainly_of_rank(project, s) for s in seeds) or any(
+        depends_on_rank(project, s.module, s.value, clocks=False) for s in seeds
+    )
+
+
+def _files(project: Project, near: str = "") -> Iterator[SourceModule]:
+    """The files that seed, or those of them in the programs of one."""
+    for path in sorted({p for word in _WORDS for p in project.files_containing(word) if not is_test_file(p)}):
+        module = project.module(path) if not near or same_program(project, path, near) else None
+        if module is not None:
+            yield module
+
+
+def is_of_rank(project: Project, seed: Seed) -> bool:
+    """True for a seed that is seen to differ between the ranks."""
+    return _is_plainly_of_rank(project, seed) or depends_on_rank(project, seed.module, seed.value)
+
+
+def _is_plainly_of_rank(project: Project, seed: Seed) -> bool:
+    if any(k.arg == "device_specific" and not _is_false(k.value) for k in seed.call.keywords):
+        return True
+    return seed.value is not None and names_the_rank(project, seed.module, seed.value)
+
+
+def _seed(module: SourceModule, call: ast.Call) -> Seed | None:
+    name = qualified(module, call.func)
+    value = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("seed", None)), None)
+    if last(name) == "seed" and not name.startswith(("random.", "numpy.random.", "torch.")):
+        return None
+    if not name:  # `torch.Generator().manual_seed(0)`
+        return Seed(module, call, value, True)
+    plain = name.startswith(
+        ("torch.", "random.", "numpy.random.", "lightning", "pytorch_lightning", "accelerate", "transformers")
+    )
+    holder = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    own = not plain and last(name) == "manual_seed" and bool(holder)
+    return Seed(module, call, value, own)
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
+
+
+def depends_on_rank(project: Project, module: SourceModule, value: ast.expr | None, *, clocks: bool = True) -> bool:
+    """True where a seed differs between the processes, as far as its names are followed: by the rank or, with `clocks`, by a
+    number that each process has for itself.
+    """
+    if value is None or isinstance(value, ast.Constant):
+        return False
+    if _differs(project, module, value, clocks):
+        return True
+    for node in walk(value):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+            if any(_differs(project, o.module, o.node, clocks) for o in origins(project, module, node)):
+                return True
+            if _is_raised(project, module, node, clocks):
+                return True
+    return False
+
+
+def _differs(project: Project, module: SourceModule, value: ast.expr, clocks: bool) -> bool:
+    if names_the_rank(project, module, value):
+        return True
+    return clocks and any(last(dotted(n.func)) in _OWN for n in walk(value) if isinstance(n, ast.Call))
+
+
+def _is_raised(project: Project, module: SourceModule, node: ast.Name | ast.Attribute, clocks: bool) -> bool:
+    """True for `args.seed += rank`, and `args.seed = args.seed + rank`, anywhere in the file."""
+    name = dotted(node)
+    for augmented in module.nodes(ast.AugAssign):
+        if dotted(augmented.target) == name and names_the_rank(project, module, augmented.value):
+            return True
+    given = [a for a in module.nodes(ast.Assign) if any(dotted(t) == name for t in a.targets)] if "." in name else []
+    return any(_differs(project, module, a.value, clocks) for a in given)
+
+
+def names_the_rank(project: Project, module: SourceModule, value: ast.expr) -> bool:
+    """True where the rank stands in an expression."""
+    nodes = [n for n in walk(value) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
+    return any(rank_source(module, n, project) is not None for n in nodes)

@@ -1,0 +1,95 @@
+"""Lists without an order of their own: what a file system lists, and what a set of texts gives."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.names import dotted, last, qualified
+from codemods.record import record
+from codemods.source import SourceModule
+
+_LISTS = frozenset({"glob.glob", "glob.iglob", "os.listdir"})
+_OF_PATHS = frozenset({"glob", "rglob", "iterdir"})
+_PASSES = frozenset({"list", "tuple", "filter", "map", "enumerate"})
+_DEPTH = 6
+
+
+@record
+class Unordered:
+    """An expression that gives elements in no certain order. files: of a folder; else of a set."""
+
+    node: ast.expr
+    files: bool
+
+
+def unordered(module: SourceModule, node: ast.expr, depth: int = 0) -> Unordered | None:
+    """Where the order of a list is lost; None where it is sorted, or made in a way that keeps an order."""
+    if depth > _DEPTH:
+        return None
+    if isinstance(node, ast.Call):
+        return _called(module, node, depth)
+    if isinstance(node, (ast.Set, ast.SetComp)):
+        return Unordered(node, files=False)
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        return unordered(module, node.generators[0].iter, depth + 1) if len(node.generators) == 1 else None
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        return unordered(module, node.value, depth + 1)
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return _named(module, node, depth)
+    return None
+
+
+def _called(module: SourceModule, node: ast.Call, depth: int) -> Unordered | None:
+    name = qualified(module, node.func)
+    if name in _LISTS:
+        return Unordered(node, files=True)
+    if name in ("set", "frozenset"):
+        return Unordered(node, files=False)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _OF_PATHS and not _is_module(module, node.func.value):
+        return Unordered(node, files=True)
+    if name in _PASSES and node.args:
+        return unordered(module, node.args[-1], depth + 1)
+    return None
+
+
+def _is_module(module: SourceModule, node: ast.expr) -> bool:
+    """True for a name that is imported: its `glob` is one of a package."""
+    return dotted(node).partition(".")[0] in module.imports
+
+
+def _named(module: SourceModule, node: ast.Name | ast.Attribute, depth: int) -> Unordered | None:
+    bound = bindings_of(module, node) if isinstance(node, ast.Name) else attribute_bindings(module, node)
+    if _is_sorted(module, dotted(node), node):
+        return None
+    found = [
+        unordered(module, b.value, depth + 1)
+        for b in bound
+        if b.value is not None and not b.part and not _is_of_itself(b.value, node)
+    ]
+    made = [f for f in found if f is not None]
+    return made[0] if made and len(made) == len(found) else None
+
+
+def _is_of_itself(value: ast.expr, node: ast.expr) -> bool:
+    """True for `files = files[:n]`."""
+    return isinstance(value, ast.Subscript) and dotted(value.value) == dotted(node)
+
+
+def _is_sorted(module: SourceModule, name: str, at: ast.AST) -> bool:
+    """True where `name.sort(...)` stands anywhere in the function or class."""
+    home = module.class_of(at) if name.startswith("self.") else module.function_of(at)
+    for call in module.calls_named("sort"):
+        if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == name:
+            if home is (module.class_of(call) if name.startswith("self.") else module.function_of(call)):
+                return True
+    return False
+
+
+def sorted_text(module: SourceModule, found: Unordered) -> tuple[ast.expr, str]:
+    """(what is replaced, by what): a `list(...)` round it becomes `sorted(...)`, anything else stands inside of one."""
+    up = module.parent(found.node)
+    if isinstance(up, ast.Call) and dotted(up.func) == "list" and len(up.args) == 1:
+        return up, f"sorted({module.text_of(found.node)})"
+    inner = last(dotted(found.node.func)) if isinstance(found.node, ast.Call) else ""
+    return found.node, f"sorted({module.text_of(found.node)})" if inner != "sorted" else module.text_of(found.node)

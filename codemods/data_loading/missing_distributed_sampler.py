@@ -1,0 +1,201 @@
+"""DDP401: a training loader that nobody shards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import ClassSite, class_facts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
+from codemods.analysis.loading.passes import Pass, training_passes
+from codemods.analysis.loading.programs import starts_group_before, wraps
+from codemods.analysis.loading.samplers import Loader, is_none, loader_of, samplers_of, shares_out
+from codemods.analysis.loading.seeds import is_seeded, seeded_by_rank
+from codemods.analysis.loading.shares import is_random, may_hold_a_share, takes_a_share
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, DropKeyword, Edit, Evidence, Finding, SetKeyword
+from codemods.imports import Planned, in_scope, plan_beside
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+_SAMPLER = ("torch.utils.data.DistributedSampler", "torch.utils.data.distributed.DistributedSampler")
+
+
+class MissingDistributedSampler(DdpCodemod):
+    """A training loader that gives every rank all of the data.
+
+    ## What it does
+    Finds a DataLoader that a training loop with DistributedDataParallel goes through, where no sampler, no data set and no line
+    of the loop gives each rank a part. It adds a `DistributedSampler` where data set and process group are there by then, and
+    tells the rest: streams (`IterableDataset`), samplers that draw at random, loaders made where no group is seen to be there.
+
+    ## Why it matters
+    Every rank goes through the whole data set. With the same seed all ranks compute the same gradients and more GPUs add nothing;
+    with different seeds an epoch is as many epochs as there are ranks. The loss looks right in both cases.
+
+    ## Example
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, TensorDataset
+
+
+    def main(x, y):
+        dist.init_process_group("nccl")
+        data = TensorDataset(x, y)
+        loader = DataLoader(data, batch_size=8, shuffle=True)
+        model = DistributedDataParallel(torch.nn.Linear(2, 1))
+        for inputs, targets in loader:
+            (model(inputs) - targets).square().mean().backward()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+
+    def main(x, y):
+        dist.init_process_group("nccl")
+        data = TensorDataset(x, y)
+        loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
+        model = DistributedDataParallel(torch.nn.Linear(2, 1))
+        for inputs, targets in loader:
+            (model(inputs) - targets).square().mean().backward()
+    ```
+
+    ## Safety
+    Unsafe: the batch size is then that of one rank, an epoch has fewer steps, and a schedule that counts steps ends later. Where
+    the loop counts epochs, DDP402 adds `set_epoch`.
+
+    ## Refuses
+    - Says nothing where one of the loaders may have a sampler of its own, a batch sampler, or options that hide one.
+    - Says nothing where the data set, its class, what it is made of or the loop speaks of ranks or shards.
+    - Says nothing of a data set whose making is not seen, and of one that each rank fills with random numbers of its own.
+    - Says nothing under Lightning, Accelerate, Fabric, DeepSpeed and the Hugging Face Trainer, which share loaders out.
+    - Says nothing of loaders without a backward pass, of a loop under a rank test, and of a repository's own tests.
+    - Tells a stream: a sampler cannot share it out, its `__iter__` has to.
+    - Tells `RandomSampler` and its kin, and a loader that is made where no process group is seen to be there.
+
+    ## References
+    Runs on two processes with torch 2.13 (the indices that each rank saw); the documentation of `torch.utils.data.distributed`.
+    """
+
+    code = "DDP401"
+    TRIGGERS = ((b"DataLoader",),)
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return bool(project.files_containing(b"DistributedDataParallel"))
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or not module.calls_named("DataLoader"):
+            return
+        done: set[int] = set()
+        for found in training_passes(project, module.path):
+            made = origins(project, found.module, found.source)
+            if not any(o.module is module for o in made) or not all_known(made):
+                continue
+            loaders = [loader_of(o) for o in made if not is_none(o)]
+            known = [x for x in loaders if x is not None]
+            if len(known) != len(loaders) or not all(_gives_all(project, x) for x in known):
+                continue
+            if takes_a_share(project, found) or ranks_reaching(project, found.module, found.loop).some:
+                continue
+            for loader in known:
+                if loader.module is module and id(loader.call) not in done:
+                    if (told := self._tell(module, project, found, loader)) is not None:
+                        done.add(id(loader.call))
+                        yield told
+
+    def _tell(self, module: SourceModule, project: Project, found: Pass, loader: Loader) -> Finding | None:
+        wrap = wraps(project, found, module)
+        if wrap is None or may_hold_a_share(project, loader) or ranks_reaching(project, module, loader.call).some:
+            return None
+        made = origins(project, module, loader.dataset) if loader.dataset is not None else ()
+        if not is_seeded(project) and any(is_random(project, o) for o in made):
+            return None
+        streams = [s for o in made if (s := _stream(project, o)) is not None]
+        if any(_draws_its_own(s) for s in streams):
+            return None
+        if streams:
+            what = f"every rank reads all of the stream {streams[0].name}: nothing in it gives a rank its part"
+        elif seeded_by_rank(project, module.path):
+            what = "each rank goes through all of the data, in an order of its own: no sampler gives it a part"
+        else:
+            what = "each rank goes through all of the data: no sampler gives it a part"
+        evidence = [
+            Evidence("static", "the training loop goes through it", found.module.path, found.loop.lineno),
+            Evidence("static", "the model is wrapped for several processes", wrap[0].path, wrap[1].lineno),
+        ]
+        edits, reason = _repair(module, project, loader, made, streams)
+        level = Applicability.UNSAFE if edits else Applicability.DISPLAY
+        return self.finding(module, loader.call, what, level=level, edits=edits, evidence=evidence, reason=reason)
+
+
+def _gives_all(project: Project, loader: Loader) -> bool:
+    if loader.hides or loader.batch_sampler is not None:
+        return False
+    return not any(shares_out(project, o) for o in samplers_of(project, loader) if not is_none(o))
+
+
+def _stream(project: Project, origin: Origin) -> ClassSite | None:
+    site = made_class(project, origin)
+    if site is None:
+        return None
+    external = class_facts(project, site.module, site.node).external
+    return site if any(last(n) == "IterableDataset" for n in external) else None
+
+
+def _draws_its_own(site: ClassSite) -> bool:
+    """True for a stream of random numbers that no seed of its own fixes."""
+    names = [qualified(site.module, n.func) for n in walk(site.node) if isinstance(n, ast.Call)]
+    draws = any(n.startswith(("random.", "numpy.random.", "torch.rand")) for n in names)
+    return (
+        draws
+        and not any(last(n) in ("manual_seed", "default_rng", "RandomState", "Random") for n in names)
+        and not any(isinstance(n, ast.Attribute) and n.attr in ("manual_seed", "seed") for n in walk(site.node))
+    )
+
+
+def _repair(
+    module: SourceModule, project: Project, loader: Loader, made: tuple[Origin, ...], streams: list[ClassSite]
+) -> tuple[list[Edit], str]:
+    if streams:
+        return [], "give each rank its part in `__iter__`: `islice(items, rank, None, world_size)`, with as many for each"
+    if loader.sampler is not None:
+        return [], "a sampler that draws at random in each process shares nothing out: take a `DistributedSampler` instead"
+    name = dotted(loader.dataset)
+    if not name:
+        return [], "give the data set a name, and the loader `sampler=DistributedSampler(dataset)` in the place of `shuffle`"
+    if not starts_group_before(project, module, loader.call):
+        return (
+            [],
+            "give it `sampler=DistributedSampler(dataset)` in the place of `shuffle`, where the process group is there by then",
+        )
+    planned = _sampler_name(module)
+    if planned is None or len(loader.call.args) > 2:
+        return [], "give it `sampler=DistributedSampler(dataset)` in the place of `shuffle`"
+    span = module.span(loader.call)
+    shuffle = next((k.value for k in loader.call.keywords if k.arg == "shuffle"), None)
+    ordered = shuffle is None or (isinstance(shuffle, ast.Constant) and not shuffle.value)
+    if shuffle is not None and not isinstance(shuffle, ast.Constant):
+        order = f", shuffle={module.text_of(shuffle)}"
+    else:
+        order = ", shuffle=False" if ordered else ""
+    edits: list[Edit] = [*planned.edits, SetKeyword(module.path, span, "sampler", f"{planned.name}({name}{order})")]
+    if shuffle is not None:
+        edits.append(DropKeyword(module.path, span, "shuffle"))
+    return edits, "assumes that batch_size is meant for each rank, and that nothing counts on the number of steps in an epoch"
+
+
+def _sampler_name(module: SourceModule) -> Planned | None:
+    if name := in_scope(module, lambda d: d in _SAMPLER):
+        return Planned(name)
+    return plan_beside(module, "torch", lambda _: ("torch.utils.data", "DistributedSampler"))

@@ -1,0 +1,216 @@
+"""DDP402: nobody tells a DistributedSampler which epoch it is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.epochs import Counter, counter_of, may_be_told, place_for, written_at
+from codemods.analysis.loading.origins import Origin, all_known, origins
+from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, training_passes
+from codemods.analysis.loading.samplers import (
+    Loader,
+    is_distributed_sampler,
+    is_none,
+    loader_of,
+    samplers_of,
+    short,
+    shuffles,
+)  # fmt: skip
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, InsertBefore, ReplaceExpression
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+
+class MissingSetEpoch(DdpCodemod):
+    """A DistributedSampler that nobody tells the epoch.
+
+    ## What it does
+    Finds a training loop over a DataLoader whose `DistributedSampler` shuffles, inside of a loop over epochs, where no code calls
+    `set_epoch` for it. It calls `set_epoch` at the top of each epoch. Loader and sampler are followed through functions, classes,
+    attributes and arguments.
+
+    ## Why it matters
+    The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
+    batches in the same order. Nothing fails; the model learns from less variety than the user believes.
+
+    ## Example
+    ```python
+    from torch.utils.data import DataLoader, DistributedSampler
+
+
+    def train(model, data, optimizer):
+        sampler = DistributedSampler(data)
+        loader = DataLoader(data, batch_size=8, sampler=sampler)
+        for epoch in range(10):
+            for x, y in loader:
+                optimizer.zero_grad()
+                (model(x) - y).square().mean().backward()
+                optimizer.step()
+    ```
+
+    ## Use instead
+    ```python
+    from torch.utils.data import DataLoader, DistributedSampler
+
+
+    def train(model, data, optimizer):
+        sampler = DistributedSampler(data)
+        loader = DataLoader(data, batch_size=8, sampler=sampler)
+        for epoch in range(10):
+            sampler.set_epoch(epoch)
+            for x, y in loader:
+                optimizer.zero_grad()
+                (model(x) - y).square().mean().backward()
+                optimizer.step()
+    ```
+
+    ## Safety
+    Safe where the loop counts from a constant with `range`: every rank then tells the same number, and each rank keeps its part.
+    Where some runs have no such sampler, the call stands behind a test for it. Unsafe where the loop begins at a number that is
+    read from somewhere, or counts by itself: all ranks must have the same number. The order of the data changes, as it should.
+
+    ## Refuses
+    - Says nothing where any code that may be about this sampler calls `set_epoch`, in whatever file.
+    - Says nothing with `shuffle=False`, and of loops without a backward pass.
+    - Says nothing under Lightning, Accelerate, Fabric and DeepSpeed: they call it, or they make their own samplers.
+    - Says nothing where the loader may be another one than torch's, or one that something prepared.
+    - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.
+    - Tells a loader that has no name at the loop over epochs, and a loop that counts nothing.
+
+    ## References
+    The documentation of `torch.utils.data.distributed.DistributedSampler` ("calling the set_epoch() method at the beginning of
+    each epoch before creating the DataLoader iterator is necessary"); two processes with torch 2.13.
+    """
+
+    code = "DDP402"
+    TRIGGERS = ((b"for ",), (b"oader", b"epoch", b"backward", b"ampler"))
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return bool(project.files_containing(b"DistributedSampler"))
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        done: set[tuple[int, str]] = set()
+        for found in training_passes(project, module.path):
+            missing = _missing(project, found)
+            if missing is None:
+                continue
+            for epochs in epochs_of(project, found):
+                name = written_at(epochs, found)
+                key = (id(epochs.loop), name)
+                if epochs.module is not module or key in done or ranks_reaching(project, module, epochs.loop).some:
+                    continue
+                paths = {module.path, found.module.path, *(s.module.path for s in epochs.way)}
+                if may_be_told(project, frozenset({*paths, *missing.paths})):
+                    continue
+                done.add(key)
+                if (told := self._tell(module, project, missing, epochs, name)) is not None:
+                    yield told
+
+    def _tell(self, module: SourceModule, project: Project, missing: _Missing, epochs: Epochs, name: str) -> Finding | None:
+        counter = counter_of(epochs)
+        if counter is None and isinstance(epochs.loop, ast.For):
+            return None  # a loop over folds or files: each pass may be the only one
+        at = epochs.loop.iter if isinstance(epochs.loop, ast.For) else epochs.loop.test
+        sampler = missing.sampler
+        message = (
+            f"nobody calls set_epoch of the sampler of `{short(missing.found.module, missing.found.source)}`: "
+            "each round of this loop has the same batches in the same order"
+        )
+        evidence = [Evidence("static", f"`{short(sampler.module, sampler.node)}`", sampler.module.path, sampler.line)]
+        if epochs.way:
+            evidence.append(
+                Evidence("static", "the batches are gone through here", missing.found.module.path, missing.found.loop.lineno)
+            )
+        edits, reason, level = _repair(module, missing, epochs, name, counter)
+        return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+
+@record
+class _Missing:
+    """A pass over loaders with a DistributedSampler that shuffles. sure: every run has one. none: other runs have no sampler."""
+
+    found: Pass
+    loader: Loader
+    sampler: Origin
+    sure: bool
+    none: bool
+    paths: frozenset[str]
+
+
+def _missing(project: Project, found: Pass) -> _Missing | None:
+    made = origins(project, found.module, found.source)
+    if not all_known(made):
+        return None
+    loaders = [loader_of(o) for o in made if not is_none(o)]
+    known = [x for x in loaders if x is not None and not x.hides]
+    if not known or len(known) != len(loaders):
+        return None
+    everything = [(x, o) for x in known for o in samplers_of(project, x)]
+    sharing = [(x, o) for x, o in everything if is_distributed_sampler(project, o) and shuffles(o)]
+    if not sharing:
+        return None
+    loader, sampler = sharing[0]
+    sure = len(sharing) == len(everything) and all(x.sampler or x.batch_sampler for x in known)
+    none = all(is_none(o) for pair in everything if pair not in sharing for o in pair[1:])
+    paths = frozenset({sampler.module.path, *(x.module.path for x in known)})
+    return _Missing(found, loader, sampler, sure and not any(map(is_none, made)), none, paths)
+
+
+def _repair(
+    module: SourceModule, missing: _Missing, epochs: Epochs, name: str, counter: Counter | None
+) -> tuple[list[Edit], str, Applicability]:
+    display = Applicability.DISPLAY
+    if counter is None:
+        return [], "call `sampler.set_epoch(n)` before each pass, with a number that grows and is the same on every rank", display
+    holder, plain = _holder(module, missing, epochs, name)
+    if not holder:
+        return [], "the loader has no name at this loop: hand the epoch on, and call `loader.sampler.set_epoch(epoch)`", display
+    place = place_for(epochs, missing.found, holder if plain else name)
+    if place is None or not module.is_whole(place) or place.lineno == epochs.loop.lineno:
+        return (
+            [],
+            "the loader is made in the same statement: call `loader.sampler.set_epoch(epoch)` before it is gone through",
+            display,
+        )
+    edits: list[Edit] = []
+    number = counter.name
+    if number == "_" and isinstance(epochs.loop, ast.For):
+        if "epoch" in {n.id for n in module.nodes(ast.Name)} or any(
+            n.id == "_" for n in module.nodes(ast.Name) if isinstance(n.ctx, ast.Load)
+        ):
+            return [], "give the number of the epoch a name, and call `sampler.set_epoch(epoch)` with it", display
+        number = "epoch"
+        edits.append(ReplaceExpression(module.path, module.span(epochs.loop.target), number))
+    call = f"{holder}.set_epoch({number})"
+    if not missing.sure:
+        test = f"{holder} is not None" if plain and missing.none else f'hasattr({holder}, "set_epoch")'
+        call = f"if {test}:\n    {call}"
+    edits.append(InsertBefore(module.path, module.span(place), call))
+    if counter.sure:
+        return edits, "", Applicability.SAFE
+    return edits, f"assumes that `{number}` is the same on every rank", Applicability.UNSAFE
+
+
+def _holder(module: SourceModule, missing: _Missing, epochs: Epochs, name: str) -> tuple[str, bool]:
+    """How the sampler is written at the loop over epochs: by its own name where it has one there, else through the loader."""
+    given = missing.loader.sampler
+    here = missing.loader.module is module and module.function_of(missing.loader.call) is module.function_of(epochs.loop)
+    if here and isinstance(given, ast.Name) and len(bindings_of(module, given)) == 1 + (not missing.sure):
+        before = all(getattr(b.node, "lineno", 0) < epochs.loop.lineno for b in bindings_of(module, given))
+        if before:
+            return given.id, True
+    if here and given is not None and dotted(given).startswith("self."):
+        return dotted(given), True
+    if not name:
+        return "", False
+    return (f"{name}.batch_sampler.sampler" if missing.loader.batch_sampler is not None else f"{name}.sampler"), False

@@ -1,0 +1,186 @@
+"""DDP409: each rank divides the data by a seed of its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.origins import origins
+from codemods.analysis.loading.samplers import short
+from codemods.analysis.loading.seeds import SEEDERS, Seed, depends_on_rank, is_of_rank, names_the_rank
+from codemods.analysis.loading.splits import Split, seed_above, splits_in, without_rank
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, DropKeyword, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+_UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
+
+
+class RankSeededSplit(DdpCodemod):
+    """Data that each rank divides by a seed of its own.
+
+    ## What it does
+    Finds a seed with the rank in it above `random_split` or `train_test_split`, in the generator of such a split, in
+    `DistributedSampler(seed=...)`, and in a permutation of which each rank takes its part. It takes the rank out of that seed.
+
+    ## Why it matters
+    Each rank has another division of the data. A sample that rank 0 validates with is trained on by rank 1, and the parts of the
+    ranks overlap while other samples are never seen. The validation score looks better than it is. Nothing fails.
+
+    ## Example
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import random_split
+
+
+    def parts(data, seed):
+        torch.manual_seed(seed + dist.get_rank())
+        return random_split(data, [0.9, 0.1])
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.utils.data import random_split
+
+
+    def parts(data, seed):
+        torch.manual_seed(seed + dist.get_rank())
+        return random_split(data, [0.9, 0.1], generator=torch.Generator().manual_seed(seed))
+    ```
+
+    ## Safety
+    Unsafe: the division changes, so numbers of earlier runs do not compare. The seed with the rank in it stays for what is drawn
+    later.
+
+    ## Refuses
+    - Says nothing where the seed is the same on every rank, or another seed stands between it and the split.
+    - Says nothing where a collective in the same function gives all ranks one division.
+    - Says nothing of a split on one rank alone, and of a repository's own tests.
+    - Says nothing of a permutation of which no rank takes a part: its order may be each rank's own.
+    - Tells a seed that holds the rank in another way than `seed + rank`, or that has no name at the split.
+    - Tells permutations: what the generator is for elsewhere is not followed.
+
+    ## References
+    The documentation of `DistributedSampler` (`seed`: "This number should be identical across all processes in the distributed
+    group"); runs of splits and samplers with rank seeds on two processes with torch 2.13.
+    """
+
+    code = "DDP409"
+    TRIGGERS = ((b"split", b"DistributedSampler", b"randperm", b"permutation"),)
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return any(project.files_containing(word) for word in (b"rank", b"process_index", b"RANK"))
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for call in module.calls_named("DistributedSampler"):
+            if (found := self._sampler(module, project, call)) is not None:
+                yield found
+        for split in splits_in(project, module):
+            if not ranks_reaching(project, module, split.call).some and (told := self._split(module, project, split)) is not None:
+                yield told
+
+    def _sampler(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
+        seed = next((k.value for k in call.keywords if k.arg == "seed"), None)
+        if seed is None or not qualified(module, call.func).startswith("torch.") or not names_the_rank(project, module, seed):
+            return None
+        message = (
+            f"the sampler's seed `{short(module, seed)}` differs between the ranks: "
+            "their parts overlap, and some samples are never seen"
+        )
+        plain = without_rank(project, module, seed)
+        edits: list[Edit] = []
+        if plain is not None:
+            edits = [ReplaceExpression(module.path, module.span(seed), module.text_of(plain))]
+        elif rank_source(module, seed, project) is not None:
+            edits = [DropKeyword(module.path, module.span(call), "seed")]
+        if edits:
+            reason = "changes the order of the data: numbers of earlier runs do not compare"
+            return self.finding(module, call, message, level=_UNSAFE, edits=edits, reason=reason)
+        return self.finding(module, call, message, reason="give all ranks the same seed")
+
+    def _split(self, module: SourceModule, project: Project, split: Split) -> Finding | None:
+        if split.given is not None:
+            return self._seeded_by_argument(module, project, split, split.given)
+        seed = seed_above(project, split)
+        if seed is None or not is_of_rank(project, seed):
+            return None
+        message = f"{_what(module, split)}: the seed above it is each rank's own, so each rank divides the data in another way"
+        evidence = [Evidence("static", f"`{short(seed.module, seed.call)}`", seed.module.path, seed.call.lineno)]
+        edits = _with_generator(module, project, split, seed)
+        level = _UNSAFE if edits else _DISPLAY
+        reason = (
+            "changes the division: numbers of earlier runs do not compare" if edits
+            else f"give it {split.argument}={_example(split)}, the same on every rank"
+        )  # fmt: skip
+        return self.finding(module, split.call, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+    def _seeded_by_argument(self, module: SourceModule, project: Project, split: Split, given: ast.expr) -> Finding | None:
+        """A split whose own generator, or random state, has the rank in its seed."""
+        if split.argument == "random_state":
+            if not names_the_rank(project, module, given):
+                return None
+            plain = without_rank(project, module, given)
+            edits: list[Edit] = [ReplaceExpression(module.path, module.span(given), module.text_of(plain))] if plain else []
+            return self._told(module, split, given, module, edits)
+        for origin in origins(project, module, given):
+            call = origin.node
+            if not origin.known or origin.path or not isinstance(call, ast.Call) or not call.args:
+                continue
+            seeds = last(dotted(call.func)) in SEEDERS or (
+                isinstance(call.func, ast.Attribute) and call.func.attr == "manual_seed"
+            )
+            if seeds and depends_on_rank(project, origin.module, call.args[0]):
+                plain = without_rank(project, origin.module, call.args[0])
+                written: list[Edit] = (
+                    [ReplaceExpression(module.path, module.span(call.args[0]), origin.module.text_of(plain))] if plain else []
+                )
+                mine = call is given and split.taken is None
+                return self._told(module, split, call, origin.module, written if mine else [])
+        return None
+
+    def _told(self, module: SourceModule, split: Split, seed: ast.AST, home: SourceModule, edits: list[Edit]) -> Finding:
+        message = f"{_what(module, split)}: its seed is each rank's own, so each rank divides the data in another way"
+        evidence = [Evidence("static", f"`{short(home, seed)}`", home.path, getattr(seed, "lineno", 0))]
+        if split.taken is not None:
+            evidence.append(Evidence("static", "each rank takes its part here", module.path, getattr(split.taken, "lineno", 0)))
+        reason = "changes the division: numbers of earlier runs do not compare" if edits else "take the rank out of the seed"
+        return self.finding(
+            module, split.call, message, level=_UNSAFE if edits else _DISPLAY, edits=edits, evidence=evidence, reason=reason
+        )
+
+
+def _what(module: SourceModule, split: Split) -> str:
+    return f"`{short(module, split.call)}`"
+
+
+def _example(split: Split) -> str:
+    return "torch.Generator().manual_seed(0)" if split.argument == "generator" else "0"
+
+
+def _with_generator(module: SourceModule, project: Project, split: Split, seed: Seed) -> list[Edit]:
+    """A generator with the seed that the rank was added to, where that can be written at the split."""
+    plain = without_rank(project, seed.module, seed.value) if seed.value is not None else None
+    if plain is None or split.taken is not None or seed.module is not module:
+        return []
+    function = module.function_of(split.call)
+    names = [n.id for n in walk(plain) if isinstance(n, ast.Name)]
+    constants = all(n.isupper() for n in names)
+    if module.function_of(seed.call) is not function and not constants:
+        return []
+    text = module.text_of(plain)
+    if split.argument == "generator":
+        if not any(i.dotted == "torch" for i in module.imports.get("torch", ())):
+            return []
+        text = f"torch.Generator().manual_seed({text})"
+    return [SetKeyword(module.path, module.span(split.call), split.argument, text)]

@@ -1,0 +1,269 @@
+"""DDP405: every rank draws the same random numbers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.guards.entry_points import group_name
+from codemods.analysis.loading.draws import Draw, draws_near, may_train
+from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
+from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
+from codemods.analysis.loading.passes import evaluates, training_passes
+from codemods.analysis.loading.programs import wrap_in, wraps
+from codemods.analysis.loading.same_program import callers
+from codemods.analysis.loading.samplers import loader_of, short
+from codemods.analysis.loading.seeds import Seed, depends_on_rank, seeded_by_rank, seeds_in
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
+from codemods.project import Project
+from codemods.sites import Site
+from codemods.source import SourceModule, walk
+
+_OF_TORCH = frozenset({"manual_seed", "seed_everything", "set_seed"})
+_SHARED_OUT = (b"strategy", b"num_nodes", b"ddp")
+
+
+class SameRandomNumbers(DdpCodemod):
+    """Every rank draws the same random numbers for its samples.
+
+    ## What it does
+    Finds a seed that is the same on every rank, where the training step then draws noise, time steps, masks or a permutation for
+    each sample of the batch. In raw torch it offers a second seed behind the wrap, with the rank in it. It tells generators
+    (`torch.Generator().manual_seed(seed)`, `random.Random(seed)` in a transform) with the same seed on every rank, too.
+
+    ## Why it matters
+    Each rank has samples of its own, but in each step all of them get the same noise, time steps or crops. A batch of eight ranks
+    has the variety of one. Nothing fails and the loss looks right.
+
+    ## Example
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def main(net, loader, seed):
+        dist.init_process_group("nccl")
+        torch.manual_seed(seed)
+        model = DistributedDataParallel(net)
+        for x in loader:
+            noise = torch.randn_like(x)
+            (model(x + noise) - noise).square().mean().backward()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def main(net, loader, seed):
+        dist.init_process_group("nccl")
+        torch.manual_seed(seed)
+        model = DistributedDataParallel(net)
+        torch.manual_seed(seed + dist.get_rank())
+        for x in loader:
+            noise = torch.randn_like(x)
+            (model(x + noise) - noise).square().mean().backward()
+    ```
+
+    ## Safety
+    Unsafe: nothing that is drawn behind the wrap may have to be the same on all ranks. What is made above it, the weights too,
+    stays the same on all of them. The numbers of a run change.
+
+    ## Refuses
+    - Says nothing where any seed of the project differs between the ranks, or is `device_specific`.
+    - Says nothing of numbers that decide over a step and not over samples: a task, a branch, one number for all.
+    - Says nothing of draws in `forward` (dropout and its kin), in evaluation, and in a data set's workers.
+    - Says nothing of a seed that one rank alone sets, and of a repository's own tests.
+    - Says nothing of Lightning where nothing shows several devices.
+    - Tells seeds of Lightning, Accelerate and Fabric, each with its own way, and generators.
+    - Tells a seed where the wrap stands elsewhere, or where a split or permutation is drawn behind the wrap.
+
+    ## References
+    Two processes with torch 2.13, Accelerate 1.15 (`set_seed(..., device_specific=True)`) and Lightning 2.6 (`seed_everything`
+    gives all ranks the same numbers); huggingface/accelerate#236; threestudio-project/threestudio#195.
+    """
+
+    code = "DDP405"
+    TRIGGERS = ((b"seed", b"Random("),)
+    SITES = (
+        Site(rb"(?:manual_seed|seed_everything|set_seed)[ \t]*\(", b"manual_seed", b"seed_everything", b"set_seed"),
+        Site(rb"[A-Z]\w*[ \t]*\([^\n]*seed", b"seed"),
+    )
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        words = (b"DistributedDataParallel", b"ccelerat", b"ightning", b"Fabric")
+        return any(project.files_containing(word) for word in words) and bool(
+            may_train(project) or b"Random(" in (project.read(path) or b"")
+        )
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        yield from self._of_process(module, project)
+        yield from self._of_generators(module, project)
+        yield from self._of_transforms(module, project)
+
+    def _of_process(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """Draws from the numbers of the process, by the seed that fixed them."""
+        mine = [s for s in seeds_in(module) if _fixes_torch(s)]
+        draws = [d for d in draws_near(project, module.path) if d.generator is None] if mine else []
+        told: set[int] = set()
+        for seed in mine:
+            if ranks_reaching(project, module, seed.call).some or not _is_for_training(seed):
+                continue
+            near = [d for d in draws if _runs_on_several(project, d.module, module)]
+            if near and depends_on_rank(project, module, seed.value):
+                continue
+            function = id(module.function_of(seed.call))
+            if near and function not in told and not seeded_by_rank(project, module.path):
+                told.add(function)
+                edits, reason = _second_seed(module, project, seed)
+                yield self._tell(module, seed.call, near, edits, reason)
+
+    def _of_generators(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """Draws from a generator that has the same seed on every rank."""
+        found: dict[int, tuple[Origin, list[Draw]]] = {}
+        if not module.holds(b"Generator"):
+            return
+        for draw in draws_near(project, module.path):
+            if draw.generator is None or not _runs_on_several(project, draw.module, module):
+                continue
+            made = origins(project, draw.module, draw.generator)
+            if all_known(made) and all(equal_generator(project, o) for o in made):
+                for origin in made:
+                    if origin.module is module:
+                        found.setdefault(id(origin.node), (origin, []))[1].append(draw)
+        for origin, draws in found.values():
+            if not ranks_reaching(project, module, origin.node).some and not seeded_by_rank(project, module.path):
+                yield self._tell(module, origin.node, draws, [], "put the rank into the seed of the generator")
+
+    def _of_transforms(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """Objects that a training set is made with, and that draw for each sample from a generator of their own."""
+        done: set[int] = set()
+        for found in training_passes(project, module.path) if module.nodes(ast.Call) else ():
+            for origin in origins(project, found.module, found.source):
+                loader = loader_of(origin)
+                data = (
+                    origins(project, loader.module, loader.dataset) if loader is not None and loader.dataset is not None else ()
+                )
+                for part in (p for d in data for p in parts_of(project, d)):
+                    site = made_class(project, part)
+                    if (
+                        part.module is not module
+                        or site is None
+                        or id(part.node) in done
+                        or wraps(project, found, module) is None
+                    ):
+                        continue
+                    if (line := draws_from_own(project, site, part)) is not None:
+                        done.add(id(part.node))
+                        shown = [Evidence("static", "each sample is drawn for here", site.module.path, line)]
+                        what = short(module, part.node)
+                        message = f"`{what}` has the same seed on every rank: all ranks draw alike for their samples"
+                        yield self.finding(module, part.node, message, evidence=shown, reason="put the rank into its seed")
+
+    def _tell(self, module: SourceModule, at: ast.AST, draws: list[Draw], edits: list[Edit], reason: str) -> Finding:
+        first = draws[0]
+        what = short(first.module, first.call)
+        message = f"the seed is the same on every rank, so `{what}` gives the samples of all ranks the same numbers"
+        evidence = [
+            Evidence("static", f"`{short(d.module, d.call)}` in the training step", d.module.path, d.call.lineno)
+            for d in draws[:3]
+        ]
+        level = Applicability.UNSAFE if edits else Applicability.DISPLAY
+        return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+
+def _fixes_torch(seed: Seed) -> bool:
+    """True for a seed of the numbers that torch draws from, with a number that is given."""
+    name = qualified(seed.module, seed.call.func)
+    if seed.own or seed.value is None or last(name) not in _OF_TORCH:
+        return False
+    root = name.partition(".")[0]
+    if last(name) == "manual_seed":
+        return name == "torch.manual_seed"
+    return root in ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "transformers") or _is_fabric(
+        seed.module, seed.call
+    )
+
+
+def _is_fabric(module: SourceModule, call: ast.Call) -> bool:
+    return last(dotted(call.func)) == "seed_everything" and "fabric" in dotted(call.func).lower()
+
+
+def _is_for_training(seed: Seed) -> bool:
+    """False for a seed in an evaluation, and for one that is taken as a generator."""
+    function = seed.module.function_of(seed.call)
+    alone = isinstance(seed.module.parent(seed.call), ast.Expr)
+    return alone and not (function is not None and evaluates(function))
+
+
+def _runs_on_several(project: Project, draw: SourceModule, seed: SourceModule) -> bool:
+    """True where several ranks train: a wrap in raw torch, Accelerate, Fabric, or Lightning with several devices."""
+    files = [draw, seed]
+    if any(wrap_in(m) is not None for m in files) or any(wrap_in(f) for f in _importing(project, draw)):
+        return True
+    names = {n for m in files for n in m.imported_modules}
+    if any(n.partition(".")[0] == "accelerate" or "fabric" in n for n in names):
+        return any(ranks_in_file(project, m) is not None for m in files)
+    if any(n.partition(".")[0] in ("lightning", "pytorch_lightning") for n in names):
+        return any(project.files_containing(word) for word in _SHARED_OUT)
+    return False
+
+
+def _importing(project: Project, module: SourceModule) -> list[SourceModule]:
+    stem = module.path.removesuffix(".py").rpartition("/")[2]
+    near = (project.module(p) for p in project.files_importing(stem)[:10] if not is_test_file(p))
+    return [m for m in near if m is not None]
+
+
+def _second_seed(module: SourceModule, project: Project, seed: Seed) -> tuple[list[Edit], str]:
+    """A seed with the rank in it behind the wrap, where seed and wrap are made in one function or the seed is handed down."""
+    name = qualified(module, seed.call.func)
+    if name.startswith("accelerate"):
+        return [], "give it `device_specific=True` behind `prepare`, if nothing drawn later has to be the same on all ranks"
+    if last(name) != "manual_seed":
+        return (
+            [],
+            "seed again with the rank in it before training: `torch.manual_seed(seed + self.global_rank)` in `on_fit_start`",
+        )
+    told = "seed again behind the wrap, with the rank in it: `torch.manual_seed(seed + dist.get_rank())`"
+    places: list[tuple[SourceModule, ast.Call, ast.expr | None]] = [(module, seed.call, seed.value)]
+    function = module.function_of(seed.call)
+    if function is not None and isinstance(seed.value, ast.Name):
+        names = [a.arg for a in function.args.args]
+        for site in callers(project, module, function):
+            index = names.index(seed.value.id) if seed.value.id in names else -1
+            if 0 <= index < len(site.call.args):
+                places.append((site.module, site.call, site.call.args[index]))
+    for there, call, value in places:
+        if there is module and (edit := _behind_the_wrap(there, call, value)) is not None:
+            return [edit], "assumes that nothing drawn behind the wrap has to be the same on all ranks"
+    return [], told
+
+
+def _behind_the_wrap(module: SourceModule, call: ast.Call, value: ast.expr | None) -> Edit | None:
+    wrap = wrap_in(module)
+    function = module.function_of(call)
+    if wrap is None or value is None or module.function_of(wrap) is not function or wrap.lineno <= call.lineno:
+        return None
+    statement = module.statement_of(wrap)
+    body = function.body if function is not None else module.tree.body
+    plain = any(statement is s for s in body) and module.is_whole(statement) and any(module.statement_of(call) is s for s in body)
+    group = group_name(module, statement)
+    torch = any(i.dotted == "torch" for i in module.imports.get("torch", ()))
+    if not plain or not group or not torch or not isinstance(value, (ast.Name, ast.Attribute, ast.Constant)):
+        return None
+    later = [n for s in body if s.lineno > statement.lineno for n in walk(s) if isinstance(n, ast.Call)]
+    if any(last(dotted(n.func)) in ("random_split", "randperm", "DataLoader", "shuffle", "manual_seed") for n in later):
+        return None
+    code = f"torch.manual_seed({module.text_of(value)} + {group}.get_rank())"
+    return InsertAfter(module.path, module.span(statement), code)

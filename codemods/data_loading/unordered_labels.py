@@ -1,0 +1,184 @@
+"""DDP404: an order that differs between processes decides over labels or shares."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.loading.origins import made_class, origins
+from codemods.analysis.loading.passes import training_passes
+from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of, short
+from codemods.analysis.loading.splits import is_by_rank
+from codemods.analysis.loading.unordered import Unordered, sorted_text, unordered
+from codemods.analysis.model.signatures import parameters
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+
+class UnorderedLabels(DdpCodemod):
+    """Labels or shares by an order that each process has for itself.
+
+    ## What it does
+    Finds numbers that are given to the elements of a set (`enumerate(set(names))`), files of an unsorted folder of which each
+    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`. It sorts them.
+
+    ## Why it matters
+    Python hashes texts with a seed of its own in each process, so the elements of a set come in another order on each rank: one
+    rank's class 3 is another's class 5, and the model learns neither. A folder is listed in no order, and machines differ in it:
+    ranks on two of them read some files twice and others never. Nothing fails.
+
+    ## Example
+    ```python
+    import torch.distributed as dist
+
+
+    def numbers(rows):
+        names = list({name for _, name in rows})
+        return {name: i for i, name in enumerate(names)}, dist.get_rank()
+    ```
+
+    ## Use instead
+    ```python
+    import torch.distributed as dist
+
+
+    def numbers(rows):
+        names = sorted({name for _, name in rows})
+        return {name: i for i, name in enumerate(names)}, dist.get_rank()
+    ```
+
+    ## Safety
+    Unsafe: the elements must be comparable, and weights that were trained with another numbering of the classes do not fit.
+
+    ## Refuses
+    - Says nothing of what is sorted, in whatever place of the function or class.
+    - Says nothing of sets that only hold numbers: those have the same order everywhere.
+    - Says nothing of numbers that leave the function no name: a count of files, a loop over them.
+    - Says nothing where no file shows several processes, on one rank alone, and in a repository's own tests.
+
+    ## References
+    The documentation of Python (`PYTHONHASHSEED`; `os.listdir`: "The list is in arbitrary order"); a set of names on two
+    processes.
+    """
+
+    code = "DDP404"
+    TRIGGERS = ((b"glob", b"listdir", b"iterdir", b"set(", b"enumerate"),)
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return any(project.files_containing(word) for word in (b"DistributedDataParallel", b"ightning", b"ccelerat", b"rank"))
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        several = ranks_in_file(project, module) or ranks_in_importers(project, module)
+        done: set[int] = set()
+        for found, where, message in [*_shares(module, project), *_numbers(module), *_items(module, project)]:
+            if several is None or id(found.node) in done or ranks_reaching(project, module, found.node).some:
+                continue
+            done.add(id(found.node))
+            old, new = sorted_text(module, found)
+            evidence = [Evidence("static", "its order decides here", module.path, where.lineno), several]  # type: ignore[attr-defined]
+            yield self.finding(
+                module, found.node, message, level=Applicability.UNSAFE, evidence=evidence,
+                edits=[ReplaceExpression(module.path, module.span(old), new)],
+                reason="assumes that the elements can be compared, and that no stored weights rest on the old order",
+            )  # fmt: skip
+
+
+_Found = tuple[Unordered, ast.AST, str]
+
+
+def _shares(module: SourceModule, project: Project) -> Iterator[_Found]:
+    """`files[rank::world]` of an unsorted list."""
+    for slice_ in module.nodes(ast.Slice):
+        holder = module.parent(slice_)
+        if isinstance(holder, ast.Subscript) and is_by_rank(project, module, slice_):
+            found = unordered(module, holder.value)
+            if found is not None and not _of_numbers(module, found):
+                yield (
+                    found,
+                    holder,
+                    f"{_what(module, found)} has another order on other {_places(found)}: the parts of the ranks overlap",
+                )
+
+
+def _numbers(module: SourceModule) -> Iterator[_Found]:
+    """`{name: i for i, name in enumerate(names)}` of a set."""
+    for comp in module.nodes(ast.DictComp):
+        part = comp.generators[0]
+        source, target = part.iter, part.target
+        if not isinstance(source, ast.Call) or dotted(source.func) != "enumerate" or not source.args or len(comp.generators) != 1:
+            continue
+        found = unordered(module, source.args[0])
+        if (
+            found is None
+            or found.files
+            or _of_numbers(module, found)
+            or not isinstance(target, ast.Tuple)
+            or len(target.elts) != 2
+        ):
+            continue
+        yield (
+            found,
+            comp,
+            f"{_what(module, found)} has another order in each process: each rank numbers its elements in another way",
+        )
+
+
+def _items(module: SourceModule, project: Project) -> Iterator[_Found]:
+    """A data set behind a DistributedSampler whose `__getitem__` takes the files by their index."""
+    for found in training_passes(project, module.path):
+        for origin in origins(project, found.module, found.source):
+            loader = loader_of(origin)
+            if loader is None or loader.dataset is None:
+                continue
+            if not any(is_distributed_sampler(project, s) for s in samplers_of(project, loader)):
+                continue
+            for made in origins(project, loader.module, loader.dataset):
+                site = made_class(project, made)
+                if site is None or site.module is not module:
+                    continue
+                method = class_facts(project, module, site.node).method("__getitem__")
+                if method is None or method[0].module is not module:
+                    continue
+                index = {a.arg for a in parameters(method[1], bound=True)}
+                for node in walk(method[1]):
+                    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id in index:
+                        files = unordered(module, node.value)
+                        if files is not None and files.files:
+                            yield (
+                                files,
+                                node,
+                                (
+                                    f"{_what(module, files)} has another order on other machines: "
+                                    "the same index is another file there, so ranks read some files twice and others never"
+                                ),
+                            )
+
+
+def _of_numbers(module: SourceModule, found: Unordered) -> bool:
+    """True for a set of numbers, or of what nothing shows to be texts but a cast to a number."""
+    node = found.node
+    element = node.elt if isinstance(node, ast.SetComp) else None
+    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], (ast.GeneratorExp, ast.ListComp)):
+        element = node.args[0].elt
+    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Call) and dotted(node.args[0].func) == "range":
+        return True
+    if isinstance(node, ast.Set):
+        return all(isinstance(e, ast.Constant) and not isinstance(e.value, (str, bytes)) for e in node.elts)
+    return isinstance(element, ast.Call) and dotted(element.func) in ("int", "float", "len", "hash", "round")
+
+
+def _what(module: SourceModule, found: Unordered) -> str:
+    return f"`{short(module, found.node)}`"
+
+
+def _places(found: Unordered) -> str:
+    return "machines" if found.files else "processes"

@@ -1,0 +1,125 @@
+"""DDP403: each rank divides the data at random, and nothing makes them do it alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.loading.programs import wrap_in
+from codemods.analysis.loading.samplers import short
+from codemods.analysis.loading.seeds import is_seeded
+from codemods.analysis.loading.splits import Split, splits_in
+from codemods.analysis.names import is_from
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword
+from codemods.project import Project
+from codemods.source import SourceModule
+
+# Whatever seeds, and whatever seeds by itself: the Trainer of transformers does before it trains.
+_SEEDS = (b"seed_everything", b"set_seed(", b"set_random_seed", b"seed_all", b"transformers import")
+_TEXTS = (".yaml", ".yml", ".json", ".toml", ".cfg")
+
+
+class UnseededSplit(DdpCodemod):
+    """A random split that each rank makes in another way.
+
+    ## What it does
+    Finds `random_split`, `train_test_split` and permutations of which each rank takes its part, without a generator, in a program
+    for several processes in which nothing seeds the random numbers. It adds a generator with a seed.
+
+    ## Why it matters
+    Each process draws from a seed of its own. A sample that one rank keeps for validation is trained on by another, so the
+    validation score looks better than it is, and no two runs compare. Nothing fails.
+
+    ## Example
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import random_split
+
+
+    def main(data, net):
+        dist.init_process_group("nccl")
+        train_set, val_set = random_split(data, [0.9, 0.1])
+        return DistributedDataParallel(net), train_set, val_set
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import random_split
+
+
+    def main(data, net):
+        dist.init_process_group("nccl")
+        train_set, val_set = random_split(data, [0.9, 0.1], generator=torch.Generator().manual_seed(0))
+        return DistributedDataParallel(net), train_set, val_set
+    ```
+
+    ## Safety
+    Unsafe: every run then has the same division, which a study over several divisions does not want.
+
+    ## Refuses
+    - Says nothing where anything in the project, its configuration files too, seeds random numbers, wherever it stands.
+    - Says nothing where a generator or a random state is given, or a collective in the function makes the division equal.
+    - Says nothing where no file shows that several processes come to the split, of a split on one rank alone, and of tests.
+    - Tells a permutation of which each rank takes its part, and a file without `torch` under its own name.
+
+    ## References
+    `torch.random.initial_seed` on two processes with torch 2.13: each starts from a number of its own.
+    """
+
+    code = "DDP403"
+    TRIGGERS = ((b"split", b"randperm", b"permutation"),)
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or _is_seeded(project):
+            return
+        for split in splits_in(project, module):
+            if split.given is not None or ranks_reaching(project, module, split.call).some:
+                continue
+            if (shown := _several(project, module)) is not None:
+                yield self._tell(module, split, shown)
+
+    def _tell(self, module: SourceModule, split: Split, shown: Evidence) -> Finding:
+        message = f"nothing seeds `{short(module, split.call)}`: each rank divides the data in another way"
+        code = "0" if split.argument == "random_state" else "torch.Generator().manual_seed(0)"
+        reason = f"give it {split.argument}={code}"
+        torch = any(i.dotted == "torch" for i in module.imports.get("torch", ()))
+        edits: list[Edit] = []
+        if split.taken is None and (torch or split.argument == "random_state"):
+            edits = [SetKeyword(module.path, module.span(split.call), split.argument, code)]
+            reason = "assumes that every run may have the same division"
+        level = Applicability.UNSAFE if edits else Applicability.DISPLAY
+        return self.finding(module, split.call, message, level=level, edits=edits, evidence=[shown], reason=reason)
+
+
+def _is_seeded(project: Project) -> bool:
+    """True where anything in the project seeds the numbers of its processes; a generator of its own seeds nothing else."""
+    if any(project.files_containing(word, kinds=_TEXTS) for word in (b"seed_everything", b"seed:", b'"seed"')):
+        return True
+    return is_seeded(project) or any(not is_test_file(p) for w in _SEEDS for p in project.files_containing(w))
+
+
+def _several(project: Project, module: SourceModule) -> Evidence | None:
+    """What shows that several processes come here: a wrap in this file or in one that uses it, or Lightning."""
+    shown = ranks_in_file(project, module)
+    if shown is not None and (wrap_in(module) is not None or _is_lightning_with_several(project, module)):
+        return shown
+    above = ranks_in_importers(project, module)
+    if above is not None:
+        user = project.module(above.path)
+        if user is not None and wrap_in(user) is not None:
+            return above
+    return None
+
+
+def _is_lightning_with_several(project: Project, module: SourceModule) -> bool:
+    if not any(is_from(name, "lightning") for name in module.imported_modules):
+        return False
+    return any(project.files_containing(word) for word in (b'strategy="ddp', b"strategy='ddp", b"DDPStrategy", b"num_nodes="))

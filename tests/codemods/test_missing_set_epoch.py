@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.data_loading.missing_set_epoch import MissingSetEpoch
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+HEAD = "from torch.utils.data import DataLoader, DistributedSampler\n\n"
+STEP = ("        optimizer.zero_grad()", "        model(x).mean().backward()", "        optimizer.step()")
+MADE = ("sampler = DistributedSampler(data)", "loader = DataLoader(data, batch_size=8, sampler=sampler)")
+
+
+def script(*lines: str, made: tuple[str, ...] = MADE, head: str = HEAD) -> str:
+    body = "".join(f"    {line}\n" for line in (*made, *lines))
+    return f"{head}def train(model, data, optimizer, args):\n{body}"
+
+
+def loop(epochs: str = "for epoch in range(3):", *first: str, batches: str = "for x in loader:") -> tuple[str, ...]:
+    return (epochs, *(f"    {line}" for line in (*first, batches)), *STEP)
+
+
+def test_example_of_the_page() -> None:
+    sections = MissingSetEpoch.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(MissingSetEpoch, before, after)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "number"),
+    [
+        ("for epoch in range(3):", "epoch"),
+        ("for n in tqdm(range(1, args.epochs)):", "n"),
+        ("for args.epoch in trange(3):", "args.epoch"),
+        ('for state["epoch"] in range(3):', 'state["epoch"]'),
+    ],
+)
+def test_loops_that_count(epochs: str, number: str) -> None:
+    check_transformed(MissingSetEpoch, script(*loop(epochs)), script(*loop(epochs, f"sampler.set_epoch({number})")))
+
+
+def test_an_epoch_without_a_name_gets_one() -> None:
+    after = script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)"))
+    check_transformed(MissingSetEpoch, script(*loop("for _ in range(3):")), after)
+
+
+@pytest.mark.parametrize("epochs", ["for epoch in range(start, 3):", "for epoch in args.epochs_left:"])
+def test_a_number_that_comes_from_elsewhere_is_assumed_to_be_the_same(epochs: str) -> None:
+    check_transformed(MissingSetEpoch, script(*loop(epochs)), script(*loop(epochs, "sampler.set_epoch(epoch)")), unsafe=True)
+
+
+def test_a_while_that_counts_epochs() -> None:
+    before = script("epoch = 0", *loop("while epoch < 3:"), "    epoch += 1")
+    after = script("epoch = 0", *loop("while epoch < 3:", "sampler.set_epoch(epoch)"), "    epoch += 1")
+    check_transformed(MissingSetEpoch, before, after, unsafe=True)
+
+
+def test_a_while_that_counts_nothing_is_told() -> None:
+    check_told(MissingSetEpoch, script(*loop("while True:")), reason="with a number that grows")
+
+
+def test_a_run_without_a_sampler_is_asked_for_it() -> None:
+    made = ("sampler = None", "if args.several:", "    sampler = DistributedSampler(data)", MADE[1])
+    after = loop("for epoch in range(3):", "if sampler is not None:", "    sampler.set_epoch(epoch)")
+    check_transformed(MissingSetEpoch, script(*loop(), made=made), script(*after, made=made))
+
+
+def test_an_anonymous_sampler_goes_by_its_loader() -> None:
+    made = ("loader = DataLoader(data, sampler=DistributedSampler(data))",)
+    after = script(*loop("for epoch in range(3):", "loader.sampler.set_epoch(epoch)"), made=made)
+    check_transformed(MissingSetEpoch, script(*loop(), made=made), after)
+
+
+def test_one_of_two_samplers_is_asked_for_it() -> None:
+    made = (
+        "if args.several:", "    loader = DataLoader(data, sampler=DistributedSampler(data))",
+        "else:", "    loader = DataLoader(data, shuffle=True)",
+    )  # fmt: skip
+    test = ('if hasattr(loader.sampler, "set_epoch"):', "    loader.sampler.set_epoch(epoch)")
+    check_transformed(MissingSetEpoch, script(*loop(), made=made), script(*loop("for epoch in range(3):", *test), made=made))
+
+
+def test_loaders_of_another_file() -> None:
+    files = {
+        "data.py": HEAD + "def loaders(train, val):\n    s = DistributedSampler(train)\n"
+        "    return DataLoader(train, sampler=s), DataLoader(val)\n"
+    }
+    made = ("loader, val = loaders(data, args.val)",)
+    head = "from data import loaders\n\n"
+    after = script(*loop("for epoch in range(3):", "loader.sampler.set_epoch(epoch)"), made=made, head=head)
+    check_transformed(MissingSetEpoch, script(*loop(), made=made, head=head), after, files=files)
+
+
+TRAINER = """\
+from torch.utils.data import DataLoader, DistributedSampler
+
+class Trainer:
+    def __init__(self, model, data):
+        self.model = model
+        self.loader = DataLoader(data, sampler=DistributedSampler(data))
+
+    def one(self, epoch):
+        for x in self.loader:
+            self.model(x).mean().backward()
+
+    def train(self):
+        for epoch in range(3):
+{call}
+"""
+
+
+def test_a_pass_in_another_method() -> None:
+    call = "            self.one(epoch)"
+    before = TRAINER.format(call=call)
+    check_transformed(MissingSetEpoch, before, TRAINER.format(call=f"            self.loader.sampler.set_epoch(epoch)\n{call}"))
+
+
+def test_a_pass_in_a_function_that_is_handed_the_loader() -> None:
+    files = {"engine.py": "def one_epoch(model, batches):\n    for x in batches:\n        model(x).mean().backward()\n"}
+    head = HEAD.replace("\n\n", "\nfrom engine import one_epoch\n\n")
+    before = script("for epoch in range(3):", "    one_epoch(model, loader)", head=head)
+    after = script("for epoch in range(3):", "    sampler.set_epoch(epoch)", "    one_epoch(model, loader)", head=head)
+    check_transformed(MissingSetEpoch, before, after, files=files)
+
+
+def test_a_loader_without_a_name_at_the_epochs_is_told() -> None:
+    source = TRAINER.format(call="            self.one(epoch)").replace("in self.loader", "in make(self)")
+    source += "\n\ndef make(trainer):\n    return DataLoader(trainer.data, sampler=DistributedSampler(trainer.data))\n"
+    check_told(MissingSetEpoch, source, reason="the loader has no name at this loop")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        ("sampler = DistributedSampler(data, shuffle=False)", MADE[1]),
+        ("sampler = DistributedSampler(data, shuffle=args.shuffle)", MADE[1]),
+        ("sampler = RandomSampler(data)", MADE[1]),
+        ("sampler = make(data)", MADE[1]),
+        ("loader = DataLoader(data, shuffle=True)",),
+        (*MADE, "loader = accelerator.prepare(loader)"),
+        (*MADE, "loader = Prefetcher(loader)"),
+        ("sampler = DistributedSampler(data)", "loader = DataLoader(data, sampler=sampler, **args.options)"),
+        (*MADE, "sampler.set_epoch(args.epoch)"),
+        (*MADE, 'if hasattr(sampler, "set_epoch"):', "    args.hook(sampler)"),
+    ],
+)
+def test_samplers_that_are_fine(made: tuple[str, ...]) -> None:
+    check_nothing(MissingSetEpoch, script(*loop(), made=made))
+
+
+def test_loops_that_do_not_train_or_are_not_repeated() -> None:
+    check_nothing(MissingSetEpoch, script("for x in loader:", "    model(x).mean().backward()"))
+    check_nothing(MissingSetEpoch, script("for epoch in range(3):", "    for x in loader:", "        print(model(x))"))
+    check_nothing(MissingSetEpoch, script(*loop("for fold in args.folds:")))
+    check_nothing(MissingSetEpoch, script("if args.rank == 0:", *(f"    {line}" for line in loop())))
+
+
+def test_frameworks_and_tests() -> None:
+    check_nothing(MissingSetEpoch, script(*loop(), head="from accelerate import Accelerator\n" + HEAD))
+    check_nothing(MissingSetEpoch, script(*loop(), head="import lightning.pytorch as pl\n" + HEAD))
+    check_nothing(MissingSetEpoch, script(*loop(), head="import deepspeed\n" + HEAD))
+    check_nothing(MissingSetEpoch, script(*loop()), path="tests/test_train.py")
+
+
+def test_somebody_else_calls_it() -> None:
+    hook = {"hooks.py": "def before_epoch(loader, epoch):\n    loader.sampler.set_epoch(epoch)\n"}
+    check_nothing(MissingSetEpoch, script(*loop()), files=hook)
+    test = {"tests/test_a.py": "def test_a(s):\n    s.set_epoch(1)\n"}
+    check_transformed(MissingSetEpoch, script(*loop()), script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)")), files=test)
+
+
+def test_another_script_with_a_sampler_of_its_own_counts_for_itself() -> None:
+    other = {"other.py": 'def main(s):\n    s.set_epoch(1)\n\nif __name__ == "__main__":\n    main(1)\n'}
+    after = script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)"))
+    check_transformed(MissingSetEpoch, script(*loop()), after, files=other)
+
+
+def test_a_comment_calls_nothing() -> None:
+    before = script(*loop("for epoch in range(3):", "# sampler.set_epoch(epoch)"))
+    assert check_transformed(MissingSetEpoch, before, before.replace("    # sampler", "    # sampler", 1).replace(
+        "        # sampler.set_epoch(epoch)\n        for", "        # sampler.set_epoch(epoch)\n        sampler.set_epoch(epoch)\n        for"
+    ))  # fmt: skip

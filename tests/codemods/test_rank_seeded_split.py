@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.data_loading.rank_seeded_split import RankSeededSplit
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+HEAD = """\
+import numpy as np
+import torch
+import torch.distributed as dist
+from sklearn.model_selection import train_test_split
+from torch.utils.data import DistributedSampler, random_split
+
+SEED = 3
+
+
+"""
+
+
+def program(*lines: str, head: str = HEAD) -> str:
+    return f"{head}def parts(data, seed, args):\n    rank, world = dist.get_rank(), dist.get_world_size()\n" + "".join(
+        f"    {line}\n" for line in lines
+    )
+
+
+def test_example_of_the_page() -> None:
+    sections = RankSeededSplit.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(RankSeededSplit, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("DistributedSampler(data, seed=seed + rank)", "DistributedSampler(data, seed=seed)"),
+        ("DistributedSampler(data, seed=rank)", "DistributedSampler(data)"),
+        ("train_test_split(data, random_state=rank + SEED)", "train_test_split(data, random_state=SEED)"),
+        (
+            "random_split(data, [9, 1], generator=torch.Generator().manual_seed(seed + rank))",
+            "random_split(data, [9, 1], generator=torch.Generator().manual_seed(seed))",
+        ),
+    ],
+)
+def test_seeds_at_the_split(before: str, after: str) -> None:
+    check_transformed(RankSeededSplit, program(f"return {before}"), program(f"return {after}"), unsafe=True)
+
+
+def test_numpy_seeds_the_split_of_sklearn() -> None:
+    seed = "np.random.seed(SEED + rank)"
+    after = program(seed, "return train_test_split(data, random_state=SEED)")
+    check_transformed(RankSeededSplit, program(seed, "return train_test_split(data)"), after, unsafe=True)
+
+
+def test_a_seed_above_the_call_of_the_function() -> None:
+    source = program("return random_split(data, [9, 1])")
+    source += "\n\ndef main(data, args):\n    torch.manual_seed(args.seed + dist.get_rank())\n    return parts(data, 1, args)\n"
+    check_told(RankSeededSplit, source, reason="the same on every rank")
+
+
+def test_a_seed_that_mixes_the_rank_in_is_told() -> None:
+    check_told(RankSeededSplit, program("return DistributedSampler(data, seed=seed * rank)"), reason="the same seed")
+    lines = ("torch.manual_seed(seed * 7 ** rank)", "return random_split(data, [9, 1])")
+    check_told(RankSeededSplit, program(*lines), reason="generator=")
+
+
+def test_a_permutation_of_which_each_rank_takes_its_part() -> None:
+    lines = (
+        "stream = torch.Generator().manual_seed(seed + rank)",
+        "order = torch.randperm(len(data), generator=stream)",
+        "return order[rank::world]",
+    )
+    check_told(RankSeededSplit, program(*lines), reason="take the rank out of the seed")
+    check_nothing(RankSeededSplit, program(*lines[:2], "return order[:9]"))
+    check_nothing(RankSeededSplit, program(lines[0].replace(" + rank", ""), *lines[1:]))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("torch.manual_seed(seed)", "return random_split(data, [9, 1])"),
+        ("torch.manual_seed(seed + rank)", "torch.manual_seed(seed)", "return random_split(data, [9, 1])"),
+        ("first = random_split(data, [9, 1])", "torch.manual_seed(seed + rank)", "return first"),
+        ("torch.manual_seed(seed + rank)", "return random_split(data, [9, 1], generator=torch.Generator().manual_seed(1))"),
+        ("torch.manual_seed(seed + rank)", "return train_test_split(data, random_state=1)"),
+        ("np.random.seed(seed + rank)", "return random_split(data, [9, 1])"),
+        ("torch.manual_seed(seed + rank)", "if rank == 0:", "    return random_split(data, [9, 1])"),
+        ("torch.manual_seed(seed + rank)", "order = random_split(data, [9, 1])", "dist.broadcast_object_list(order)", "return order"),
+        ("torch.manual_seed(seed + rank)", "return random_split(data, [9, 1], **args)"),
+        ("return DistributedSampler(data, seed=seed)",),
+        ("return DistributedSampler(data, rank=rank)",),
+        ("return args.DistributedSampler(data, seed=rank)",),
+        ("return data.split(seed + rank)",),
+    ],
+)
+def test_divisions_that_are_fine(lines: tuple[str, ...]) -> None:
+    check_nothing(RankSeededSplit, program(*lines))
+
+
+def test_a_repositorys_own_tests() -> None:
+    check_nothing(RankSeededSplit, program("return DistributedSampler(data, seed=rank)"), path="tests/test_a.py")

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.data_loading.same_random_numbers import SameRandomNumbers
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = """\
+import random
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+"""
+NOISE = "noise = torch.randn_like(x)"
+
+
+def program(
+    *before: str, draw: str = NOISE, seed: str = "torch.manual_seed(args.seed)", after: tuple[str, ...] = (), head: str = HEAD
+) -> str:
+    start = ("dist.init_process_group()", "rank = dist.get_rank()", *before, seed, "model = DDP(args.net)")
+    loop = ("for x in args.loader:", f"    {draw}", "    model(x, noise).mean().backward()")
+    return f"{head}def main(args):\n" + "".join(f"    {line}\n" for line in (*start, *after, *loop))
+
+
+def test_example_of_the_page() -> None:
+    sections = SameRandomNumbers.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(SameRandomNumbers, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "draw", ["noise = torch.rand(x.shape)", "noise = torch.randint(0, 9, (len(x),))", "noise = torch.randn(x.size(0), 1)"]
+)
+def test_numbers_for_each_sample(draw: str) -> None:
+    after = ("torch.manual_seed(args.seed + dist.get_rank())",)
+    check_transformed(SameRandomNumbers, program(draw=draw), program(draw=draw, after=after), unsafe=True)
+
+
+def test_a_helper_that_seeds() -> None:
+    head = HEAD + "def fix(number):\n    random.seed(number)\n    torch.manual_seed(number)\n\n\n"
+    seeded = ("torch.manual_seed(args.seed + dist.get_rank())",)
+    before, after = (program(seed="fix(args.seed)", head=head, after=lines) for lines in ((), seeded))
+    check_transformed(SameRandomNumbers, before, after, unsafe=True)
+
+
+def test_a_draw_in_a_helper() -> None:
+    head = HEAD + "def noised(x):\n    return x + torch.randn_like(x)\n\n\n"
+    assert findings_of(SameRandomNumbers, program(draw="noise = noised(x)", head=head))
+
+
+def test_a_split_behind_the_wrap_is_told() -> None:
+    source = program(after=("data = torch.utils.data.random_split(args.data, [9, 1])",))
+    check_told(SameRandomNumbers, source, reason="seed again behind the wrap")
+
+
+def test_accelerate_is_told_its_own_way() -> None:
+    source = """\
+        import torch
+        from accelerate import Accelerator
+        from accelerate.utils import set_seed
+
+        def main(args, net, loader):
+            accelerator = Accelerator()
+            set_seed(args.seed)
+            for x in loader:
+                accelerator.backward(net(x + torch.randn_like(x)))
+        """
+    check_told(SameRandomNumbers, source, reason="device_specific=True")
+    check_nothing(SameRandomNumbers, source.replace("args.seed)", "args.seed, device_specific=True)"))
+    check_nothing(SameRandomNumbers, source.replace("args.seed)", "args.seed + accelerator.process_index)"))
+
+
+MODULE = """\
+import lightning.pytorch as pl
+import torch
+
+
+class Net(pl.LightningModule):
+    def on_fit_start(self):
+        self.stream = torch.Generator().manual_seed({seed})
+
+    def training_step(self, batch, batch_idx):
+        return self.net(batch + torch.randn(batch.shape, generator=self.stream))
+
+
+trainer = pl.Trainer(devices=2, strategy="ddp")
+"""
+
+
+def test_a_generator_of_its_own() -> None:
+    check_told(SameRandomNumbers, MODULE.format(seed="7"), reason="into the seed of the generator")
+    check_nothing(SameRandomNumbers, MODULE.format(seed="7 + self.global_rank"))
+    check_nothing(SameRandomNumbers, MODULE.format(seed="7").replace('devices=2, strategy="ddp"', ""))
+    check_nothing(SameRandomNumbers, MODULE.format(seed="7").replace("training_step", "validation_step"))
+
+
+TRANSFORM = HEAD + """\
+class Crop:
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+
+    def __call__(self, x):
+        return x[self.random.randint(0, 3):]
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, transform):
+        self.transform = transform
+
+    def __getitem__(self, index):
+        return self.transform(self.rows[index])
+
+
+def main(args):
+    model = DDP(args.net)
+    rows = Rows(Crop({seed}))
+    for x in torch.utils.data.DataLoader(rows, sampler=torch.utils.data.DistributedSampler(rows)):
+        model(x).mean().backward()
+"""
+
+
+def test_a_transform_with_a_generator_of_its_own() -> None:
+    check_told(SameRandomNumbers, TRANSFORM.format(seed="seed=args.seed").replace("seed=args", "args"), reason="the rank into its seed")
+    check_nothing(SameRandomNumbers, TRANSFORM.format(seed="args.seed + dist.get_rank()"))
+    check_nothing(SameRandomNumbers, TRANSFORM.format(seed="args.seed").replace(".backward()", ""))
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        "torch.manual_seed(args.seed + rank)",
+        "torch.manual_seed(args.seed + dist.get_rank())",
+        "torch.manual_seed(time.time_ns())",
+        "random.seed(args.seed)",
+        "numpy.random.seed(args.seed)",
+        "args.fix(args.seed)",
+        "stream = torch.Generator().manual_seed(args.seed)",
+    ],
+)
+def test_seeds_that_are_fine(seed: str) -> None:
+    check_nothing(SameRandomNumbers, program(seed=seed))
+
+
+def test_a_second_seed_with_the_rank() -> None:
+    check_nothing(SameRandomNumbers, program(after=("torch.manual_seed(args.seed + rank)",)))
+    check_nothing(SameRandomNumbers, program("args.seed += rank"))
+    check_nothing(SameRandomNumbers, program(seed="if rank == 0:\n        torch.manual_seed(1)"))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        "noise = torch.rand(1)",
+        "noise = random.choice(args.tasks)",
+        "noise = torch.randperm(len(args.data))",
+        "noise = torch.randn(x.shape, generator=args.stream)",
+        "noise = x",
+    ],
+)
+def test_draws_that_decide_over_no_sample(draw: str) -> None:
+    check_nothing(SameRandomNumbers, program(draw=draw))
+
+
+def test_draws_elsewhere() -> None:
+    check_nothing(SameRandomNumbers, program(draw="noise = x", after=(NOISE.replace("x)", "args.x)"),)))
+    evaluation = HEAD + "def evaluate(x):\n    return torch.randn_like(x)\n\n\n"
+    check_nothing(SameRandomNumbers, program(draw="noise = evaluate(x)", head=evaluation))
+    check_nothing(SameRandomNumbers, program().replace("DDP(args.net)", "args.net"))
+    check_nothing(SameRandomNumbers, program(), path="tests/test_train.py")

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.data_loading.unordered_labels import UnorderedLabels
+from ddpfix.testing import check_nothing, check_transformed
+
+HEAD = """\
+import glob
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+"""
+
+
+def program(*lines: str, head: str = HEAD) -> str:
+    body = ("rank, world = dist.get_rank(), dist.get_world_size()", *lines)
+    return f"{head}def main(folder, names, rows, args):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def test_example_of_the_page() -> None:
+    sections = UnorderedLabels.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(UnorderedLabels, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("files = glob.glob(folder)", "files = sorted(glob.glob(folder))"),
+        ("files = os.listdir(folder)", "files = sorted(os.listdir(folder))"),
+        ("files = list(folder.iterdir())", "files = sorted(folder.iterdir())"),
+        ("files = [f for f in os.listdir(folder) if f]", "files = [f for f in sorted(os.listdir(folder)) if f]"),
+    ],
+)
+def test_files_of_which_each_rank_takes_its_part(before: str, after: str) -> None:
+    take = "return files[rank::world]"
+    check_transformed(UnorderedLabels, program(before, take), program(after, take), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("set(names)", "sorted(set(names))"), ("{r.name for r in rows}", "sorted({r.name for r in rows})")],
+)
+def test_numbers_of_the_elements_of_a_set(before: str, after: str) -> None:
+    old, new = (program(f"return {{n: i for i, n in enumerate({text})}}") for text in (before, after))
+    check_transformed(UnorderedLabels, old, new, unsafe=True)
+
+
+ITEMS = HEAD + """\
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, folder):
+        self.files = {files}
+
+    def __getitem__(self, index):
+        return torch.load(self.files[index])
+
+
+def main(net):
+    model, rows = DDP(net), Rows("data")
+    for x in DataLoader(rows, sampler={sampler}):
+        model(x).mean().backward()
+"""
+
+
+def test_files_behind_the_index_of_a_sampler() -> None:
+    sampler = "DistributedSampler(rows)"
+    before = ITEMS.format(files="glob.glob(folder)", sampler=sampler)
+    check_transformed(UnorderedLabels, before, ITEMS.format(files="sorted(glob.glob(folder))", sampler=sampler), unsafe=True)
+    check_nothing(UnorderedLabels, ITEMS.format(files="glob.glob(folder)", sampler="args.sampler"))
+    check_nothing(UnorderedLabels, ITEMS.format(files="glob.glob(folder)\n        self.files.sort()", sampler=sampler))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("files = sorted(glob.glob(folder))", "return files[rank::world]"),
+        ("files = glob.glob(folder)", "files.sort()", "return files[rank::world]"),
+        ("files = glob.glob(folder)", "return files[:9]"),
+        ("files = glob.glob(folder)", "return len(files)"),
+        ("files = args.files", "return files[rank::world]"),
+        ("files = glob.glob(folder) if args.some else args.files", "return files[rank::world]"),
+        ("if rank == 0:", "    files = glob.glob(folder)", "    return files[rank::world]"),
+        ("return {n: i for i, n in enumerate(sorted(set(names)))}",),
+        ("return {n: i for i, n in enumerate(names)}",),
+        ("return {n: i for i, n in enumerate({int(r) for r in rows})}",),
+        ("return {n: i for i, n in enumerate({1, 2, 3})}",),
+        ("return set(names)",),
+    ],
+)
+def test_orders_that_are_fine(lines: tuple[str, ...]) -> None:
+    check_nothing(UnorderedLabels, program(*lines))
+
+
+def test_one_process_and_tests() -> None:
+    source = "def number(names):\n    return {n: i for i, n in enumerate(set(names))}\n"
+    check_nothing(UnorderedLabels, source)
+    check_nothing(UnorderedLabels, program("return {n: i for i, n in enumerate(set(names))}"), path="tests/test_a.py")

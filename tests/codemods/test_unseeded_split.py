@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.data_loading.unseeded_split import UnseededSplit
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+HEAD = """\
+import torch
+import torch.distributed as dist
+from sklearn.model_selection import train_test_split
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import random_split
+
+
+"""
+
+
+def program(*lines: str, head: str = HEAD) -> str:
+    body = ("dist.init_process_group()", "rank, world = dist.get_rank(), 2", *lines, "return DDP(net), sets")
+    return f"{head}def main(data, net, args):\n" + "".join(f"    {line}\n" for line in body)
+
+
+SPLIT = "sets = random_split(data, [9, 1])"
+
+
+def test_example_of_the_page() -> None:
+    sections = UnseededSplit.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(UnseededSplit, before, after, unsafe=True)
+
+
+def test_a_split_of_sklearn() -> None:
+    after = program("sets = train_test_split(data, random_state=0)")
+    check_transformed(UnseededSplit, program("sets = train_test_split(data)"), after, unsafe=True)
+
+
+def test_a_generator_that_makes_the_data_seeds_no_split() -> None:
+    made = "g = torch.Generator().manual_seed(0)"
+    after = program(made, "sets = random_split(data, [9, 1], generator=torch.Generator().manual_seed(0))")
+    check_transformed(UnseededSplit, program(made, SPLIT), after, unsafe=True)
+
+
+def test_a_split_in_a_file_that_the_program_uses() -> None:
+    data = "import torch\nfrom torch.utils.data import random_split\n\ndef sets(data):\n    return random_split(data, [9, 1])\n"
+    train = program("sets = make(data)", head=HEAD + "from data import sets as make\n\n")
+    after = data.replace("[9, 1])", "[9, 1], generator=torch.Generator().manual_seed(0))")
+    check_transformed(UnseededSplit, data, after, files={"train.py": train}, path="data.py", unsafe=True)
+    check_nothing(UnseededSplit, data, files={"train.py": train.replace("DDP(net)", "net")}, path="data.py")
+
+
+def test_a_permutation_of_which_each_rank_takes_its_part() -> None:
+    source = program("order = torch.randperm(len(data))", "sets = order[rank::world]")
+    check_told(UnseededSplit, source, reason="give it generator=")
+    check_nothing(UnseededSplit, source.replace("order[rank::world]", "order[:9]"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("torch.manual_seed(args.seed)", SPLIT),
+        ("args.set_seed(1)", SPLIT),
+        ("sets = random_split(data, [9, 1], generator=args.stream)",),
+        ("sets = train_test_split(data, random_state=args.seed)",),
+        ("sets = random_split(data, [9, 1], **args)",),
+        (SPLIT, "dist.broadcast_object_list(sets)"),
+        ("sets = None", "if rank == 0:", f"    {SPLIT}"),
+        ("sets = args.random_split(data)",),
+    ],
+)
+def test_splits_that_are_fine(lines: tuple[str, ...]) -> None:
+    check_nothing(UnseededSplit, program(*lines))
+
+
+def test_seeds_elsewhere() -> None:
+    check_nothing(UnseededSplit, program(SPLIT), files={"a.py": "import torch\n\ndef fix():\n    torch.manual_seed(1)\n"})
+    check_nothing(UnseededSplit, program(SPLIT), files={"train.yaml": "seed: 3\n"})
+    check_nothing(UnseededSplit, program(SPLIT), path="tests/test_a.py")
+
+
+def test_one_process() -> None:
+    check_nothing(UnseededSplit, program(SPLIT).replace("DDP(net)", "net"))
