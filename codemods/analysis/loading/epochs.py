@@ -11,7 +11,7 @@ from codemods.analysis.loading.same_program import reached
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import CallSite
-from codemods.analysis.variance.expressions import unpacked
+from codemods.analysis.variance.paths import unpacked
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, walk

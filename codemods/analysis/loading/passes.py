@@ -10,7 +10,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import CallSite
-from codemods.analysis.variance.expressions import unpacked
+from codemods.analysis.variance.paths import unpacked
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record

@@ -11,9 +11,11 @@ from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
-from codemods.analysis.variance.calls import substituted
+from codemods.analysis.variance.expressions import value_of
+from codemods.analysis.variance.paths import parameters
 from codemods.analysis.variance.reading import interpret
-from codemods.analysis.variance.state import State, parameters
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.substitution import substituted
 from codemods.analysis.variance.values import (
     SAME,
     UNKNOWN,
@@ -66,7 +68,7 @@ class Analysis:
             if self._depth >= DEPTH:
                 return None
             self._states[site.key] = None
-            running = self._running[site.key] = State(self, site.module, site.node)
+            running = self._running[site.key] = State(self, site.module, site.node, value_of)
             self._states[site.key] = self._interpreted(running, site.node.body)
             del self._running[site.key]
         return self._states[site.key]
@@ -85,7 +87,7 @@ class Analysis:
         """The statements of a file outside of functions."""
         if module.path not in self._modules:
             self._modules[module.path] = None
-            running = self._running[(module.path, 0, 0)] = State(self, module, None)
+            running = self._running[(module.path, 0, 0)] = State(self, module, None, value_of)
             self._modules[module.path] = self._interpreted(running, module.tree.body)
             del self._running[(module.path, 0, 0)]
         return self._modules[module.path]

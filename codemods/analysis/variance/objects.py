@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 
-from codemods.analysis.class_index import Role, class_facts, external_role, find_class
+from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.names import dotted
-from codemods.analysis.variance.state import State, path_of
+from codemods.analysis.variance.call_parts import CallParts
+from codemods.analysis.variance.paths import is_none, path_of
+from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, plain
 from codemods.data.rank_variance import (
     LOADER_NAMES,
@@ -22,15 +24,16 @@ from codemods.late_pattern import late
 from codemods.record import replace
 
 _OTHERS = late(r"optim|sched|lr|loader|data|dl$|train|valid|test|tracker|ema|sampler|args|state", re.I)
+_KEPT_LINKS = 6  # of the way to a loader, its own among them
+_GIVE_THE_MODEL = frozenset({"eval", "train", "float", "requires_grad_", "compile"})
 _OPTIMIZERS = frozenset({"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "LBFGS", "NAdam", "RAdam", "Adamax", "Adadelta", "ASGD"})
 
 
-def made(
-    state: State, node: ast.Call, name: str, end: str, holder: Value | None, args: list[Value], keywords: dict[str, Value]
-) -> Value | None:
+def made(state: State, call: CallParts) -> Value | None:
     """The object that a call makes or prepares, None for any other call."""
+    node, name, end, args = call.node, call.name, call.end, call.args
     if end.endswith("DataLoader") and not _is_project_class(state, node):
-        return _loader(state, node, args, keywords)
+        return _loader(state, call)
     if SHARING_SAMPLERS.fullmatch(end):
         return Value(thing=Thing(Kind.SAMPLER))
     if end in SCHEDULER_BY_NUMBER:
@@ -41,18 +44,16 @@ def made(
         return wrapped(state, node, end, args)
     if end == "unwrap_model":
         return Value(thing=Thing(Kind.MODULE, args[0].thing.site if args and args[0].thing else None))
-    if end in PREPARES and holder is not None and _prepares(node):
+    if end in PREPARES and _prepares(node):
         return _prepared(state, node, args)
     if (name.startswith("torch.nn.") and end[:1].isupper()) or name.startswith(("torchvision.models.", "timm.")):
         waits = "BatchNorm" in end or name.startswith(("torchvision.", "timm.")) or any(v.thing and v.thing.waits for v in args)
         return Value(thing=Thing(Kind.MODULE, None, waits))
     if external_role(name) is Role.METRIC:
         return Value(thing=Thing(Kind.METRIC))
-    if holder is not None and holder.kind in (Kind.MODULE, Kind.WRAPPED) and end in ("eval", "train", "float", "requires_grad_", "compile"):
-        return holder
-    if (cls := _without_constructor(state, node)) is not None:
-        return cls
-    return None
+    if call.kind in (Kind.MODULE, Kind.WRAPPED) and end in _GIVE_THE_MODEL:
+        return call.holder
+    return _without_constructor(state, node)
 
 
 def _is_project_class(state: State, node: ast.Call) -> bool:
@@ -67,14 +68,19 @@ def _without_constructor(state: State, node: ast.Call) -> Value | None:
     site = find_class(state.project, state.module, name)
     if site is None:
         return None
-    facts = class_facts(state.project, site.module, site.node)
-    if facts.method("__init__") is not None:
+    if class_facts(state.project, site.module, site.node).method("__init__") is not None:
         return None
-    if any(external_role(n) is Role.METRIC for n in facts.external):
-        return Value(thing=Thing(Kind.METRIC, site))
-    if facts.is_a(Role.NN_MODULE):
-        return Value(thing=Thing(Kind.MODULE, site, state.summaries.waits(site)))
-    return Value(thing=Thing(Kind.INSTANCE, site))
+    return Value(thing=thing_of_class(state, site))
+
+
+def thing_of_class(state: State, site: ClassSite) -> Thing:
+    """What an object of a class of the project is."""
+    facts = class_facts(state.project, site.module, site.node)
+    if facts.is_a(Role.METRIC):
+        return Thing(Kind.METRIC, site)
+    if facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE):
+        return Thing(Kind.MODULE, site, state.summaries.waits(site))
+    return Thing(Kind.INSTANCE, site)
 
 
 def wrapped(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
@@ -83,23 +89,29 @@ def wrapped(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     quiet = any(k.arg == "broadcast_buffers" and isinstance(k.value, ast.Constant) and not k.value.value for k in node.keywords)
     if end == "fully_shard" and node.args and (path := path_of(node.args[0])):  # it changes the model that it is given
         state.env[path] = Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits=True))
-    seen = model is not None and (model.site is not None or model.waits)
-    waits = True if end in SHARDED_WRAPPERS else False if quiet else (model.waits if model is not None and seen else None)
+    waits = True if end in SHARDED_WRAPPERS else False if quiet else _buffers_of(model)
     return Value(thing=Thing(Kind.WRAPPED, model.site if model else None, waits))
+
+
+def _buffers_of(model: Thing | None) -> bool | None:
+    """Does the model have buffers? None where it is not seen."""
+    seen = model is not None and (model.site is not None or model.waits)
+    return model.waits if model is not None and seen else None
 
 
 # Loaders
 
 
-def _loader(state: State, node: ast.Call, args: list[Value], keywords: dict[str, Value]) -> Value:
+def _loader(state: State, call: CallParts) -> Value:
     """A DataLoader: does it hand out the same batches on every rank, and as many?"""
+    node, args, keywords = call.node, call.args, call.keywords
     written = {k.arg: k.value for k in node.keywords}
     thing = Thing(Kind.LOADER)
     dataset = args[0] if args else keywords.get("dataset", SAME)
     link = state.link(node, f"`{state.short(node)}`")
     share = _dataset_share(state, dataset)
     if share.cause.differs and share.sized:
-        return replace(share, thing=thing, chain=(link, *share.chain)[:6], sized=True)
+        return replace(share, thing=thing, chain=(link, *share.chain)[:_KEPT_LINKS], sized=True)
     sampler = keywords.get("sampler", SAME)
     batches = keywords.get("batch_sampler", SAME)
     for found in (sampler, batches):
@@ -108,19 +120,15 @@ def _loader(state: State, node: ast.Call, args: list[Value], keywords: dict[str,
             return differing(Cause.DATA, Proof.PROVEN, how, thing=thing)
         of_class = _dataset_share(state, found)
         if of_class.cause.differs or of_class.params:
-            return replace(plain(of_class), thing=thing, chain=(link, *of_class.chain)[:6])
+            return replace(plain(of_class), thing=thing, chain=(link, *of_class.chain)[:_KEPT_LINKS])
     if "sampler" in written and _is_random(written["sampler"]):
         return differing(Cause.DATA, Proof.LIKELY, state.link(node, "its sampler draws at random in each process"), thing=thing)
     shuffled = written.get("shuffle")
     if isinstance(shuffled, ast.Constant) and shuffled.value is True:
         return differing(Cause.DATA, Proof.LIKELY, state.link(node, "each process shuffles on its own"), thing=thing)
-    if ("sampler" in written and not _is_none(written["sampler"])) or "batch_sampler" in written:
+    if ("sampler" in written and not is_none(written["sampler"])) or "batch_sampler" in written:
         return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=sampler.params | batches.params, thing=thing)
     return replace(plain(share), thing=thing) if share.cause.differs or share.params else Value(thing=thing)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_random(node: ast.expr) -> bool:
@@ -154,9 +162,7 @@ def _prepares(node: ast.Call) -> bool:
 def _prepared(state: State, node: ast.Call, args: list[Value]) -> Value:
     """`prepare(model, optimizer, loader)`: loaders are shared out over the ranks, models wrapped, the rest stays as it is."""
     parts = tuple(_one_prepared(state, written, value) for written, value in zip(node.args, args, strict=True))
-    if len(parts) == 1:
-        return parts[0]
-    return Value(parts=parts)
+    return parts[0] if len(parts) == 1 else Value(parts=parts)
 
 
 def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
@@ -164,14 +170,13 @@ def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
         return value
     name = dotted(written).rpartition(".")[2]
     if value.kind is Kind.LOADER or LOADER_NAMES.search(name):
-        if value.sized and value.cause.differs and "setup_dataloaders" in dotted(getattr(state.module.parent(written), "func", None)):
+        by = dotted(getattr(state.module.parent(written), "func", None))
+        if value.sized and value.cause.differs and "setup_dataloaders" in by:
             return value  # an own share, that stays as it is (`use_distributed_sampler=False`)
         link = state.link(written, f"`{name}` is prepared: each rank gets its own share of the batches")
         return differing(Cause.DATA, Proof.PROVEN, link, thing=Thing(Kind.LOADER))
     if value.kind in (Kind.OPTIMIZER, Kind.PLATEAU):
         return value
     if value.kind is Kind.MODULE or (value.thing is None and name and not _OTHERS.search(name)):
-        seen = value.thing is not None and (value.thing.site is not None or value.thing.waits)
-        waits = value.thing.waits if seen and value.thing is not None else None
-        return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None, waits))
+        return Value(thing=Thing(Kind.WRAPPED, value.thing.site if value.thing else None, _buffers_of(value.thing)))
     return value

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.several_processes import several_processes
-from codemods.analysis.variance.calls import make_same
-from codemods.analysis.variance.expressions import bind, bind_elements, test_value, unpacked, value_of
-from codemods.analysis.variance.state import State, parameters, path_of
-from codemods.analysis.variance.values import SAME, Cause, Kind, Thing, Value, along, join, made_of, plain
-from codemods.data.rank_variance import STOP_FLAGS
+from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
+from codemods.analysis.variance.binding import bind, bind_elements
+from codemods.analysis.variance.deciding import test_value
+from codemods.analysis.variance.meetings import make_same
+from codemods.analysis.variance.paths import parameters, path_of, unpacked
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.values import SAME, Cause, Kind, Thing, Value, join, plain
+from codemods.data.rank_variance import PROCESS_EXITS
 from codemods.record import replace
 from codemods.source import child_nodes, walk, walk_scope
 
@@ -23,8 +28,7 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
     for name in parameters(state.function):
         state.env.setdefault(name, _parameter(state, name))
     ended = _block(state, body)
-    found = [*state.returns]
-    state.result = join(found) if found else SAME
+    state.result = join(state.returns)
     if not ended:
         for name in state.sets:  # what the field holds in the end, whatever it held on the way
             state.sets[name] = state.env.get(f"self.{name}", state.sets[name])
@@ -52,109 +56,35 @@ def _annotated(state: State, name: str) -> Thing | None:
 
 def _block(state: State, body: list[ast.stmt]) -> bool:
     """True where the end of the block is not reached: every way leaves it."""
-    for statement in body:
-        if _statement(state, statement):
-            return True
-    return False
+    return any(_statement(state, statement) for statement in body)
 
 
 def _statement(state: State, node: ast.stmt) -> bool:
-    kind = _STATEMENTS.get(node.__class__)
-    if kind is not None:
-        return bool(kind(state, node))
+    if isinstance(node, _DEFINITIONS):
+        return False
+    run = _STATEMENTS.get(node.__class__)
+    if run is not None:
+        return bool(run(state, node))
     for child in child_nodes(node):
         if isinstance(child, ast.expr):
-            value_of(state, child)
-    return False
+            state.value(child)
+    return isinstance(node, (ast.Raise, ast.Break, ast.Continue))
 
 
-# Assignments
-
-
-def _decided(state: State, value: Value, target: ast.expr | None = None) -> Value:
-    """A value that is given under a test: which one it is differs where the test does."""
-    deciding = [c for c in state.control if c.cause.differs or c.params]
-    if isinstance(target, ast.Name) and any(target.id in names for names in state.alike):
-        deciding = [c for c in deciding if c.cause is not Cause.RANK]
-    if value.thing is not None:  # which object it is says nothing of numbers
-        deciding = [c for c in deciding if c.cause is not Cause.RANK]
-    if not deciding:
-        return value
-    found = join((plain(value), *(replace(plain(c), sized=False) for c in deciding)))
-    return replace(found, thing=value.thing, parts=value.parts, decided=found.decided or not value.cause.differs)
-
-
-def _assign(state: State, node: ast.Assign) -> None:
-    value = _noted(state, node, value_of(state, node.value))
-    for target in node.targets:
-        if isinstance(target, ast.Attribute) and target.attr in STOP_FLAGS and not _is_false(node.value):
-            state.stops.append((node, value))
-        bind(state, target, value)
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and not node.value
-
-
-def _noted(state: State, node: ast.Assign | ast.AnnAssign, value: Value) -> Value:
-    value = _decided(state, value, node.targets[0] if isinstance(node, ast.Assign) else node.target)
-    if isinstance(node.value, ast.Constant) and node.value.value is None and (value.cause.differs or value.params):
-        value = replace(value, optional=True)
-    if not (value.cause.differs or value.params):
-        return value
-    text = state.short(node)
-    link = state.link(node, f"`{text}`")
-    parts = tuple(along(p, link) for p in value.parts)
-    return replace(along(value, link), parts=parts)
-
-
-def _annotated_assign(state: State, node: ast.AnnAssign) -> None:
-    if node.value is not None:
-        bind(state, node.target, _noted(state, node, value_of(state, node.value)))
-
-
-def _augmented(state: State, node: ast.AugAssign) -> None:
-    old = value_of(state, _loaded(node.target))
-    new = made_of(old, _decided(state, value_of(state, node.value)))
-    if new.cause.differs or new.params:
-        new = replace(along(new, state.link(node, f"`{state.short(node)}`")), mean=new.mean or state.data_loops > 0)
-    path = path_of(node.target)
-    if path and not isinstance(node.target, ast.Subscript):
-        state.env.pop(path, None)
-    bind(state, node.target, new, grows=False)
-
-
-def _loaded(node: ast.expr) -> ast.expr:
-    return node
-
-
-def _return(state: State, node: ast.Return) -> bool:
-    value = value_of(state, node.value)
-    nothing = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
-    decided = value if state.one_return else _decided(state, value)
-    if nothing and (decided.cause.differs or decided.params):
-        decided = replace(decided, optional=True)
-    if decided.cause.differs:
-        link = state.link(node, f"`{state.short(node)}`")
-        decided = replace(along(decided, link), parts=tuple(along(p, link) for p in decided.parts))
-    state.returns.append(decided)
-    return True
+# Statements without a block
 
 
 def _yielded(state: State, node: ast.Expr) -> bool:
+    """An expression as a statement; a `yield` gives what the generator hands out, as often as the loops round it run."""
     if not isinstance(node.value, (ast.Yield, ast.YieldFrom)):
-        value_of(state, node.value)
+        state.value(node.value)
     else:
-        given = value_of(state, node.value.value)
+        given = state.value(node.value.value)
         state.returns.append(given)
         state.counted += [*state.counts, *(replace(c, sized=True) for c in state.control if c.cause is Cause.DATA)]
         if isinstance(node.value, ast.YieldFrom):
             state.counted.append(given)
-    return isinstance(node.value, ast.Call) and _ends_process(state, node.value)
-
-
-def _ends_process(state: State, call: ast.Call) -> bool:
-    return state.module.text_of(call.func) in ("sys.exit", "exit", "quit", "os._exit")
+    return isinstance(node.value, ast.Call) and dotted(node.value.func) in PROCESS_EXITS
 
 
 # Branches
@@ -191,8 +121,8 @@ def _alike(node: ast.If) -> set[str]:
     """The names that go through the same on both ways: `data = tqdm(loader)` here, `data = loader` there."""
     given: list[dict[str, str]] = []
     for arm in (node.body, node.orelse):
-        simple = (s for s in arm if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name))
-        given.append({s.targets[0].id: ast.dump(unpacked(s.value)) for s in simple})  # type: ignore[attr-defined]
+        simple = ((s.targets[0], s.value) for s in arm if isinstance(s, ast.Assign))
+        given.append({target.id: ast.dump(unpacked(value)) for target, value in simple if isinstance(target, ast.Name)})
     kept = {n for n, text in given[0].items() if given[1].get(n) == text}
     return kept | {n for arm in given for n, text in arm.items() if text == ast.dump(ast.Name(n, ast.Load()))}
 
@@ -247,7 +177,8 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         rounds = bind_elements(state, node.target, node.iter)
         if isinstance(node.target, ast.Name) and not rounds.sized and _picks(node, path_of(unpacked(node.iter))):
             state.env[node.target.id] = SAME  # a key: which keys there are is no matter of what they lead to
-        over_data = rounds.kind is Kind.LOADER or (rounds.cause.differs and not rounds.sized) or _is_handed(node, rounds)
+        handed = bool(rounds.params) and dotted(unpacked(node.iter)) != ""  # what the function is handed may be a loader
+        over_data = rounds.kind is Kind.LOADER or (rounds.cause.differs and not rounds.sized) or handed
         state.tests[id(node.iter)] = rounds
         state.data_loops += over_data
         state.control.append(rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME)
@@ -260,11 +191,6 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
             make_same(state, node.iter)  # `for t in (a, b): dist.all_reduce(t)`
         before, state.env = state.env, state.env if again else _joined([before, state.env])
     _block(state, node.orelse)
-
-
-def _is_handed(node: ast.For | ast.AsyncFor, rounds: Value) -> bool:
-    """True for a loop over what the function is handed: a loader, it may be."""
-    return bool(rounds.params) and dotted(unpacked(node.iter)) != ""
 
 
 def _picks(node: ast.For | ast.AsyncFor, path: str) -> bool:
@@ -291,7 +217,7 @@ def _while(state: State, node: ast.While) -> None:
 
 def _with(state: State, node: ast.With | ast.AsyncWith) -> bool:
     for item in node.items:
-        value = value_of(state, item.context_expr)
+        value = state.value(item.context_expr)
         if item.optional_vars is not None:
             bind(state, item.optional_vars, value)
     return _block(state, node.body)
@@ -311,20 +237,10 @@ def _try(state: State, node: ast.Try | ast.TryStar) -> bool:
     return _block(state, node.finalbody) or not ends
 
 
-def _leave(state: State, node: ast.stmt) -> bool:
-    for child in child_nodes(node):
-        if isinstance(child, ast.expr):
-            value_of(state, child)
-    return True
-
-
-def _pass(state: State, node: ast.stmt) -> None:
-    del state, node
-
-
-_STATEMENTS = {
-    ast.Assign: _assign, ast.AnnAssign: _annotated_assign, ast.AugAssign: _augmented, ast.Return: _return, ast.Expr: _yielded,
+# A definition runs nothing by itself; each way of leaving a block ends it.
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_STATEMENTS: dict[type[ast.stmt], Callable[[State, Any], bool | None]] = {
+    ast.Assign: assign, ast.AnnAssign: annotated_assign, ast.AugAssign: augmented, ast.Return: returned, ast.Expr: _yielded,
     ast.If: _if, ast.Match: _match, ast.For: _for, ast.AsyncFor: _for, ast.While: _while, ast.With: _with, ast.AsyncWith: _with,
-    ast.Try: _try, ast.TryStar: _try, ast.Raise: _leave, ast.Break: _leave, ast.Continue: _leave, ast.FunctionDef: _pass,
-    ast.AsyncFunctionDef: _pass, ast.ClassDef: _pass, ast.Import: _pass, ast.ImportFrom: _pass,
+    ast.Try: _try, ast.TryStar: _try,
 }  # fmt: skip

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import ClassSite
-from codemods.analysis.names import dotted
+from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.ranks.trace_items import Step
+from codemods.analysis.variance.paths import parameters
 from codemods.analysis.variance.values import Link, Thing, Value
 from codemods.project import Project
 from codemods.record import record
@@ -19,9 +21,8 @@ from codemods.source import FunctionNode, SourceModule
 class Meeting:
     """A collective that a statement comes to, in the function itself or behind calls; the last step is the collective.
 
-    must: nothing but the number of processes decides over it in the called functions. carries: it makes values equal.
-    needs: the parameter that has to be a model of which each forward is a collective. maybe: a forward that waits if the model, which
-    is not seen, has buffers.
+    must: no branch or handler of the called functions stands round it. carries: it makes values equal. needs: the parameter that has to
+    be a model of which each forward is a collective. maybe: a forward that waits if the model, which is not seen, has buffers.
     """
 
     name: str
@@ -73,38 +74,71 @@ class Summaries(Protocol):
 
 
 class State:
-    """env: access path (`loss`, `self.best`) -> value. control: what decides over the present statement.
+    """What is known at the present statement, and what is left behind when the function has ended.
 
-    Left behind: met: call -> the collectives it comes to. values, tests: expression -> value. given: call -> parameter -> value, with targets:
-    call -> the function. returns, sets (attributes of self), reduced (parameters that are made
-    equal), filled (containers it is handed), told. alike: names that every branch gives the same.
+    Now: env: access path (`loss`, `self.best`) -> value. control: what decides over the statement. data_loops: the loops round it that
+    go through batches. counts: by what the rounds of the loops round it differ. alike: names that both ways of a test give the same.
+    in_place: the branches and handlers round it, which not every rank enters for sure.
+    Left behind, by the identity of the node: values (of expressions), tests (what they decide), met (call -> collectives), conditional
+    (calls in branches), given (call -> parameter -> value), targets (call -> the function that is run).
+    Left behind of the function: returns and their join, result; one_return: all of them read the same. sets: attributes of self. reduced:
+    parameters that are made equal. made_same: all paths that are. filled: containers that it is handed and fills. counted: by what the
+    number of items that it yields differs. told, stops: numbers for schedulers, flags that tell the framework to stop.
     """
 
-    def __init__(self, summaries: Summaries, module: SourceModule, function: FunctionNode | None) -> None:
+    def __init__(
+        self,
+        summaries: Summaries,
+        module: SourceModule,
+        function: FunctionNode | None,
+        evaluate: Callable[[State, ast.expr | None], Value],
+    ) -> None:
         self.summaries, self.module, self.function = summaries, module, function
         self.project = summaries.project
+        self.value = partial(evaluate, self)  # what an expression is; handed in, for it asks the modules that ask it
         self.env: dict[str, Value] = {}
         self.control: list[Value] = []
         self.data_loops = 0
-        self.met: dict[int, tuple[Meeting, ...]] = {}
+        self.counts: list[Value] = []
+        self.alike: list[set[str]] = []
+        self.in_place = 0
+        self.values: dict[int, Value] = {}
         self.tests: dict[int, Value] = {}
+        self.met: dict[int, tuple[Meeting, ...]] = {}
+        self.conditional: set[int] = set()
         self.given: dict[int, dict[str, Value]] = {}
         self.targets: dict[int, FunctionSite] = {}
         self.returns: list[Value] = []
+        self.result: Value | None = None
+        self.one_return = False
         self.sets: dict[str, Value] = {}
         self.reduced: set[str] = set()
         self.made_same: set[str] = set()
-        self.counts: list[Value] = []
-        self.counted: list[Value] = []
-        self.one_return = False
         self.filled: set[str] = set()
-        self.alike: list[set[str]] = []
+        self.counted: list[Value] = []
         self.told: list[Told] = []
         self.stops: list[tuple[ast.stmt, Value]] = []
-        self.values: dict[int, Value] = {}
-        self.in_place = 0  # conditional blocks round the present statement that not every process of a run enters for sure
-        self.conditional: set[int] = set()  # calls inside of such blocks
-        self.result: Value | None = None
+
+    @property
+    def site(self) -> FunctionSite | None:
+        return FunctionSite(self.module, self.function) if self.function is not None else None
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        return self.function.body if self.function is not None else self.module.tree.body
+
+    @property
+    def is_parallel(self) -> bool:
+        return self.summaries.is_parallel(self.module)
+
+    def own_class(self, node: ast.AST) -> ClassSite | None:
+        """The class that `self` is an object of at this node."""
+        owner = self.module.class_of(node)
+        return class_facts(self.project, self.module, owner).lineage[0] if owner is not None else None
+
+    def carries(self) -> bool:
+        """True where a collective of the function makes values equal."""
+        return any(m.carries for meetings in self.met.values() for m in meetings)
 
     def link(self, node: ast.AST, text: str, *, by_name: bool = False) -> Link:
         return Link(self.module.path, getattr(node, "lineno", 0), text, by_name)
@@ -115,18 +149,3 @@ class State:
 
     def is_parameter(self, name: str) -> bool:
         return name in parameters(self.function)
-
-
-def parameters(function: FunctionNode | None) -> tuple[str, ...]:
-    """The names of all parameters, in the order in which positions fill them; starred ones last."""
-    if function is None:
-        return ()
-    spec = function.args
-    return tuple(a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *filter(None, (spec.vararg, spec.kwarg))))
-
-
-def path_of(node: ast.AST) -> str:
-    """The access path that a value is kept under: `x`, `self.x`, `x` for `x[0]`; "" for anything else."""
-    while isinstance(node, (ast.Subscript, ast.Starred)):
-        node = node.value
-    return dotted(node)

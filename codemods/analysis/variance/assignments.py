@@ -1,0 +1,70 @@
+"""Statements that give a name its value, and `return`."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.variance.binding import bind
+from codemods.analysis.variance.paths import is_none
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.values import Cause, Value, along, join, made_of, plain
+from codemods.data.rank_variance import STOP_FLAGS
+from codemods.record import replace
+
+
+def assign(state: State, node: ast.Assign) -> None:
+    value = _noted(state, node, node.targets[0], state.value(node.value))
+    for target in node.targets:
+        off = isinstance(node.value, ast.Constant) and not node.value.value
+        if isinstance(target, ast.Attribute) and target.attr in STOP_FLAGS and not off:
+            state.stops.append((node, value))
+        bind(state, target, value)
+
+
+def annotated_assign(state: State, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        bind(state, node.target, _noted(state, node, node.target, state.value(node.value)))
+
+
+def augmented(state: State, node: ast.AugAssign) -> None:
+    """`total += loss`: in a loop over batches it is put together from many of them."""
+    new = made_of(state.value(node.target), _decided(state, state.value(node.value)))
+    if new.cause.differs or new.params:
+        new = replace(along(new, state.link(node, f"`{state.short(node)}`")), mean=new.mean or state.data_loops > 0)
+    bind(state, node.target, new, grows=False)
+
+
+def returned(state: State, node: ast.Return) -> bool:
+    value = state.value(node.value)
+    if not state.one_return:
+        value = _decided(state, value)
+    if (node.value is None or is_none(node.value)) and (value.cause.differs or value.params):
+        value = replace(value, optional=True)
+    state.returns.append(_told(state, node, value) if value.cause.differs else value)
+    return True
+
+
+def _noted(state: State, node: ast.Assign | ast.AnnAssign, target: ast.expr, value: Value) -> Value:
+    """The value as the target keeps it: with what decides over the statement, and with the statement on its way."""
+    value = _decided(state, value, target)
+    if not (value.cause.differs or value.params):
+        return value
+    return _told(state, node, replace(value, optional=True) if is_none(node.value) else value)
+
+
+def _decided(state: State, value: Value, target: ast.expr | None = None) -> Value:
+    """A value that is given under a test: which one it is differs where the test does."""
+    deciding = [c for c in state.control if c.cause.differs or c.params]
+    alike = isinstance(target, ast.Name) and any(target.id in names for names in state.alike)
+    if alike or value.thing is not None:  # which object it is says nothing of numbers
+        deciding = [c for c in deciding if c.cause is not Cause.RANK]
+    if not deciding:
+        return value
+    found = join((plain(value), *(replace(plain(c), sized=False) for c in deciding)))
+    return replace(found, thing=value.thing, parts=value.parts, decided=found.decided or not value.cause.differs)
+
+
+def _told(state: State, node: ast.stmt, value: Value) -> Value:
+    """The value, and the elements of a tuple, with the statement as a step of their way."""
+    link = state.link(node, f"`{state.short(node)}`")
+    return replace(along(value, link), parts=tuple(along(p, link) for p in value.parts))

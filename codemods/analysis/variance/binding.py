@@ -1,0 +1,100 @@
+"""What a target is given: by an assignment, or as an element of what a loop goes through."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.paths import entry_of, own_field, path_of, unpacked
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Value, at_most, differing, join, made_of, plain
+from codemods.data.rank_variance import LOADER_NAMES
+from codemods.record import replace
+
+
+def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) -> None:
+    """Give a target its value; a tuple element by element. grows: `d[k] = v` may bring a new key in."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        parts = value.parts if len(value.parts) == len(target.elts) else (plain(value),) * len(target.elts)
+        for element, part in zip(target.elts, parts, strict=True):
+            bind(state, element, part)
+        return
+    path = path_of(target)
+    if not path:
+        return
+    if isinstance(target, (ast.Subscript, ast.Starred)):
+        held = _put_inside(state, target, path, value, grows=grows)
+        if held is None:
+            return
+        value = held
+    state.env[path] = value
+    if name := own_field(path):
+        state.sets[name] = join((state.sets[name], value)) if name in state.sets else value
+
+
+def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, value: Value, *, grows: bool) -> Value | None:
+    """What a container holds when `value` is put into it; None where the whole stays what it was."""
+    key = SAME
+    if isinstance(target, ast.Subscript):
+        if entry := entry_of(target):
+            state.env[entry] = value  # `config["rank"] = rank` says nothing of the other entries
+            if value.cause is Cause.RANK:
+                return None
+        key = state.value(target.slice) if not isinstance(target.slice, ast.Slice) else SAME
+    if value.decided and value.cause is Cause.RANK:
+        return None  # one entry that rank 0 sets; the others stay as they are
+    if grows and (key.cause.differs or key.params):  # which keys there are differs
+        value = replace(made_of(value, key), sized=True)
+    value = join((state.value(target.value) if path not in state.env else state.env[path], value))
+    if value.cause.differs and state.data_loops:
+        value = replace(value, mean=True)
+    if state.is_parameter(path):
+        state.filled.add(path)
+    return value
+
+
+# Loops
+
+
+def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
+    """Give the target of a loop what the source hands out; the value of what is gone through comes back."""
+    value = state.value(source)
+    elements = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+    if value.kind is Kind.ZIPPED:
+        return _bind_zipped(state, target, elements, source, value)
+    if value.kind is Kind.ENUMERATED and value.parts:
+        value = value.parts[1]
+        if len(elements) == 2:  # the counter goes as far as there are elements
+            bind(state, elements[0], at_most(plain(value), Proof.LIKELY) if value.sized else SAME)
+            bind(state, elements[1], _element(state, source, value))
+            return value
+    elif isinstance(source, ast.Call) and last(dotted(source.func)) == "items" and len(elements) == 2:
+        bind(state, elements[0], plain(value) if value.sized else SAME)  # the keys are the same unless other ones are put in
+        bind(state, elements[1], _element(state, source, value))
+        return value
+    counts = isinstance(source, ast.Call) and last(dotted(source.func)) == "range" and not value.sized
+    bind(state, target, SAME if counts else _element(state, source, value))
+    return value
+
+
+def _bind_zipped(state: State, target: ast.expr, elements: list[ast.expr], source: ast.expr, value: Value) -> Value:
+    if len(value.parts) == len(elements):
+        for element, part in zip(elements, value.parts, strict=True):
+            bind(state, element, _element(state, source, part))
+    else:
+        bind(state, target, _element(state, source, plain(value)))
+    if not all(p.sized and p.cause.differs for p in value.parts):  # the shortest one ends it
+        return replace(value, sized=False, params=frozenset())
+    return value
+
+
+def _element(state: State, source: ast.expr, value: Value) -> Value:
+    """One element of what is gone through: a batch of a loader is the rank's own, also where only a name speaks for the loader."""
+    if value.length:  # the keys of a dict
+        return SAME
+    name = last(dotted(unpacked(source)))
+    seen = value.cause.differs or value.kind is Kind.LOADER
+    if not seen and LOADER_NAMES.search(name) and state.is_parallel and value.cause is Cause.UNKNOWN:
+        link = state.link(source, f"`{name}` gives each rank its own batches (by its name)", by_name=True)
+        return replace(differing(Cause.DATA, Proof.LIKELY, link), params=value.params)
+    return replace(plain(value), sized=False, mean=False)

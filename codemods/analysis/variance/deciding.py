@@ -1,0 +1,58 @@
+"""What an expression decides as a test."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.rank_branches import known_split
+from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.variance.paths import is_none
+from codemods.analysis.variance.shares import length_of
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Proof, Value, differing, join, made_of, plain
+from codemods.data.rank_variance import IS_KIND
+from codemods.record import replace
+
+
+def test_value(state: State, node: ast.expr) -> Value:
+    """What an expression decides as a test: whether something is there at all is another question than what it holds."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return test_value(state, node.operand)
+    if isinstance(node, ast.BoolOp):
+        return join(plain(test_value(state, v)) for v in node.values)
+    split = known_split(state.module, node, state.project)
+    if split is not None and split.true is not Ranks.ALL:
+        proof = Proof.LIKELY if Ranks.UNKNOWN in (split.true, split.false) else Proof.PROVEN
+        return differing(Cause.RANK, proof, state.link(node, f"`{state.short(node)}` asks for the rank"))
+    if isinstance(node, ast.Compare):
+        return _compared(state, node)
+    if isinstance(node, ast.Call) and last(dotted(node.func)) in IS_KIND:
+        state.value(node)
+        return SAME
+    value = state.value(node)
+    if value.thing is not None or value.parts:
+        return _presence(value)
+    if value.listed and isinstance(node, (ast.Name, ast.Attribute)):
+        return length_of(value)  # `if not found:`
+    return plain(value)
+
+
+def _compared(state: State, node: ast.Compare) -> Value:
+    ends = [node.left, *node.comparators]
+    if any(is_none(e) for e in ends):
+        return _presence(join(state.value(e) for e in ends))
+    if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
+        if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+            return SAME  # a key that a batch or a configuration has
+        if not isinstance(node.left, ast.Constant) and not state.value(node.left).cause.differs:
+            return length_of(state.value(ends[-1]))  # which keys there are
+    found = state.values[id(node)] = made_of(*(state.value(e) for e in ends))
+    return found
+
+
+def _presence(value: Value) -> Value:
+    """Whether something is there: it differs where the value may be missing on a rank, or only some ranks were given one."""
+    if value.optional or value.cause is Cause.RANK:
+        return plain(replace(value, optional=False))
+    return UNKNOWN if value.params else SAME

@@ -1,0 +1,61 @@
+"""Objects that keep what they are told: lists that are filled, meters, objects of the project, containers that a function fills."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.variance.paths import own_field, path_of
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.substitution import substituted
+from codemods.analysis.variance.values import SAME, Value, along, join, made_of, plain
+from codemods.record import replace
+
+
+def put(state: State, path: str, value: Value) -> None:
+    """The object at `path` is another one from here on, for whoever handed it over and for the other methods too."""
+    state.env[path] = value
+    if state.is_parameter(path):
+        state.filled.add(path)
+    if name := own_field(path):
+        state.sets[name] = join((state.sets[name], value)) if name in state.sets and value.cause.differs else value
+
+
+def taint(state: State, path: str, kept: Value, before: Value) -> None:
+    """The object at `path` holds, from here on, what it was given too."""
+    found = join((plain(before), plain(kept)))
+    listed = before.listed or before.thing is None
+    put(state, path, replace(found, thing=before.thing, listed=listed, mean=found.mean or state.data_loops > 0))
+
+
+def fill(state: State, node: ast.Call, path: str, holder: Value, told: Value) -> None:
+    """`losses.append(loss)`: the list holds a rank's own values; under a test of such a value its length differs as well."""
+    link = state.link(node, f"`{state.short(node)}`")
+    deciding = join(state.control) if state.control else SAME
+    kept = along(told, link)
+    if deciding.cause.differs or (deciding.params and not deciding.length):
+        kept = replace(along(made_of(told, deciding), link), sized=True)
+    if kept.cause.differs or kept.params:
+        taint(state, path, kept, holder)
+
+
+def change_object(state: State, node: ast.Call, receiver: str, before: Value, summary: State, binding: dict[str, Value]) -> None:
+    """A method that keeps what it is given: the object differs between the ranks as that does; one that reduces makes it equal."""
+    kept = made_of(*(substituted(v, binding, lambda _: plain(before)) for v in summary.sets.values()))
+    if summary.carries():
+        kept = SAME
+    if kept.cause.differs or kept.params:
+        link = state.link(node, f"`{state.short(node)}` keeps it")
+        taint(state, receiver, along(kept, link), before)
+    elif before.cause.differs:
+        put(state, receiver, Value(thing=before.thing))
+
+
+def change_arguments(state: State, written: dict[str, ast.expr], summary: State, binding: dict[str, Value]) -> None:
+    """What a function puts into the containers that it is handed. written: parameter -> the argument."""
+    for name in summary.filled:
+        path = path_of(written[name]) if name in written else ""
+        if not path or name not in summary.env:
+            continue
+        kept = substituted(summary.env[name], binding, None)
+        if kept.cause.differs or kept.params:
+            taint(state, path, kept, state.env.get(path, SAME))

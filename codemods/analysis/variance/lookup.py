@@ -1,0 +1,125 @@
+"""The value of a name and of an attribute: what it was given, or what the function, the object or the file round it holds."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import ClassSite, class_facts
+from codemods.analysis.class_values import class_values
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.rank_branches import known_split
+from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.analysis.variance.meetings import meet_behind
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.substitution import fields_of, substituted
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, at_most, differing, plain
+from codemods.data.rank_names import MEMBER_WORD
+from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME
+from codemods.record import replace
+from codemods.source import FunctionNode, walk
+
+
+def name_value(state: State, node: ast.Name) -> Value:
+    known = state.env.get(node.id)
+    if known is None:
+        known = _outer(state, node)
+    if known.cause.differs:
+        return known
+    unseen = known.cause is Cause.UNKNOWN and not known.params and known.thing is None
+    if unseen and LOSS_NAME.search(node.id) and state.is_parallel:
+        link = state.link(node, f"`{node.id}` is this rank's own (by its name)", by_name=True)
+        return differing(Cause.DATA, Proof.LIKELY, link)
+    rank = as_rank(state, node)
+    return known if rank is None else replace(rank, params=known.params)
+
+
+def _outer(state: State, node: ast.Name) -> Value:
+    if state.is_parameter(node.id):
+        return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=frozenset({node.id}))
+    if state.function is not None:
+        if (made := state.summaries.local_function(state.module, state.function, node.id)) is not None:
+            return Value(thing=Thing(Kind.FUNCTION, function=made))
+        if (closed := state.summaries.enclosing_value(state.module, state.function, node.id)) is not None:
+            return closed
+    found = state.summaries.global_value(state.module, node.id)
+    return found if found is not None else UNKNOWN
+
+
+def as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value | None:
+    """The rank itself, or a flag that is made of it (`is_main = rank == 0`)."""
+    end = last(dotted(node.func if isinstance(node, ast.Call) else node))
+    if not MEMBER_WORD.search(end) and not _is_bound_to_rank(state, node):
+        return None
+    if rank_source(state.module, node, state.project) is None and known_split(state.module, node, state.project) is None:
+        return None
+    shown = Proof.PROVEN if isinstance(node, ast.Call) or _is_bound_to_rank(state, node) else Proof.LIKELY
+    return differing(Cause.RANK, shown, state.link(node, f"`{state.short(node)}` tells the rank"))
+
+
+def _is_bound_to_rank(state: State, node: ast.AST) -> bool:
+    if not isinstance(node, ast.Name):
+        return False
+    values = [b.value for b in bindings_of(state.module, node) if b.value is not None]
+    return any(MEMBER_WORD.search(last(dotted(n))) for v in values for n in walk(v) if isinstance(n, (ast.Name, ast.Attribute)))
+
+
+def attribute_value(state: State, node: ast.Attribute) -> Value:
+    path = dotted(node)
+    if path in state.env:
+        return state.env[path]
+    if (rank := as_rank(state, node)) is not None:
+        return rank
+    if node.attr in DESCRIPTIONS:
+        return SAME
+    holder = state.value(node.value)
+    if node.attr == "module" and holder.thing is None:  # what a wrapper holds
+        return replace(plain(holder), thing=Thing(Kind.MODULE))
+    if node.attr == "shape":
+        return plain(holder) if holder.sized else replace(at_most(plain(holder), Proof.LIKELY), mean=False)
+    if isinstance(node.value, ast.Name) and node.value.id == "self" and state.function is not None:
+        return _own_field(state, node)
+    if holder.thing is not None and holder.thing.site is not None:
+        return _of_instance(state, node, holder)
+    if holder.kind in (Kind.LOADER, Kind.SAMPLER, Kind.MODULE, Kind.WRAPPED, Kind.OPTIMIZER, Kind.PLATEAU):
+        if node.attr == "module":
+            return Value(thing=Thing(Kind.MODULE, holder.thing.site if holder.thing else None))
+        return SAME
+    return plain(holder)
+
+
+def _own_field(state: State, node: ast.Attribute) -> Value:
+    """`self.x`: what a property gives, or whatever the object holds there, asked later."""
+    owner = state.module.class_of(node)
+    thing = None
+    if owner is not None:
+        facts = class_facts(state.project, state.module, owner)
+        if (method := facts.method(node.attr)) is not None:
+            return _property(state, node, method, SAME)
+        thing = state.summaries.field_thing(facts.lineage[0], node.attr)
+    return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=frozenset({f"self.{node.attr}"}), thing=thing)
+
+
+def _of_instance(state: State, node: ast.Attribute, holder: Value) -> Value:
+    """An attribute of an object of the project: set once, made by a property, or whatever it was told."""
+    assert holder.thing is not None and holder.thing.site is not None
+    facts = class_facts(state.project, holder.thing.site.module, holder.thing.site.node)
+    if (method := facts.method(node.attr)) is not None:
+        return _property(state, node, method, holder)
+    if class_values(state.project, facts).set_once(node.attr):
+        return state.summaries.field(facts.lineage[0], node.attr)
+    return plain(holder)
+
+
+def _property(state: State, node: ast.Attribute, method: tuple[ClassSite, FunctionNode], holder: Value) -> Value:
+    """What `obj.name` gives where `name` is a method: of a property its result, with the collectives that it comes to."""
+    site = FunctionSite(method[0].module, method[1])
+    if not any(last(dotted(d)) in ("property", "cached_property") for d in method[1].decorator_list):
+        return SAME
+    summary = state.summaries.of(site)
+    if summary is None:
+        return plain(holder)
+    meet_behind(state, node, state.module.text_of(node), summary, {})
+    own = isinstance(node.value, ast.Name) and node.value.id == "self"
+    return substituted(summary.result or SAME, {}, None if own else fields_of(state, holder))

@@ -1,0 +1,148 @@
+"""The collectives that a call comes to: its own, the forward of a wrapped model, and those of the functions that it calls."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.names import dotted, family
+from codemods.analysis.ranks.collectives import Collective
+from codemods.analysis.ranks.trace_items import Step
+from codemods.analysis.variance.objects import wrapped
+from codemods.analysis.variance.paths import own_field, path_of
+from codemods.analysis.variance.state import STEP, Meeting, State
+from codemods.analysis.variance.values import SAME, UNKNOWN, Kind, Value
+from codemods.data.rank_variance import HOST_PACKAGES, IN_PLACE
+
+MOST_MEETINGS = 6  # of one call; more of them say no more
+MOST_STEPS = 7  # calls on the way to a collective that a reader still follows
+_NO_MEETING = frozenset({"init_process_group", "new_group", "DistributedDataParallel", "log", "log_dict", "mark_step_sync"})
+_GIVES_BACK = ("accelerate", "fabric", "lightning")  # their collectives give a new tensor, and leave the old one as it is
+_TENSOR_KEYWORDS = ("tensor", "tensor_list", "object_list", "output_tensor")
+
+
+def meet(state: State, node: ast.AST, *meetings: Meeting) -> None:
+    """Note that the statement comes to these collectives."""
+    known = state.met.get(id(node), ())
+    fresh = tuple(m for m in meetings if all(m.place != k.place for k in known))
+    state.met[id(node)] = (*known, *fresh)[:MOST_MEETINGS]
+    if state.in_place:
+        state.conditional.add(id(node))
+
+
+def meet_here(state: State, node: ast.Call, name: str) -> None:
+    """The call itself is the meeting: a backward, a step of the optimizer, `compute()` of a metric."""
+    step = Step(state.module.path, node.lineno, f"{state.module.text_of(node.func)}()")
+    meet(state, node, Meeting(name, (step,), carries=name == "compute"))
+
+
+def meet_behind(state: State, node: ast.AST, text: str, summary: State, binding: dict[str, Value]) -> None:
+    """What a function comes to, its caller comes to as well. text: the step that leads there, as it is told."""
+    step = Step(state.module.path, getattr(node, "lineno", 0), text)
+    found: list[Meeting] = []
+    for ident, meetings in summary.met.items():
+        for m in meetings:
+            needs, maybe = "", m.maybe
+            if m.needs:
+                model = binding.get(m.needs, UNKNOWN)
+                needs = next(iter(model.params), "") if len(model.params) == 1 else ""
+                if not needs and not (model.kind is Kind.WRAPPED and model.thing is not None and model.thing.waits is not False):
+                    continue
+                maybe = maybe or (model.thing is not None and model.thing.waits is None)
+            if len(m.steps) < MOST_STEPS:
+                must = m.must and ident not in summary.conditional
+                found.append(Meeting(m.name, (step, *m.steps), must, m.carries, needs, maybe))
+    if found:
+        meet(state, node, *found)
+
+
+# Collectives
+
+
+def collective_value(state: State, node: ast.Call, found: Collective, args: list[Value]) -> Value:
+    """A collective waits for all ranks; what it gives, or leaves in its argument, is the same on all of them."""
+    if found.name == "DistributedDataParallel":
+        return wrapped(state, node, found.name, args)
+    step = Step(state.module.path, node.lineno, found.text)
+    if found.name in _NO_MEETING:
+        if found.name in ("log", "log_dict"):
+            meet(state, node, Meeting(found.name, (step,)))
+        return SAME
+    if found.writes_its_part:  # each rank writes its own part, and waits for nobody under plain DDP
+        return SAME
+    meet(state, node, Meeting(found.name, (step,), carries=not found.waits_only))
+    position = IN_PLACE.get(found.name)
+    if position is not None and found.framework not in _GIVES_BACK:
+        tensor = next((k.value for k in node.keywords if k.arg in _TENSOR_KEYWORDS), None)
+        if tensor is None and len(node.args) > position:
+            tensor = node.args[position]
+        if tensor is not None:
+            make_same(state, tensor)
+    return SAME
+
+
+def make_same(state: State, node: ast.expr) -> None:
+    """A value is equal on all ranks from here on."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        for element in node.elts:
+            make_same(state, element)
+        return
+    path = path_of(node)
+    if not path and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        path = path_of(node.func.value)  # `dist.all_reduce(x.detach())`: a view of it
+    if not path:
+        return
+    old = state.env.get(path)
+    state.env[path] = Value(thing=old.thing if old else None)
+    state.made_same.add(path)
+    if state.is_parameter(path):
+        state.reduced.add(path)
+    if name := own_field(path):
+        state.sets[name] = SAME
+
+
+# What waits without being a collective by its name
+
+
+def is_backward(state: State, node: ast.Call, name: str) -> bool:
+    """True for `.backward()` of a tensor or of a framework, where several processes run the file."""
+    root = name.partition(".")[0]
+    if root in ("ctx", "torch") or family(name) in HOST_PACKAGES or not isinstance(node.func, ast.Attribute):
+        return False
+    return state.is_parallel
+
+
+def forward(state: State, node: ast.Call) -> None:
+    """`model(x)` of a wrapped model with buffers or shards waits for all ranks; of a parameter, if it is handed such a model."""
+    path = dotted(node.func)
+    known = state.env.get(path)
+    if known is None and (name := own_field(path)) and (owner := state.own_class(node)) is not None:
+        known = Value(thing=state.summaries.field_thing(owner, name))
+    if known is None:
+        return
+    step = Step(state.module.path, node.lineno, f"{path}(), the forward of the wrapper")
+    if known.thing is not None and known.thing.kind is Kind.WRAPPED and known.thing.waits is not False:
+        meet(state, node, Meeting("forward", (step,), maybe=known.thing.waits is None))
+    elif known.thing is None and known.params == {path} and state.is_parameter(path):
+        meet(state, node, Meeting("forward", (step,), needs=path))
+
+
+def step_of_optimizer(state: State, node: ast.Call) -> None:
+    """A step of the optimizer waits for nobody, but all ranks have to make it: their weights part else."""
+    if state.is_parallel:
+        meet_here(state, node, STEP)
+
+
+def shown(state: State, node: ast.AST, value: Value) -> None:
+    """An object that is put into a text: its `__str__` runs, with the collectives that it comes to."""
+    site = value.thing.site if value.thing is not None else None
+    if site is None:
+        return
+    facts = class_facts(state.project, site.module, site.node)
+    for name in ("__format__", "__str__", "__repr__"):
+        if (method := facts.method(name)) is not None:
+            summary = state.summaries.of(FunctionSite(method[0].module, method[1]))
+            if summary is not None:
+                meet_behind(state, node, f"{name} of {state.module.text_of(node)}", summary, {})
+            return

@@ -1,0 +1,55 @@
+"""What is read off the source before any value is known: parameters, access paths, entries of dicts, what a loop goes through."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.names import dotted, last
+from codemods.data.rank_variance import PASSED_ON
+from codemods.source import FunctionNode, walk
+
+
+def parameters(function: FunctionNode | None) -> tuple[str, ...]:
+    """The names of all parameters, in the order in which positions fill them; starred ones last."""
+    if function is None:
+        return ()
+    spec = function.args
+    return tuple(a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *filter(None, (spec.vararg, spec.kwarg))))
+
+
+def path_of(node: ast.AST) -> str:
+    """The access path that a value is kept under: `x`, `self.x`, `x` for `x[0]`; "" for anything else."""
+    while isinstance(node, (ast.Subscript, ast.Starred)):
+        node = node.value
+    return dotted(node)
+
+
+def entry_of(node: ast.Subscript) -> str:
+    """The path of one entry of a dict, where its key is written out."""
+    path = dotted(node.value)
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+    return f"{path}[{key!r}]" if path and isinstance(key, str) else ""
+
+
+def own_field(path: str) -> str:
+    """`best` for `self.best`; "" for any other path."""
+    holder, _, name = path.rpartition(".")
+    return name if holder == "self" else ""
+
+
+def unpacked(node: ast.expr) -> ast.expr:
+    """What is gone through behind `enumerate`, `tqdm` and the like."""
+    while isinstance(node, ast.Call) and last(dotted(node.func)) in PASSED_ON and node.args:
+        node = node.args[-1] if last(dotted(node.func)) == "map" else node.args[0]
+    return node
+
+
+def names_device(node: ast.expr) -> bool:
+    """True for `f"cuda:{rank}"` and `"cuda:{}".format(gpu)`: where a tensor is."""
+    texts = [n.value for n in walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return bool(texts) and texts[0].startswith(("cuda", "cpu", "npu", "xpu", "gpu"))
+
+
+def is_none(node: ast.expr | None) -> bool:
+    """True for a `None` that is written out."""
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,157 @@
+"""Calls of functions of the project: which one is run, with what, and what its summary says of the call."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import ClassSite, class_facts, find_class
+from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.call_parts import CallParts
+from codemods.analysis.variance.keeping import change_arguments, change_object
+from codemods.analysis.variance.meetings import make_same, meet_behind
+from codemods.analysis.variance.objects import thing_of_class
+from codemods.analysis.variance.paths import parameters, path_of
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.substitution import fields_of, substituted
+from codemods.analysis.variance.values import SAME, UNKNOWN, Proof, Thing, Value, along, at_most, join, made_of, plain
+from codemods.data.rank_variance import COMMON_METHODS
+
+
+def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
+    """What the function gives for what it is handed; what it makes equal, fills and keeps is changed on the way."""
+    node = call.node
+    made = _constructed(state, node, site)
+    binding = _bound(call, site, bound=made is not None or _takes_self(site))
+    state.given[id(node)] = binding
+    summary = state.summaries.of(site)
+    if made is not None:
+        return Value(thing=thing_of_class(state, made))
+    if summary is None:
+        everything = [*call.args, *call.keywords.values()]
+        return at_most(made_of(*everything), Proof.LIKELY) if any(v.cause.differs for v in everything) else UNKNOWN
+    meet_behind(state, node, f"{state.module.text_of(node.func)}()", summary, binding)
+    written = _written(node, site)
+    change_arguments(state, written, summary, binding)
+    for name in summary.reduced:
+        if name in written:
+            make_same(state, written[name])
+    receiver = _receiver_path(state, node)
+    own = receiver in ("self", "super")
+    held = call.holder if call.holder is not None else SAME
+    if own:
+        for name, value in summary.sets.items():
+            state.env[f"self.{name}"] = state.sets[name] = substituted(value, binding, None)
+    elif receiver and summary.sets:
+        change_object(state, node, receiver, held, summary, binding)
+    found = substituted(summary.result or SAME, binding, None if own else fields_of(state, held))
+    return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs and not found.chain else found
+
+
+def _written(node: ast.Call, site: FunctionSite) -> dict[str, ast.expr]:
+    """Parameter -> the argument, as it is written."""
+    names = parameters(site.node)[1 if _takes_self(site) else 0 :]
+    return {**dict(zip(names, node.args, strict=False)), **{k.arg: k.value for k in node.keywords if k.arg}}
+
+
+def _receiver_path(state: State, node: ast.Call) -> str:
+    """The path of the object that is called or whose method is; "" where there is none."""
+    if _is_super(node.func):
+        return "super"
+    if isinstance(node.func, ast.Attribute):
+        return path_of(node.func.value)
+    return node.func.id if isinstance(node.func, ast.Name) and node.func.id in state.env else ""
+
+
+def _constructed(state: State, node: ast.Call, site: FunctionSite) -> ClassSite | None:
+    """The class that the call makes an object of."""
+    if site.node.name != "__init__" or (isinstance(node.func, ast.Attribute) and node.func.attr == "__init__"):
+        return None
+    return find_class(state.project, state.module, dotted(node.func)) if dotted(node.func) else None
+
+
+def _takes_self(site: FunctionSite) -> bool:
+    names = parameters(site.node)
+    return bool(names) and names[0] in ("self", "cls") and isinstance(site.module.parent(site.node), ast.ClassDef)
+
+
+def _bound(call: CallParts, site: FunctionSite, *, bound: bool) -> dict[str, Value]:
+    """Parameter -> what is handed over; a default is the same everywhere."""
+    args, skipped = call.args, 1 if bound else 0
+    names = parameters(site.node)[skipped:]
+    out: dict[str, Value] = dict.fromkeys(names, SAME)
+    for name, value, written in zip(names, args, call.node.args, strict=False):
+        if isinstance(written, ast.Starred):
+            break
+        out[name] = value
+    variadic = site.node.args.vararg
+    if variadic is not None and len(args) >= len(site.node.args.args) - skipped:
+        out[variadic.arg] = made_of(*args[max(len(site.node.args.args) - skipped, 0) :])
+    for name, value in call.keywords.items():
+        if name in out:
+            out[name] = value
+        elif site.node.args.kwarg is not None:
+            packed = site.node.args.kwarg.arg
+            out[packed] = join((out.get(packed, SAME), plain(value)))
+    return out
+
+
+# Which function is run
+
+def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite | None:
+    """The project function that is run: by name, as a method of an object whose class is known, or as `__call__`."""
+    thing = holder.thing if holder is not None else None
+    if holder is not None and thing is None and isinstance(node.func, ast.Attribute) and state.function is not None:
+        thing = _handed_over(state, node.func, holder)
+    site = thing.site if thing is not None else None
+    if isinstance(node.func, ast.Attribute) and site is not None:
+        return _method(state, site, node.func.attr)
+    if _is_super(node.func):
+        return _of_base(state, node)
+    if (known := state.env.get(dotted(node.func))) is not None:
+        if known.thing is not None and known.thing.function is not None:
+            return known.thing.function
+        return _method(state, known.thing.site, "__call__") if known.thing and known.thing.site else None
+    return called_function(state.project, state.module, node) or _constructor(state, node)
+
+
+def _is_super(func: ast.expr) -> bool:
+    """True for `super().method`."""
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call) and dotted(func.value.func) == "super"
+
+
+def _constructor(state: State, node: ast.Call) -> FunctionSite | None:
+    """`__init__` of the class that `module.Name(...)` makes an object of."""
+    name = dotted(node.func)
+    if not last(name)[:1].isupper() or (made := find_class(state.project, state.module, name)) is None:
+        return None
+    return _method(state, made, "__init__")
+
+
+def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | None:
+    """The object that a parameter or field is, if some class of the project has the method that is called on it."""
+    name = dotted(func.value)
+    if holder.params != {name} or func.attr in COMMON_METHODS or not state.project.files_containing(f"def {func.attr}(".encode()):
+        return None
+    if name.startswith("self."):
+        owner = state.own_class(func)
+        return state.summaries.field(owner, name[5:]).thing if owner is not None else None
+    if state.function is None or not state.is_parameter(name) or name == "self":
+        return None
+    return state.summaries.thing_of(state.module, state.function, name)
+
+
+def _method(state: State, site: ClassSite, name: str) -> FunctionSite | None:
+    found = class_facts(state.project, site.module, site.node).method(name)
+    return FunctionSite(found[0].module, found[1]) if found else None
+
+
+def _of_base(state: State, node: ast.Call) -> FunctionSite | None:
+    assert isinstance(node.func, ast.Attribute)
+    owner = state.module.class_of(node)
+    if owner is None:
+        return None
+    for site in class_facts(state.project, state.module, owner).lineage[1:]:
+        if node.func.attr in (methods := site.methods()):
+            return FunctionSite(site.module, methods[node.func.attr])
+    return None

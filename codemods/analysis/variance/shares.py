@@ -1,0 +1,120 @@
+"""Parts of a whole: elements, slices and shares, and how many of them each rank has."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.paths import entry_of, path_of
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Proof, Value, along, at_most, made_of, plain
+from codemods.record import replace
+from codemods.source import walk
+
+
+def item_value(state: State, node: ast.Subscript) -> Value:
+    if (entry := entry_of(node)) in state.env:
+        return state.env[entry]
+    path = path_of(node)
+    holder = state.env.get(path) if path and "." not in path else None
+    holder = holder if holder is not None else state.value(node.value)
+    if isinstance(node.slice, ast.Slice):
+        bounds = made_of(*(state.value(b) for b in (node.slice.lower, node.slice.upper, node.slice.step)))
+        if bounds.cause.differs or bounds.params:
+            return _share(state, node, holder, bounds)
+        return plain(holder)
+    if holder.parts and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
+        if -len(holder.parts) <= node.slice.value < len(holder.parts):
+            return holder.parts[node.slice.value]
+    if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+        first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
+        size = state.value(node.value)
+        return size if size.sized else (SAME if first else size)
+    index = state.value(node.slice)
+    if index.cause is Cause.UNKNOWN and not index.params:  # which element it is, is not known; what they all are, is
+        return plain(holder)
+    found = made_of(holder, index)
+    masks = isinstance(node.slice, ast.Compare) or index.sized
+    return replace(found, sized=True) if masks and index.cause.differs else found
+
+
+def _share(state: State, node: ast.Subscript, holder: Value, bounds: Value) -> Value:
+    """`rows[rank::world]`: each rank has its own part, of a length of its own unless the whole was made to divide."""
+    assert isinstance(node.slice, ast.Slice)
+    even = _divides(state, node.value) or (node.slice.upper is not None and _divides(state, node.slice.upper))
+    link = state.link(node, f"`{state.short(node)}` is each rank's own share")
+    if bounds.cause is Cause.RANK:
+        return Value(Cause.DATA, bounds.proof, (link,), sized=not even)
+    return along(replace(made_of(holder, bounds), sized=not even), link)
+
+
+def _divides(state: State, node: ast.expr, depth: int = 0) -> bool:
+    """True where `//`, `%` or padding is at work in an expression or in what its names were given: the parts come out equal."""
+    if depth > 2:
+        return False
+    if isinstance(node, ast.BinOp):
+        even = isinstance(node.op, (ast.FloorDiv, ast.Mod))
+        return even or _divides(state, node.left, depth) or _divides(state, node.right, depth)
+    if isinstance(node, ast.Subscript):
+        bounds = [node.slice.lower, node.slice.upper] if isinstance(node.slice, ast.Slice) else []
+        return any(_divides(state, b, depth) for b in (node.value, *filter(None, bounds)))
+    if isinstance(node, ast.Call):
+        if last(dotted(node.func)) == "min":  # the last one gets what is left
+            return False
+        named = last(dotted(node.func)) in ("divmod", "pad")
+        return named or (dotted(node.func) in ("int", "list", "max", "range") and any(_divides(state, a, depth) for a in node.args))
+    if not isinstance(node, ast.Name):
+        return False
+    for bound in bindings_of(state.module, node):
+        if isinstance(bound.node, ast.AugAssign) and isinstance(bound.node.value, (ast.Subscript, ast.BinOp)):
+            return True  # `rows += rows[:missing]`: made up to a whole
+        if bound.value is not None and bound.value is not node and _divides(state, bound.value, depth + 1):
+            return True
+    return False
+
+
+def counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
+    """`range(rank, n, world)` and the like: how many there are is a matter of what they are counted by."""
+    bounds = args[1:] if end == "islice" else args
+    found = made_of(*bounds)
+    if not (found.cause.differs or found.params):
+        return plain(args[0]) if end == "islice" and args else SAME
+    if len(bounds) == 2 and all(b.cause.differs or b.params for b in bounds):  # `range(first, first + n)`
+        even = not any(isinstance(n, ast.Call) and last(dotted(n.func)) == "min" for n in walk(node.args[-1]))
+    else:
+        even = any(_divides(state, a) for a in node.args[-2:-1] if len(bounds) == 3)
+    own = len(bounds) == 3 and (bounds[0].cause is Cause.RANK or bounds[0].params)
+    link = state.link(node, f"`{state.short(node)}` is each rank's own share")
+    if own and bounds[0].cause is Cause.RANK:
+        return Value(Cause.DATA, bounds[0].proof, (link,), params=found.params, sized=not even)
+    return replace(along(found, link) if own else found, sized=not even)
+
+
+def pieces(state: State, node: ast.Call, holder: Value, args: list[Value]) -> Value:
+    """`x.split(16, dim=1)`: as many pieces as the batch is long, unless it was padded."""
+    assert isinstance(node.func, ast.Attribute)
+    found = made_of(holder, *args)
+    dim = next((k.value for k in node.keywords if k.arg == "dim"), node.args[1] if len(node.args) > 1 else None)
+    first = dim is None or (isinstance(dim, ast.Constant) and dim.value == 0)
+    if node.func.attr == "chunk" or (first and not holder.sized) or _divides(state, node.func.value):
+        return replace(found, sized=False)
+    return replace(at_most(found, Proof.LIKELY), sized=True) if found.cause.differs or found.params else found
+
+
+def length_of(value: Value) -> Value:
+    """How long something is: as long as on the others, unless its elements were picked by what they hold."""
+    if value.sized and (value.cause.differs or value.params):
+        return plain(value)
+    if value.params and not value.cause.differs:
+        return replace(plain(value), length=True)
+    return SAME if value.cause is not Cause.UNKNOWN else UNKNOWN
+
+
+def size_of(node: ast.Call, holder: Value) -> Value:
+    """`x.size(0)`: a batch is as long as those of the others; the other dimensions may be padded to its own longest element."""
+    if holder.sized:
+        return plain(holder)
+    whole = isinstance(node.func, ast.Attribute) and node.func.attr == "numel"
+    first = not whole and (not node.args or (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0))
+    return SAME if first else at_most(plain(holder), Proof.LIKELY)

@@ -1,0 +1,71 @@
+"""The values of a summary at a call: parameters and fields replaced by what the caller hands over and what the object holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_values import class_values
+from codemods.analysis.variance.paths import own_field
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.values import SAME, Cause, Value, join, made_of, plain
+from codemods.record import replace
+
+Fields = Callable[[str], Value]  # what the field of that name holds
+_KEPT_LINKS = 6  # of the way in the function and the way to its call together
+
+
+def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) -> Value:
+    """The value of a summary at a call: its parameters replaced by what is handed over, fields by what the object holds.
+
+    fields: None where the object is `self`: its fields stay open.
+    """
+    if not value.params:
+        return replace(value, parts=tuple(substituted(p, binding, fields) for p in value.parts)) if value.parts else value
+    given, left = _handed_over(value, binding, fields)
+    if value.origin is not None and value.origin.by_name and given and all(g.cause is not Cause.UNKNOWN for g in given):
+        value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])  # what is handed over is seen: the name no longer counts
+    inner = made_of(*given)
+    base = SAME if value.cause is Cause.UNKNOWN and given and not left else replace(value, params=frozenset())
+    best = join((replace(base, parts=(), thing=None), replace(inner, params=inner.params | left)))
+    if (best.cause.differs or best.params) and best.chain == inner.chain and value.chain:
+        best = replace(best, chain=(*value.chain, *inner.chain)[:_KEPT_LINKS])
+    thing = value.thing or (given[0].thing if len(given) == 1 and not left else None)
+    parts = tuple(substituted(p, binding, fields) for p in value.parts)
+    sized = best.sized or (value.sized and best.cause.differs)
+    best = replace(best, length=value.length and bool(best.params))
+    return replace(best, thing=thing, parts=parts, sized=sized, optional=value.optional or best.optional, mean=value.mean or best.mean)
+
+
+def _handed_over(value: Value, binding: dict[str, Value], fields: Fields | None) -> tuple[list[Value], set[str]]:
+    """What stands for the parameters of a value, and the fields that stay open."""
+    given: list[Value] = []
+    left: set[str] = set()
+    for name in value.params:
+        if name in binding:
+            given.append(binding[name])
+        elif field := own_field(name):
+            if fields is None:
+                left.add(name)
+            else:
+                given.append(fields(field))
+    if value.length:
+        given = [g if g.sized or (g.params and not g.cause.differs) else SAME for g in given]
+    return given, left
+
+
+def fields_of(state: State, holder: Value) -> Fields:
+    """What a field of an object holds: what the object was told, and what its class shows of the field."""
+
+    def field(name: str) -> Value:
+        site = holder.thing.site if holder.thing is not None else None
+        if site is None:
+            return plain(holder)
+        facts = class_facts(state.project, site.module, site.node)
+        if class_values(state.project, facts).set_once(name):
+            return state.summaries.field(facts.lineage[0], name)
+        if name in state.summaries.shaken(facts.lineage[0]):
+            return join((plain(holder), state.summaries.field(facts.lineage[0], name)))
+        return plain(holder)
+
+    return field
