@@ -1,0 +1,41 @@
+"""Buffers of a model: the forward of its wrapper broadcasts them, so that it waits for all ranks."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.class_index import ClassSite, find_class
+from codemods.analysis.names import dotted, last, qualified
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+_DEPTH = 12  # models inside of models that are looked at
+
+
+def has_buffers(project: Project, site: ClassSite, seen: frozenset[int] = frozenset()) -> bool | None:
+    """Does a model have buffers? None where it is put together from what the source does not show."""
+    known: bool | None = False
+    for node in walk(site.node):
+        if not isinstance(node, ast.Call):
+            continue
+        name, full = dotted(node.func), qualified(site.module, node.func)
+        if "BatchNorm" in last(name) or last(name) == "register_buffer" or full.startswith(("torchvision.models.", "timm.")):
+            return True
+        if full.startswith(("torch.", "super", "self.")) or not name or id(node) in seen:
+            continue
+        part = find_class(project, site.module, name) if last(name)[:1].isupper() and len(seen) < _DEPTH else None
+        if part is not None:
+            found = False if id(part.node) in seen else has_buffers(project, part, seen | {id(site.node)})
+            if found:
+                return True
+            known = None if found is None else known
+        elif _is_part(site.module, node):
+            known = None
+    return known
+
+
+def _is_part(module: SourceModule, node: ast.Call) -> bool:
+    """True for `self.name = make(...)` with a function or class from elsewhere: a part of the model that is not seen."""
+    up = module.parent(node)
+    given = isinstance(up, ast.Assign) and any(isinstance(t, ast.Attribute) for t in up.targets)
+    return given and dotted(node.func).partition(".")[0] in module.imports

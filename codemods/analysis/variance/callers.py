@@ -1,0 +1,137 @@
+"""Parameters, resolved through the callers of a function, and those of Lightning hooks through what Lightning hands them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Protocol
+
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
+from codemods.analysis.variance.paths import own_field, parameters
+from codemods.analysis.variance.state import State, Summaries
+from codemods.analysis.variance.substitution import substituted
+from codemods.analysis.variance.values import UNKNOWN, Cause, Link, Proof, Value, along, differing, join
+from codemods.data.rank_variance import DATA_NAMES
+from codemods.record import replace
+from codemods.source import FunctionNode, SourceModule
+
+UPWARD = 5  # callers of callers that are asked
+MOST_CALLERS = 10
+_STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
+_GIVEN_BATCH = frozenset({"batch", "outputs"})
+
+
+class Interpreted(Summaries, Protocol):
+    """What is asked of the analysis here: the functions as they were read, and whether they were read to the end."""
+
+    def top_level(self, module: SourceModule) -> State | None: ...
+    def states(self, module: SourceModule) -> list[State]: ...
+    def running(self, module: SourceModule, site: FunctionSite | None) -> State | None: ...
+
+
+class Callers:
+    """Parameter -> what all callers that are seen hand over, each asked once."""
+
+    def __init__(self, analysis: Interpreted) -> None:
+        self.analysis, self.project = analysis, analysis.project
+        self._known: dict[tuple[str, int, str], Value] = {}
+
+    def resolved(self, site: FunctionSite | None, value: Value, depth: int = 0) -> Value:
+        """The value with what its function is given by its callers, and with what its fields hold."""
+        if not value.params or (value.cause.differs and value.proof is Proof.PROVEN):
+            return value
+        if site is None:
+            return replace(value, params=frozenset())
+        given = {name: self.given(site, name, depth) for name in sorted(value.params)}
+        return substituted(value, given, None)
+
+    def given(self, site: FunctionSite, name: str, depth: int) -> Value:
+        """What stands for a parameter or a field of a function; depth: how many callers were asked on the way here."""
+        if field := own_field(name):
+            owner = site.module.class_of(site.node)
+            return self.analysis.field(class_facts(self.project, site.module, owner).lineage[0], field) if owner else UNKNOWN
+        key = (site.module.path, site.node.lineno, name)
+        if key not in self._known:
+            if depth >= UPWARD:
+                return UNKNOWN
+            self._known[key] = UNKNOWN
+            value, settled = self._from_callers(site, name, depth)
+            if not settled:  # a caller is being worked on: it may know more later
+                del self._known[key]
+                return value
+            self._known[key] = value
+        return self._known[key]
+
+    def _from_callers(self, site: FunctionSite, name: str, depth: int) -> tuple[Value, bool]:
+        """What the callers hand over for a parameter, and whether all of them were read to the end."""
+        if (hook := self._of_hook(site, name)) is not None:
+            return hook, True
+        found: list[Value] = []
+        settled = True
+        for place in self._callers(site)[:MOST_CALLERS]:
+            function = place.module.function_of(place.call)
+            caller = FunctionSite(place.module, function) if function else None
+            state = self.analysis.of(caller) if caller else self.analysis.top_level(place.module)
+            running = self.analysis.running(place.module, caller)
+            settled = settled and running is None
+            value = _handed_over(state or running, place.call, site, name)
+            if value is not None:
+                link = Link(place.module.path, place.call.lineno, f"{site.node.name}() is called with it")
+                found.append(along(self.resolved(caller, value, depth + 1), link))
+        best = join(found) if found else UNKNOWN
+        if best.cause is Cause.UNKNOWN and name in DATA_NAMES and self.analysis.is_parallel(site.module):
+            link = Link(site.module.path, site.node.lineno, f"`{name}` is this rank's own (by its name)", by_name=True)
+            best = differing(Cause.DATA, Proof.LIKELY, link)
+        return best, settled
+
+    def _callers(self, site: FunctionSite) -> list[CallSite]:
+        owner = site.module.parent(site.node)
+        if site.node.name == "__call__":
+            return self._called_objects(site)
+        if site.node.name == "__init__" and isinstance(owner, ast.ClassDef):
+            uses = constructions(self.project, site.module, owner)
+        else:
+            uses = uses_of(self.project, site.module, site.node)
+        return [c for c in uses.outside_tests().calls if not is_test_file(c.module.path)] if uses is not None else []
+
+    def _called_objects(self, site: FunctionSite) -> list[CallSite]:
+        """Calls of objects of the class, in the files that make them."""
+        owner = site.module.parent(site.node)
+        uses = constructions(self.project, site.module, owner) if isinstance(owner, ast.ClassDef) else None
+        found: list[CallSite] = []
+        for module in {id(c.module): c.module for c in (uses.calls if uses else ())}.values():
+            for state in self.analysis.states(module):
+                calls = {id(c): c for c in module.nodes(ast.Call)}
+                found += [CallSite(module, calls[i]) for i, t in state.targets.items() if t.key == site.key and i in calls]
+        return found
+
+    def _of_hook(self, site: FunctionSite, name: str) -> Value | None:
+        """The batch that Lightning or the Trainer hands to a step: each rank has its own."""
+        owner = site.module.class_of(site.node)
+        if owner is None:
+            return None
+        roles = _roles_with_batch(site.node, name)
+        if not roles or not any(class_facts(self.project, site.module, owner).is_a(role) for role in roles):
+            return None
+        link = Link(site.module.path, site.node.lineno, f"`{name}` of {site.node.name} is this rank's own")
+        return differing(Cause.DATA, Proof.PROVEN, link)
+
+
+def _handed_over(caller: State | None, call: ast.Call, site: FunctionSite, name: str) -> Value | None:
+    """What a call hands over for a parameter, if it is this function that the call was seen to run."""
+    if caller is None or id(call) not in caller.targets or caller.targets[id(call)].key != site.key:
+        return None
+    return caller.given.get(id(call), {}).get(name)
+
+
+def _roles_with_batch(function: FunctionNode, name: str) -> tuple[Role, ...]:
+    """The classes in which a method of that name is handed a batch, or what was made of one, as that parameter."""
+    if function.name.endswith(("_batch_end", "_batch_start")) and name in _GIVEN_BATCH:
+        return (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE)
+    if function.name in ("compute_loss", "prediction_step") and name == "inputs":
+        return (Role.HF_TRAINER,)
+    if function.name in _STEPS and (name in _GIVEN_BATCH or name == "".join(parameters(function)[1:2])):
+        return (Role.LIGHTNING_MODULE,)
+    return ()
