@@ -1,0 +1,71 @@
+"""Exceptions on one rank that are caught: the rank goes on without a collective, or leaves the loop with its own data."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.exits import calls_in, is_exit, leaving_of
+from codemods.analysis.variance.partings import Form, Mismatch
+from codemods.analysis.variance.values import Cause, Proof, differing
+from codemods.analysis.variance.ways import Statements, Ways, missed_of
+from codemods.source import walk
+
+Attempt = ast.Try | ast.TryStar
+_OTHER_MATTERS = frozenset(
+    {"KeyboardInterrupt", "ImportError", "ModuleNotFoundError", "AttributeError", "SystemExit", "FileExistsError"}
+)
+_BROAD = frozenset({"", "Exception", "BaseException", "RuntimeError", "OutOfMemoryError"})
+
+
+def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None) -> Iterator[Mismatch]:
+    """Handlers behind which a rank is past a collective that the others come to; of a `try` the first one."""
+    other = ways.way([*node.body, *node.orelse, *node.finalbody], rest, loop)
+    for handler in node.handlers:
+        names = _names(handler)
+        if "StopIteration" in names:
+            yield from _ended_stream(ways, node, handler, loop or rest)
+            continue
+        if not ways.state.is_parallel or names & _OTHER_MATTERS or _raises(handler):
+            continue
+        if not names & _BROAD and not (loop and any(m.name == "backward" for m in ways.meets(node.body))):
+            continue  # one kind of error, round something else than a step of the training
+        way = ways.way([*handler.body, *node.finalbody], rest, loop)
+        if way is None or other is None or (missed := missed_of(other, way)) is None or not _is_risky(ways, node):
+            continue
+        text = f"an exception on one rank is caught here: `except {' '.join(sorted(names))}`"
+        value = differing(Cause.PLACE, Proof.LIKELY, ways.state.link(handler, text))
+        yield Mismatch(Form.RAISES, handler, value, missed, handler.body[0])
+        return
+
+
+def _ended_stream(ways: Ways, node: Attempt, handler: ast.ExceptHandler, behind: Statements) -> Iterator[Mismatch]:
+    """`except StopIteration: break`: the loop ends with the rank's own data."""
+    if not isinstance(leaving_of(handler.body), (ast.Break, ast.Return)):
+        return
+    for call in calls_in(node.body):
+        if dotted(call.func) != "next" or not call.args or id(call.args[0]) not in ways.state.values:
+            continue
+        value = ways.analysis.resolved(ways.state.site, ways.state.values[id(call.args[0])])
+        found = ways.meets(behind)
+        if value.differs and value.sized and found:
+            yield Mismatch(Form.ROUNDS, handler.body[0], value, found[0], handler.body[0])
+
+
+def _is_risky(ways: Ways, node: Attempt) -> bool:
+    """True where the body does more than wait: an exception in the collective itself meets all ranks."""
+    met = ways.state.met
+    return any(id(c) not in met or len(met[id(c)][0].steps) > 1 for c in calls_in(node.body))
+
+
+def _names(handler: ast.ExceptHandler) -> frozenset[str]:
+    """The exceptions that are caught; "" for a bare `except`."""
+    if handler.type is None:
+        return frozenset({""})
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return frozenset(last(dotted(t)) for t in types)
+
+
+def _raises(handler: ast.ExceptHandler) -> bool:
+    return any(isinstance(n, ast.Raise) or (isinstance(n, ast.stmt) and is_exit(n)) for s in handler.body for n in walk(s))

@@ -1,0 +1,60 @@
+"""Ways out of a block, as they are written: which statement leaves it, and where the round of a loop ends."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from codemods.analysis.names import dotted
+from codemods.data.rank_variance import PROCESS_EXITS
+from codemods.source import walk
+
+
+def leaving_of(arm: Sequence[ast.stmt]) -> ast.stmt | None:
+    """The statement that the end of an arm leaves by."""
+    for statement in arm:
+        if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)) or is_exit(statement):
+            return statement
+        if isinstance(statement, ast.If) and statement.orelse:
+            ends = [leaving_of(statement.body), leaving_of(statement.orelse)]
+            if all(e is not None for e in ends):
+                return ends[0]
+        if isinstance(statement, (ast.With, ast.AsyncWith)) and (inner := leaving_of(statement.body)) is not None:
+            return inner
+    return None
+
+
+def is_exit(statement: ast.stmt) -> bool:
+    """True for `sys.exit()` and the like."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and dotted(statement.value.func) in PROCESS_EXITS
+
+
+def ends_process(arm: Sequence[ast.stmt]) -> ast.stmt | None:
+    return next((s for s in arm if is_exit(s)), None)
+
+
+def end_of(rest: Sequence[ast.stmt]) -> int:
+    """Where the present round of the innermost loop ends in what comes behind: the walk puts a `pass` without a place there."""
+    for i, statement in enumerate(rest):
+        if isinstance(statement, ast.Pass) and not hasattr(statement, "lineno"):
+            return i + 1
+    return len(rest)
+
+
+def cases_of(node: ast.Match) -> list[list[ast.stmt]]:
+    """The blocks of a `match`; an empty one where no case takes what is left."""
+    closed = any(isinstance(c.pattern, ast.MatchAs) and c.pattern.pattern is None and c.guard is None for c in node.cases)
+    return [*(c.body for c in node.cases), *([] if closed else [[]])]
+
+
+def blocks_of(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        if isinstance(block := getattr(node, name, None), list):
+            yield block
+    for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield part.body
+
+
+def calls_in(body: Iterable[ast.stmt]) -> Iterator[ast.Call]:
+    for statement in body:
+        yield from (n for n in walk(statement) if isinstance(n, ast.Call))

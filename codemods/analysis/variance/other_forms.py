@@ -1,0 +1,77 @@
+"""What the ranks part by without a test before a collective: flags for the framework, steps without a loss, exits, schedulers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.rank_sets import Ranks
+from codemods.analysis.ranks.reach import ranks_entering
+from codemods.analysis.variance.analysis import Analysis
+from codemods.analysis.variance.exits import calls_in, leaving_of
+from codemods.analysis.variance.partings import Form, Mismatch
+from codemods.analysis.variance.paths import is_none
+from codemods.analysis.variance.state import State
+from codemods.analysis.variance.values import SAME, Cause, Proof, differing
+from codemods.data.rank_variance import PROCESS_EXITS
+from codemods.source import walk_scope
+
+
+def other_forms(analysis: Analysis, state: State) -> Iterator[Mismatch]:
+    yield from _stops(analysis, state)
+    yield from _no_losses(analysis, state)
+    yield from _ends_well(analysis, state)
+    yield from _told(analysis, state)
+
+
+def _stops(analysis: Analysis, state: State) -> Iterator[Mismatch]:
+    """`trainer.should_stop = True` under what is one rank's own: the framework takes it for everybody's."""
+    for node, found in {id(n): (n, v) for n, v in state.stops}.values():
+        value = analysis.resolved(state.site, found)
+        if value.differs and not state.carries():
+            yield Mismatch(Form.STOPS, node, value, None)
+
+
+def _no_losses(analysis: Analysis, state: State) -> Iterator[Mismatch]:
+    """`return None` from a training_step, by the rank's own batch: Lightning makes no backward on this rank."""
+    function, module = state.function, state.module
+    if function is None or function.name != "training_step" or (owner := module.class_of(function)) is None:
+        return
+    if not class_facts(analysis.project, module, owner).is_a(Role.LIGHTNING_MODULE):
+        return
+    for node in (n for s in function.body for n in (s, *walk_scope(s)) if isinstance(n, ast.If)):
+        value = analysis.resolved(state.site, state.tests.get(id(node.test), SAME))
+        for arm in (node.body, node.orelse):
+            leaving = leaving_of(arm)
+            if not isinstance(leaving, ast.Return) or not (leaving.value is None or is_none(leaving.value)):
+                continue
+            if value.differs and value.cause is not Cause.RANK:
+                yield Mismatch(Form.NO_LOSS, node, value, None, leaving)
+
+
+def _ends_well(analysis: Analysis, state: State) -> Iterator[Mismatch]:
+    """`sys.exit(0)` in a function that rank 0 alone runs: the launcher takes it for a success, and the others wait."""
+    module, function = state.module, state.function
+    if function is None or b"exit(" not in module.data or not state.is_parallel:
+        return
+    if ranks_entering(analysis.project, module, function) not in (Ranks.ZERO, Ranks.LOCAL_ZERO):
+        return
+    for call in calls_in(function.body):
+        status = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+        if dotted(call.func) in PROCESS_EXITS and (not call.args or status == 0) and module.function_of(call) is function:
+            link = state.link(function, f"only rank 0 runs {function.name}()")
+            statement = module.statement_of(call)
+            yield Mismatch(Form.ENDS, statement, differing(Cause.RANK, Proof.PROVEN, link, link), None, statement)
+
+
+def _told(analysis: Analysis, state: State) -> Iterator[Mismatch]:
+    """`scheduler.step(val_loss)` of a rank's own loss: the learning rates part."""
+    if not state.is_parallel:
+        return
+    for told in {id(t.call): t for t in state.told}.values():
+        value = analysis.resolved(state.site, told.value)
+        name = dotted(told.call.func).lower()
+        if value.differs and value.cause is not Cause.RANK and ("sched" in name or "plateau" in name):
+            yield Mismatch(Form.PLATEAU, state.module.statement_of(told.call), value, None)
