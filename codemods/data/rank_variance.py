@@ -1,7 +1,7 @@
 """Names by which the analysis of what differs between the ranks knows calls and objects: torch, Lightning, Accelerate, Python.
 
-Sources: the documentation of torch 2.13 (`torch.distributed`, `torch.utils.data`), Accelerate 1.15, Lightning 2.6 and Python 3.11; what a
-collective gives to each rank was measured with two processes.
+Sources: the documentation of torch 2.13 (`torch.distributed`, `torch.utils.data`), Accelerate 1.15, Lightning 2.6 and Python
+3.11; what a collective gives to each rank was measured with two processes.
 """
 
 from __future__ import annotations
@@ -22,49 +22,53 @@ SAYS_REDUCED = late(
     re.I,
 )
 HOST_PACKAGES = frozenset(
-    {"functools", "itertools", "einops", "numpy", "pandas", "jax", "tensorflow", "operator", "re", "scipy", "sklearn", "string",
-     "threading", "queue", "asyncio", "multiprocessing", "cv2", "tf", "jnp"}
+    {"functools", "itertools", "einops", "numpy", "pandas", "jax", "tensorflow", "operator", "re", "scipy", "sklearn",
+     "string", "threading", "queue", "asyncio", "multiprocessing", "cv2", "tf", "jnp"}
 )  # fmt: skip
 
 # What a clock, a random number or the machine says: each process has its own.
 CLOCKS = frozenset(
     {"time.time", "time.monotonic", "time.perf_counter", "time.process_time", "datetime.datetime.now", "datetime.now",
-     "datetime.datetime.utcnow", "datetime.datetime.today", "time.time_ns", "time.perf_counter_ns",
-     "timeit.default_timer"}
+     "datetime.datetime.utcnow", "datetime.datetime.today", "time.time_ns", "time.perf_counter_ns", "timeit.default_timer"}
 )  # fmt: skip
 OWN_ANSWERS = frozenset(
     {"socket.gethostname", "platform.node", "os.getpid", "uuid.uuid4", "uuid.uuid1", "torch.cuda.memory_allocated",
      "torch.cuda.max_memory_allocated", "torch.cuda.memory_reserved", "psutil.virtual_memory", "torch.cuda.mem_get_info",
-     "secrets.token_hex", "tempfile.mkdtemp", "tempfile.mkstemp", "tempfile.gettempdir", "select.select", "shutil.disk_usage"}
+     "secrets.token_hex", "tempfile.mkdtemp", "tempfile.mkstemp", "tempfile.gettempdir", "select.select",
+     "shutil.disk_usage"}
 )  # fmt: skip
 RANDOM_PACKAGES = ("random.", "numpy.random.", "secrets.")
 RANDOM_OF_TORCH = frozenset(
-    {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.bernoulli", "torch.multinomial", "torch.rand_like",
-     "torch.randn_like", "torch.normal"}
+    {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.bernoulli", "torch.multinomial",
+     "torch.rand_like", "torch.randn_like", "torch.normal"}
 )  # fmt: skip
 LOOKS_AT_FILES = frozenset(
-    {"exists", "isfile", "isdir", "is_file", "is_dir", "listdir", "glob", "iglob", "scandir", "rglob", "iterdir", "lexists", "getmtime",
-     "stat", "getsize", "walk"}
+    {"exists", "isfile", "isdir", "is_file", "is_dir", "listdir", "glob", "iglob", "scandir", "rglob", "iterdir", "lexists",
+     "getmtime", "stat", "getsize", "walk"}
 )  # fmt: skip
 
 # Questions that every process answers alike.
 SAME_CALLS = frozenset(
-    {"isinstance", "issubclass", "hasattr", "callable", "type", "is_tensor", "get_world_size", "is_initialized", "is_available", "device_count",
-     "is_torchelastic_launched", "is_nccl_available", "parse_args", "parse_known_args", "get_lr", "get_last_lr", "parameters",
-     "named_parameters", "state_dict", "buffers", "modules", "named_modules", "clip_grad_norm_", "clip_grad_value_", "get_scale",
-     "num_parameters", "is_grad_enabled", "get_device_name", "get_device_capability", "is_bf16_supported", "children", "step",
-     "zero_grad", "train", "eval", "current_device"}
+    {"isinstance", "issubclass", "hasattr", "callable", "type", "is_tensor", "get_world_size", "is_initialized",
+     "is_available", "device_count", "is_torchelastic_launched", "is_nccl_available", "parse_args", "parse_known_args",
+     "get_lr", "get_last_lr", "parameters", "named_parameters", "state_dict", "buffers", "modules", "named_modules",
+     "clip_grad_norm_", "clip_grad_value_", "get_scale", "num_parameters", "is_grad_enabled", "get_device_name",
+     "get_device_capability", "is_bf16_supported", "children", "step", "zero_grad", "train", "eval", "current_device"}
 )  # fmt: skip
 CASTS = frozenset(
-    {"float", "int", "bool", "str", "abs", "round", "list", "tuple", "sorted", "set", "dict", "iter", "reversed", "sum", "min", "max", "any",
-     "all", "map", "filter", "zip", "enumerate", "format", "repr", "frozenset", "divmod", "pow", "deepcopy", "copy", "getattr"}
+    {"float", "int", "bool", "str", "abs", "round", "list", "tuple", "sorted", "set", "dict", "iter", "reversed", "sum",
+     "min", "max", "any", "all", "map", "filter", "zip", "enumerate", "format", "repr", "frozenset", "divmod", "pow",
+     "deepcopy", "copy", "getattr"}
 )  # fmt: skip
 # What a thing is, not what it holds.
-IS_KIND = frozenset({"isinstance", "issubclass", "hasattr", "callable", "is_tensor", "is_floating_point", "is_storage", "exists_key"})
+IS_KIND = frozenset(
+    {"isinstance", "issubclass", "hasattr", "callable", "is_tensor", "is_floating_point", "is_storage", "exists_key"}
+)  # fmt: skip
 # What is passed on, and it gives as many rounds.
 PASSED_ON = frozenset(
-    {"tqdm", "trange", "track", "iter", "list", "tuple", "sorted", "reversed", "progress_bar", "enumerate", "cycle", "islice", "log_every",
-     "ProgressBar", "prefetcher", "auto_tqdm", "repeater", "infinite", "alive_it", "map", "chain", "auto"}
+    {"tqdm", "trange", "track", "iter", "list", "tuple", "sorted", "reversed", "progress_bar", "enumerate", "cycle",
+     "islice", "log_every", "ProgressBar", "prefetcher", "auto_tqdm", "repeater", "infinite", "alive_it", "map", "chain",
+     "auto"}
 )  # fmt: skip
 # Where a tensor is, and of which type, is no matter of what it holds.
 MOVES = frozenset({"to", "cuda", "cpu", "half", "bfloat16", "pin_memory", "contiguous", "npu"})
@@ -73,49 +77,66 @@ SHOWS = frozenset({"print", "str", "format", "info", "debug", "warning", "log", 
 # Bars that hand on what they show.
 PROGRESS = frozenset({"tqdm", "trange", "track", "progress_bar", "ProgressBar", "auto_tqdm", "alive_it", "prange"})
 # What a tensor is, not what it holds.
-DESCRIPTIONS = frozenset({"dataset", "batch_size", "sampler", "collate_fn", "device", "dtype", "ndim", "requires_grad", "is_cuda", "training", "__name__", "__class__", "name", "names"})
+DESCRIPTIONS = frozenset(
+    {"dataset", "batch_size", "sampler", "collate_fn", "device", "dtype", "ndim", "requires_grad", "is_cuda", "training",
+     "__name__", "__class__", "name", "names"}
+)  # fmt: skip
 # What keeps only some of the elements, by their values.
 SELECTS = frozenset({"nonzero", "masked_select", "unique", "argwhere", "unique_consecutive", "nms", "batched_nms", "flatnonzero"})
 # What reads a file.
-LOADS = frozenset({"load", "open", "loads", "read", "read_text", "from_pretrained", "load_file", "safe_load", "read_csv", "load_checkpoint"})
+LOADS = frozenset(
+    {"load", "open", "loads", "read", "read_text", "from_pretrained", "load_file", "safe_load", "read_csv",
+     "load_checkpoint"}
+)  # fmt: skip
 # Methods of so many objects that one parameter is not looked at for them.
 COMMON_METHODS = frozenset(
-    {"to", "item", "get", "items", "keys", "values", "append", "format", "join", "split", "size", "view", "reshape", "detach", "cpu", "cuda",
-     "mean", "sum", "parameters", "eval", "train", "forward", "zero_grad", "backward", "state_dict", "load_state_dict", "shape"}
+    {"to", "item", "get", "items", "keys", "values", "append", "format", "join", "split", "size", "view", "reshape",
+     "detach", "cpu", "cuda", "mean", "sum", "parameters", "eval", "train", "forward", "zero_grad", "backward",
+     "state_dict", "load_state_dict", "shape"}
 )  # fmt: skip
-FILLS = frozenset({"append", "extend", "update", "add", "insert", "appendleft", "put", "push", "record", "accumulate", "extendleft",
-                   "setdefault", "add_batch", "update_dict", "log_metric", "add_scalar_value"})  # fmt: skip
+FILLS = frozenset(
+    {"append", "extend", "update", "add", "insert", "appendleft", "put", "push", "record", "accumulate", "extendleft",
+     "setdefault", "add_batch", "update_dict", "log_metric", "add_scalar_value"}
+)  # fmt: skip
 EMPTIES = frozenset({"reset", "clear"})
 # Names of what is a rank's own, where the source does not show what they hold.
 DATA_NAMES = frozenset(
-    {"batch", "loss", "losses", "total_loss", "loss_value", "val_loss", "valid_loss", "eval_loss", "test_loss", "inputs", "targets",
-     "logits", "preds", "predictions", "outputs", "images", "labels", "batch_data", "train_loss", "samples", "batch_loss",
-     "running_loss"}
+    {"batch", "loss", "losses", "total_loss", "loss_value", "val_loss", "valid_loss", "eval_loss", "test_loss", "inputs",
+     "targets", "logits", "preds", "predictions", "outputs", "images", "labels", "batch_data", "train_loss", "samples",
+     "batch_loss", "running_loss"}
 )  # fmt: skip
 LOSS_NAME = late(r"(^|_)loss(es)?(_|$)", re.I)
 LOADER_NAMES = late(r"(loader|dataloader|_dl|^dl|train_iter|data_iter|train_batches|train_data_iterator)$", re.I)
 SHARING_SAMPLERS = late(r"Distributed\w*Sampler|\w*Dist\w*Sampler|RASampler|ElasticDistributedSampler|DistSampler")
 RANDOM_SAMPLERS = frozenset({"RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler"})
 SCHEDULER_BY_NUMBER = frozenset({"ReduceLROnPlateau"})
-PREPARES = frozenset({"prepare", "prepare_data_loader", "setup_dataloaders", "setup", "setup_module", "prepare_model", "initialize"})
-WRAPPERS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "FSDP", "DDP", "fully_shard", "ShardedDataParallel",
-                      "NativeDDP", "ApexDDP"})  # fmt: skip
+PREPARES = frozenset(
+    {"prepare", "prepare_data_loader", "setup_dataloaders", "setup", "setup_module", "prepare_model", "initialize"}
+)  # fmt: skip
+WRAPPERS = frozenset(
+    {"DistributedDataParallel", "FullyShardedDataParallel", "FSDP", "DDP", "fully_shard", "ShardedDataParallel",
+     "NativeDDP", "ApexDDP"}
+)  # fmt: skip
 SHARDED_WRAPPERS = frozenset({"FullyShardedDataParallel", "FSDP", "fully_shard"})
 BACKWARDS = frozenset({"backward", "manual_backward"})
 # Flags by which a callback tells its framework to stop; neither passes them on to the other ranks (measured).
 STOP_FLAGS = frozenset({"should_stop", "should_training_stop"})
 # Bytes of which a file holds one where it may come to a collective.
 COLLECTIVE_WORDS = (
-    b"backward(", b"barrier(", b"all_reduce", b"all_gather", b"wait_for_everyone", b"broadcast", b"gather(", b"reduce(", b"synchronize",
-    b"save_state", b"save_checkpoint", b".fit(", b"training_step", b"train_dataloader", b"even_batches", b"evaluate(", b"compute(", b"sync_dist",
+    b"backward(", b"barrier(", b"all_reduce", b"all_gather", b"wait_for_everyone", b"broadcast", b"gather(", b"reduce(",
+    b"synchronize", b"save_state", b"save_checkpoint", b".fit(", b"training_step", b"train_dataloader", b"even_batches",
+    b"evaluate(", b"compute(", b"sync_dist",
 )  # fmt: skip
 # Calls by which numbers are shown, where it is rank 0 that makes them; of these objects only rank 0 acts by itself.
 SHOWN_NUMBERS = frozenset(
-    {"print", "info", "add_scalar", "add_scalars", "log", "log_metrics", "log_metric", "write", "dump", "debug", "warning", "log_scalar",
-     "add_scalar_dict", "scalar", "track", "log_dict", "write_row", "writerow", "tqdm.write", "success", "report"}
+    {"print", "info", "add_scalar", "add_scalars", "log", "log_metrics", "log_metric", "write", "dump", "debug", "warning",
+     "log_scalar", "add_scalar_dict", "scalar", "track", "log_dict", "write_row", "writerow", "tqdm.write", "success",
+     "report"}
 )  # fmt: skip
-SHOWN_BY_MAIN = frozenset({"accelerator.print", "accelerator.log", "fabric.print", "self.accelerator.print", "self.accelerator.log",
-                           "self.fabric.print", "fabric.log", "fabric.log_dict"})  # fmt: skip
+SHOWN_BY_MAIN = frozenset(
+    {"accelerator.print", "accelerator.log", "fabric.print", "self.accelerator.print", "self.accelerator.log",
+     "self.fabric.print", "fabric.log", "fabric.log_dict"}
+)  # fmt: skip
 SAYS_SHOWN = late(r"(^|_)(log|logs|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats)(_|$)", re.I)
 METRIC_NAME = late(
     r"(^|_)(loss(es)?|acc(uracy)?\d?|err(or)?|mae|mse|rmse|psnr|ssim|miou|m?iou|dice|f1|auc|auroc|ap\d*|map|recall|precision|ppl|perplexity"

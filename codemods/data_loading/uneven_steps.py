@@ -16,16 +16,17 @@ from codemods.project import Project
 from codemods.source import SourceModule
 
 _ADVICE = (
-    "give every rank as many rounds: cut or pad the whole to a multiple of the ranks before it is split (DistributedSampler pads), or run "
-    "the loop under `Join([model])`"
+    "give every rank as many rounds: cut or pad the whole to a multiple of the ranks before it is split (DistributedSampler "
+    "pads), or run the loop under `Join([model])`"
 )
+_ADVICE_OF_SETTING = "leave it out, or train under `accelerator.join_uneven_inputs([model])`"
 _LOADER = (
-    "the training loader goes through each rank's own share, whose length may differ: the ranks with more batches wait in the next "
-    "backward for those that are done"
+    "the training loader goes through each rank's own share, whose length may differ: the ranks with more batches wait in "
+    "the next backward for those that are done"
 )
 _SETTING = (
-    "even_batches=False lets the last ranks get fewer batches: the others wait for them in the next backward, or gather, until the "
-    "time-out"
+    "even_batches=False lets the last ranks get fewer batches: the others wait for them in the next backward, or gather, "
+    "until the time-out"
 )
 
 
@@ -84,8 +85,8 @@ class UnevenSteps(DdpCodemod):
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.
 
     ## References
-    torch 2.13: `DistributedSampler` pads to equal lengths, `torch.distributed.algorithms.join.Join` is for unequal ones; runs on two
-    gloo processes.
+    torch 2.13: `DistributedSampler` pads to equal lengths, `torch.distributed.algorithms.join.Join` is for unequal ones; runs on
+    two gloo processes.
     """
 
     code = "DDP411"
@@ -103,10 +104,9 @@ class UnevenSteps(DdpCodemod):
             shown = [Evidence("static", link.text, link.path, link.line) for link in value.chain]
             yield self.finding(module, node, _LOADER, evidence=shown, reason=_ADVICE)
         for keyword in uneven_batches(project, module):
-            yield self.finding(module, keyword, _SETTING, reason="leave it out, or train under `accelerator.join_uneven_inputs([model])`")
+            yield self.finding(module, keyword, _SETTING, reason=_ADVICE_OF_SETTING)
 
 
 def _is_share(found: Mismatch) -> bool:
-    if found.form is not Form.ROUNDS:
-        return False
-    return found.value.sized and not isinstance(found.node, ast.While)
+    """A loop over a share; what a `while` asks is a decision, DDP305's."""
+    return found.form is Form.ROUNDS and found.value.sized and not isinstance(found.node, ast.While)

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.variance.numbers import Number, numbers_of_one_rank, proven
+from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
+from codemods.analysis.variance.values import Proof
 from codemods.codemod import DdpCodemod
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
@@ -18,8 +19,8 @@ class UnreducedNumber(DdpCodemod):
 
     ## What it does
     Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
-    returns and files to where rank 0 prints them, hands them to a tracker, or compares them with the best so far. Tells those that
-    nothing reduces on the way, once a number: where the mean is made, or where it is shown.
+    returns and files to where rank 0 prints them, hands them to a tracker, or compares them with the best so far. Tells those
+    that nothing reduces on the way, once a number: where the mean is made, or where it is shown.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The curve is noisier than the training is, the printed accuracy is
@@ -90,13 +91,14 @@ class UnreducedNumber(DdpCodemod):
         if is_test_file(module.path):
             return
         for number in numbers_of_one_rank(project, module):
-            shown = [Evidence("static", x.text, x.path, x.line, "strong" if proven(number.value) else "weak") for x in number.value.chain]
+            strength = "strong" if number.value.proof is Proof.PROVEN else "weak"
+            shown = [Evidence("static", link.text, link.path, link.line, strength) for link in number.value.chain]
             yield self.finding(module, number.at, _message(number), evidence=shown, reason=_ADVICE)
 
 
 _ADVICE = (
-    "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank has to make "
-    "that call"
+    "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "
+    "has to make that call"
 )
 
 
@@ -105,7 +107,10 @@ def _message(number: Number) -> str:
     there = "" if number.at is number.shown else f" in line {line}"
     text = number.text if len(number.text) <= 60 else number.text[:57] + "..."
     if number.decides:
-        return f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the other shares have no say"
+        return (
+            f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the "
+            "other shares have no say"
+        )
     kind = "a mean over its own share of the data" if number.value.mean else "that of its own batch"
     what = "the loss or metric" if not isinstance(number.at, ast.Return) else "the number"
     return f"rank 0 shows `{text}`{there} as {what}, but it is {kind}: the other ranks' are not in it"

@@ -121,15 +121,15 @@ class OneRankDecision(DdpCodemod):
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
             if _is_decision(parted) and not lines & told and not _is_guess(module, parted):
                 told |= lines
-                yield self.finding(
-                    module, parted.node, message(parted, head(module, parted.node)), evidence=chain(parted), reason=_advice(module, parted)
-                )
+                told_as = message(parted, head(module, parted.node))
+                yield self.finding(module, parted.node, told_as, evidence=chain(parted), reason=_advice(module, parted))
 
 
 def _is_decision(found: Mismatch) -> bool:
     """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
     if found.value.cause is Cause.RANK:
-        return found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS, Parting.ENDS) and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
+        decides = found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS, Parting.ENDS)
+        return decides and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
     return not (found.form is Parting.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
 
 
@@ -143,19 +143,28 @@ def _is_guess(module: SourceModule, found: Mismatch) -> bool:
 
 def _advice(module: SourceModule, found: Mismatch) -> str:
     if found.form is Parting.RAISES:
-        return "let the exception end the process, so that the launcher stops the others, or let all ranks agree by a reduced flag first"
+        return (
+            "let the exception end the process, so that the launcher stops the others, or let all ranks agree by a reduced "
+            "flag first"
+        )
     if found.form is Parting.NO_LOSS:
         return (
             "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
             "`0.0 * sum(p.sum() for p in self.parameters())`"
         )
     if found.form is Parting.STOPS:
-        return "reduce the decision over the ranks first (`trainer.strategy.reduce_boolean_decision(flag, all=False)`, or an all_reduce)"
+        return (
+            "reduce the decision over the ranks first (`trainer.strategy.reduce_boolean_decision(flag, all=False)`, or an "
+            "all_reduce)"
+        )
     if found.form is Parting.ENDS:
         return "reduce the test over the ranks first (an all_reduce with MAX of 0 or 1), and let every rank end with it"
     if any(i.dotted.startswith("accelerate") for found_imports in module.imports.values() for i in found_imports):
         return "gather the deciding number first (`accelerator.gather(value).mean()`), so that every rank decides alike"
-    return "reduce the deciding number over the ranks first (an all_reduce with MAX of 0 or 1, or its mean), so that all decide alike"
+    return (
+        "reduce the deciding number over the ranks first (an all_reduce with MAX of 0 or 1, or its mean), so that all decide "
+        "alike"
+    )
 
 
 def _message(module: SourceModule, found: Decision) -> str:

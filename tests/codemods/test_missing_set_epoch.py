@@ -165,7 +165,8 @@ def test_somebody_else_calls_it() -> None:
     hook = {"hooks.py": "def before_epoch(loader, epoch):\n    loader.sampler.set_epoch(epoch)\n"}
     check_nothing(MissingSetEpoch, script(*loop()), files=hook)
     test = {"tests/test_a.py": "def test_a(s):\n    s.set_epoch(1)\n"}
-    check_transformed(MissingSetEpoch, script(*loop()), script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)")), files=test)
+    after = script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)"))
+    check_transformed(MissingSetEpoch, script(*loop()), after, files=test)
 
 
 def test_another_script_with_a_sampler_of_its_own_counts_for_itself() -> None:
@@ -177,5 +178,6 @@ def test_another_script_with_a_sampler_of_its_own_counts_for_itself() -> None:
 def test_a_comment_calls_nothing() -> None:
     before = script(*loop("for epoch in range(3):", "# sampler.set_epoch(epoch)"))
     assert check_transformed(MissingSetEpoch, before, before.replace("    # sampler", "    # sampler", 1).replace(
-        "        # sampler.set_epoch(epoch)\n        for", "        # sampler.set_epoch(epoch)\n        sampler.set_epoch(epoch)\n        for"
+        "        # sampler.set_epoch(epoch)\n        for",
+        "        # sampler.set_epoch(epoch)\n        sampler.set_epoch(epoch)\n        for",
     ))  # fmt: skip

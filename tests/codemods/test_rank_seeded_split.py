@@ -85,7 +85,12 @@ def test_a_permutation_of_which_each_rank_takes_its_part() -> None:
         ("torch.manual_seed(seed + rank)", "return train_test_split(data, random_state=1)"),
         ("np.random.seed(seed + rank)", "return random_split(data, [9, 1])"),
         ("torch.manual_seed(seed + rank)", "if rank == 0:", "    return random_split(data, [9, 1])"),
-        ("torch.manual_seed(seed + rank)", "order = random_split(data, [9, 1])", "dist.broadcast_object_list(order)", "return order"),
+        (
+            "torch.manual_seed(seed + rank)",
+            "order = random_split(data, [9, 1])",
+            "dist.broadcast_object_list(order)",
+            "return order",
+        ),
         ("torch.manual_seed(seed + rank)", "return random_split(data, [9, 1], **args)"),
         ("return DistributedSampler(data, seed=seed)",),
         ("return DistributedSampler(data, rank=rank)",),

@@ -123,7 +123,8 @@ def main(args):
 
 
 def test_a_transform_with_a_generator_of_its_own() -> None:
-    check_told(SameRandomNumbers, TRANSFORM.format(seed="seed=args.seed").replace("seed=args", "args"), reason="the rank into its seed")
+    by_position = TRANSFORM.format(seed="seed=args.seed").replace("seed=args", "args")
+    check_told(SameRandomNumbers, by_position, reason="the rank into its seed")
     check_nothing(SameRandomNumbers, TRANSFORM.format(seed="args.seed + dist.get_rank()"))
     check_nothing(SameRandomNumbers, TRANSFORM.format(seed="args.seed").replace(".backward()", ""))
 

@@ -118,7 +118,8 @@ def test_a_file_that_one_process_runs() -> None:
 
 
 def test_uneven_batches_that_are_dropped_or_joined() -> None:
-    head = "from accelerate import Accelerator\nfrom torch.utils.data import DataLoader\n\naccelerator = Accelerator(even_batches=False)\n"
+    head = "from accelerate import Accelerator\nfrom torch.utils.data import DataLoader\n\n"
+    head += "accelerator = Accelerator(even_batches=False)\n"
     check_nothing(RULE, f"{head}loader = DataLoader(rows, 8, drop_last=True)\n")
     check_nothing(RULE, f"{head}with accelerator.join_uneven_inputs([model]):\n    train()\n")
 

@@ -79,7 +79,8 @@ def test_what_accelerate_prints_on_the_main_process() -> None:
 
 @pytest.mark.parametrize(
     "end",
-    ["t = torch.tensor([total, len(loader)])\ndist.all_reduce(t)\nif dist.get_rank() == 0:\n    print('loss', (t[0] / t[1]).item())",
+    ["t = torch.tensor([total, len(loader)])\ndist.all_reduce(t)\n"
+     "if dist.get_rank() == 0:\n    print('loss', (t[0] / t[1]).item())",
      "loss = reduce_mean(total / len(loader))\nif dist.get_rank() == 0:\n    print('loss', loss)",
      "parts = [None] * dist.get_world_size()\ndist.all_gather_object(parts, total)\nloss = sum(parts)\n"
      "if dist.get_rank() == 0:\n    print('loss', loss)",
@@ -106,7 +107,8 @@ def test_the_metric_of_torchmetrics() -> None:
 
 
 def test_a_file_that_one_process_runs() -> None:
-    check_nothing(RULE, "def f(loader, model, rank):\n    for x in loader:\n        loss = model(x)\n    if rank == 0:\n        print(loss)\n")
+    loop = "def f(loader, model, rank):\n    for x in loader:\n        loss = model(x)\n"
+    check_nothing(RULE, loop + "    if rank == 0:\n        print(loss)\n")
 
 
 def test_a_test_of_the_repository() -> None:

@@ -360,7 +360,7 @@ class Reader:
             self._add(Kind.FORWARD if model else Kind.UNKNOWN, self._text(call), call)
 
     def _of_the_project(self, call: ast.Call, func: ast.Attribute) -> bool:
-        """True where the object is made from a class of the project that defines the method: what that does counts, not its name."""
+        """True where the object is made from a class of the project with the method: what it does counts, not its name."""
         known = False
         for made in self._classes_of(func):
             found = class_facts(self._project, made.module, made.node).method(func.attr)

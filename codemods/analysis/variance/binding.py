@@ -89,7 +89,7 @@ def _bind_zipped(state: State, target: ast.expr, elements: list[ast.expr], sourc
 
 
 def _element(state: State, source: ast.expr, value: Value) -> Value:
-    """One element of what is gone through: a batch of a loader is the rank's own, also where only a name speaks for the loader."""
+    """One element of what is gone through: a batch is the rank's own, also where only a name speaks for the loader."""
     if value.length:  # the keys of a dict
         return SAME
     name = last(dotted(unpacked(source)))

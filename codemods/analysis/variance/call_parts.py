@@ -14,7 +14,7 @@ _OF_PLACES = ("device", "dtype", "map_location")
 
 @record
 class CallParts:
-    """name: qualified, "" where it cannot be told. end: its last part, or the method. holder: the object that a method is called on."""
+    """name: qualified, "" where it cannot be told. end: its last part, or the method. holder: the object whose method it is."""
 
     node: ast.Call
     name: str

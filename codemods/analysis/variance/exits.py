@@ -26,7 +26,8 @@ def leaving_of(arm: Sequence[ast.stmt]) -> ast.stmt | None:
 
 def is_exit(statement: ast.stmt) -> bool:
     """True for `sys.exit()` and the like."""
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and dotted(statement.value.func) in PROCESS_EXITS
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and dotted(call.func) in PROCESS_EXITS
 
 
 def ends_process(arm: Sequence[ast.stmt]) -> ast.stmt | None:

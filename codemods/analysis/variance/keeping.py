@@ -1,4 +1,4 @@
-"""Objects that keep what they are told: lists that are filled, meters, objects of the project, containers that a function fills."""
+"""Objects that keep what they are told: lists, meters, objects of the project, containers that a function fills."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fill(state: State, node: ast.Call, path: str, holder: Value, told: Value) ->
 
 
 def change_object(state: State, node: ast.Call, receiver: str, before: Value, summary: State, binding: dict[str, Value]) -> None:
-    """A method that keeps what it is given: the object differs between the ranks as that does; one that reduces makes it equal."""
+    """A method that keeps what it is given: the object differs as that does; one that reduces makes it equal."""
     kept = made_of(*(substituted(v, binding, lambda _: plain(before)) for v in summary.sets.values()))
     if summary.carries():
         kept = SAME

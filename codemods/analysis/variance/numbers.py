@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
@@ -13,7 +12,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import Cause, Proof, Value
+from codemods.analysis.variance.values import SAME, Cause, Value
 from codemods.data.rank_variance import METRIC_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.project import Project
 from codemods.record import record
@@ -22,7 +21,10 @@ from codemods.source import SourceModule, walk
 
 @record
 class Number:
-    """at: where the number is made (a mean) or shown; shown: the call or test that shows it. text: the number as it is written."""
+    """at: where the number is made (a mean) or shown; shown: the call or test that shows it. text: the number, as written.
+
+    decides: rank 0 goes by it, and does not only show it.
+    """
 
     at: ast.AST
     shown: ast.AST
@@ -42,8 +44,7 @@ def numbers_of_one_rank(project: Project, module: SourceModule) -> Iterator[Numb
 
 def _in_function(analysis: Analysis, state: State) -> Iterator[Number]:
     found: list[Number] = []
-    body = state.function.body if state.function is not None else state.module.tree.body
-    for node in (n for s in body for n in walk(s)):
+    for node in (n for s in state.body for n in walk(s)):
         if state.module.function_of(node) is not state.function:
             continue
         if isinstance(node, ast.Call) and _shows(analysis, state, node):
@@ -132,11 +133,7 @@ def _compared_in(analysis: Analysis, state: State, node: ast.If) -> Iterator[Num
 
 
 def _value(analysis: Analysis, state: State, node: ast.expr) -> Value:
-    found = state.values.get(id(node))
-    if found is None:
-        return Value()
-    site = FunctionSite(state.module, state.function) if state.function is not None else None
-    return analysis.resolved(site, found) if found.params else found
+    return analysis.resolved(state.site, state.values.get(id(node), SAME))
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -188,7 +185,3 @@ def _puts_together(node: ast.stmt) -> bool:
         if isinstance(inner, ast.Call) and last(dotted(inner.func)) in ("mean", "average", "fmean", "nanmean"):
             return True
     return False
-
-
-def proven(value: Value) -> bool:
-    return value.proof is Proof.PROVEN

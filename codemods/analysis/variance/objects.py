@@ -136,7 +136,7 @@ def _is_random(node: ast.expr) -> bool:
 
 
 def _dataset_share(state: State, dataset: Value) -> Value:
-    """How a data set differs between the ranks: it holds a share, or its class takes one in `__init__`, `__len__` or `__iter__`."""
+    """How a data set differs between the ranks: it holds a share, or its class makes one in `__len__` or `__iter__`."""
     if dataset.thing is None or dataset.thing.site is None:
         return dataset
     site = dataset.thing.site

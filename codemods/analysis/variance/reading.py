@@ -182,7 +182,8 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.tests[id(node.iter)] = rounds
         state.data_loops += over_data
         state.control.append(rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME)
-        state.counts.append(replace(plain(rounds), length=True) if rounds.params and not rounds.cause.differs else state.control[-1])
+        asked_later = rounds.params and not rounds.cause.differs
+        state.counts.append(replace(plain(rounds), length=True) if asked_later else state.control[-1])
         _block(state, node.body)
         state.counts.pop()
         state.control.pop()

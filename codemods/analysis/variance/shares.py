@@ -60,10 +60,9 @@ def _divides(state: State, node: ast.expr, depth: int = 0) -> bool:
         bounds = [node.slice.lower, node.slice.upper] if isinstance(node.slice, ast.Slice) else []
         return any(_divides(state, b, depth) for b in (node.value, *filter(None, bounds)))
     if isinstance(node, ast.Call):
-        if last(dotted(node.func)) == "min":  # the last one gets what is left
-            return False
-        named = last(dotted(node.func)) in ("divmod", "pad")
-        return named or (dotted(node.func) in ("int", "list", "max", "range") and any(_divides(state, a, depth) for a in node.args))
+        name = dotted(node.func)  # of `min` the last rank gets what is left
+        passes = name in ("int", "list", "max", "range")
+        return last(name) in ("divmod", "pad") or (passes and any(_divides(state, a, depth) for a in node.args))
     if not isinstance(node, ast.Name):
         return False
     for bound in bindings_of(state.module, node):

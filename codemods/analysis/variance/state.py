@@ -21,8 +21,9 @@ from codemods.source import FunctionNode, SourceModule
 class Meeting:
     """A collective that a statement comes to, in the function itself or behind calls; the last step is the collective.
 
-    must: no branch or handler of the called functions stands round it. carries: it makes values equal. needs: the parameter that has to
-    be a model of which each forward is a collective. maybe: a forward that waits if the model, which is not seen, has buffers.
+    must: no branch or handler of the called functions stands round it. carries: it makes values equal. needs: the parameter that
+    has to be a model of which each forward is a collective. maybe: a forward that waits if the model, which is not seen, has
+    buffers.
     """
 
     name: str
@@ -76,14 +77,15 @@ class Summaries(Protocol):
 class State:
     """What is known at the present statement, and what is left behind when the function has ended.
 
-    Now: env: access path (`loss`, `self.best`) -> value. control: what decides over the statement. data_loops: the loops round it that
-    go through batches. counts: by what the rounds of the loops round it differ. alike: names that both ways of a test give the same.
-    in_place: the branches and handlers round it, which not every rank enters for sure.
-    Left behind, by the identity of the node: values (of expressions), tests (what they decide), met (call -> collectives), conditional
-    (calls in branches), given (call -> parameter -> value), targets (call -> the function that is run).
-    Left behind of the function: returns and their join, result; one_return: all of them read the same. sets: attributes of self. reduced:
-    parameters that are made equal. made_same: all paths that are. filled: containers that it is handed and fills. counted: by what the
-    number of items that it yields differs. told, stops: numbers for schedulers, flags that tell the framework to stop.
+    Now: env: access path (`loss`, `self.best`) -> value. control: what decides over the statement. data_loops: the loops round it
+    that go through batches. counts: by what the rounds of the loops round it differ. alike: names that both ways of a test
+    give the same. in_place: the branches and handlers round it, which not every rank enters for sure.
+    Left behind, by the identity of the node: values (of expressions), tests (what they decide), met (call -> collectives),
+    conditional (calls in branches), given (call -> parameter -> value), targets (call -> the function that is run).
+    Left behind of the function: returns and their join, result; one_return: all of them read the same. sets: attributes of self.
+    reduced: parameters that are made equal. made_same: all paths that are. filled: containers that it is handed and fills.
+    counted: by what the number of items that it yields differs. told, stops: numbers for schedulers, flags that tell the
+    framework to stop.
     """
 
     def __init__(

@@ -24,7 +24,8 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
         return replace(value, parts=tuple(substituted(p, binding, fields) for p in value.parts)) if value.parts else value
     given, left = _handed_over(value, binding, fields)
     if value.origin is not None and value.origin.by_name and given and all(g.cause is not Cause.UNKNOWN for g in given):
-        value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])  # what is handed over is seen: the name no longer counts
+        # what is handed over is seen: the name no longer counts
+        value = replace(value, cause=Cause.UNKNOWN, chain=value.chain[:-1])
     inner = made_of(*given)
     base = SAME if value.cause is Cause.UNKNOWN and given and not left else replace(value, params=frozenset())
     best = join((replace(base, parts=(), thing=None), replace(inner, params=inner.params | left)))
@@ -33,8 +34,15 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
     thing = value.thing or (given[0].thing if len(given) == 1 and not left else None)
     parts = tuple(substituted(p, binding, fields) for p in value.parts)
     sized = best.sized or (value.sized and best.cause.differs)
-    best = replace(best, length=value.length and bool(best.params))
-    return replace(best, thing=thing, parts=parts, sized=sized, optional=value.optional or best.optional, mean=value.mean or best.mean)
+    return replace(
+        best,
+        thing=thing,
+        parts=parts,
+        sized=sized,
+        length=value.length and bool(best.params),
+        optional=value.optional or best.optional,
+        mean=value.mean or best.mean,
+    )
 
 
 def _handed_over(value: Value, binding: dict[str, Value], fields: Fields | None) -> tuple[list[Value], set[str]]:

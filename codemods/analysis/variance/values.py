@@ -1,7 +1,8 @@
 """What is known of a value over the ranks: is it the same on all of them, and how do we know?
 
-After Aiken and Gay, "Barrier inference" (1998): a value is single-valued or multi-valued, and what is decided by a multi-valued one
-may not decide over a collective. Here a value also says by what it differs, how far that is proven, and along which way it came.
+After Aiken and Gay, "Barrier inference" (1998): a value is single-valued or multi-valued, and what is decided by a
+multi-valued one may not decide over a collective. Here a value also says by what it differs, how far that is proven, and
+along which way it came.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class Kind(Enum):
 class Thing:
     """kind and, for an object of a project class, the class; for a function, where it stands.
 
-    waits: of a model: it has buffers (BatchNorm) or is sharded, so that each forward of its wrapper is a collective; None where the
-    model is not seen.
+    waits: of a model: it has buffers (BatchNorm) or is sharded, so that each forward of its wrapper is a collective; None where
+    the model is not seen.
     """
 
     kind: Kind
@@ -84,10 +85,10 @@ class Thing:
 @record
 class Value:
     """cause and proof: see above; chain: the way it came, nearest first. params: it differs where one of these parameters of its
-    function does. thing: what object it is. sized: where it differs, its length does too. optional: where it differs, it may also be
-    missing (None) on a rank. parts: the elements of a tuple that is written out. mean: it is put together from many batches.
-    length: it is the length of what the parameters hold, and differs only where they are `sized`. decided: a test
-    decides which value it is, none of which need differ. listed: it is a list that was filled.
+       function does. thing: what object it is. sized: where it differs, its length does too. optional: where it differs, it
+       may also be missing (None) on a rank. parts: the elements of a tuple that is written out. mean: it is put together from
+       many batches. length: it is the length of what the parameters hold, and differs only where they are `sized`. decided: a
+       test decides which value it is, none of which need differ. listed: it is a list that was filled.
     """
 
     cause: Cause = Cause.SAME

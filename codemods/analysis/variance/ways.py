@@ -19,8 +19,9 @@ Statements = Sequence[ast.stmt]
 
 
 class Ways:
-    """What the statements of one function come to. by_rank: it is a test of the rank that is looked at. finals: of the `try`s round the
-    present statement.
+    """What the statements of one function come to.
+
+    by_rank: it is a test of the rank that is looked at. finals: those of the `try`s round the present statement.
     """
 
     def __init__(self, analysis: Analysis, state: State) -> None:

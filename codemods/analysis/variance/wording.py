@@ -24,32 +24,53 @@ def message(found: Mismatch, text: str) -> str:
     who = _who(found.value)
     met = f"{found.meeting.text} (line {found.meeting.steps[0].line})" if found.meeting is not None else "the next collective"
     if found.form is Form.STOPS:
-        return f"{who} over `{text}`: a rank that stops leaves the others in the next backward, where they wait until the time-out"
+        return (
+            f"{who} over `{text}`: a rank that stops leaves the others in the next backward, where they wait until the "
+            "time-out"
+        )
     if found.form is Form.NO_LOSS:
-        return f"{who} over `{text}`: a rank without a loss skips the backward that the others wait in; newer Lightning raises an error"
+        return (
+            f"{who} over `{text}`: a rank without a loss skips the backward that the others wait in; newer Lightning raises "
+            "an error"
+        )
     if found.meeting is not None and found.meeting.name == "forward" and found.value.cause is Cause.RANK:
         return (
-            f"by `{text}` only some ranks come to {met}: with buffers (BatchNorm, position ids) or shards each forward of the wrapper waits "
-            "for all ranks; run the module inside (`model.module`) on one rank"
+            f"by `{text}` only some ranks come to {met}: with buffers (BatchNorm, position ids) or shards each forward of the "
+            "wrapper waits for all ranks; run the module inside (`model.module`) on one rank"
         )
     if found.form is Form.PLATEAU:
-        return f"`{text}` is told each rank's own number: the ranks lower the learning rate at different times, and their weights part"
+        return (
+            f"`{text}` is told each rank's own number: the ranks lower the learning rate at different times, and their "
+            "weights part"
+        )
     if found.meeting is not None and found.meeting.name == STEP:
-        return f"{who} over `{text}`: not every rank makes {met}; the gradients are the same on all ranks, the weights are not from here on"
+        return (
+            f"{who} over `{text}`: not every rank makes {met}; the gradients are the same on all ranks, the weights are not "
+            "from here on"
+        )
     if found.form is Form.ENDS and found.value.cause is Cause.RANK:
-        return "rank 0 alone ends here, as if all were done: the launcher lets the others go on, and they wait in the next collective"
+        return (
+            "rank 0 alone ends here, as if all were done: the launcher lets the others go on, and they wait in the next "
+            "collective"
+        )
     if found.form is Form.ENDS:
         return f"{who} over `{text}`, and the rank that ends here leaves the others waiting in {met}"
     if found.form is Form.ROUNDS:
-        return f"{_rounds(found.value)} `{text}` runs, and each round calls {met}: the ranks with more rounds wait for those that are done"
+        return (
+            f"{_rounds(found.value)} `{text}` runs, and each round calls {met}: the ranks with more rounds wait for those "
+            "that are done"
+        )
     if found.form is Form.RAISES:
         return (
-            f"an exception on one rank is caught in line {found.node.lineno}, and this rank goes on without {met}: the others wait there "
-            "until the time-out"
+            f"an exception on one rank is caught in line {found.node.lineno}, and this rank goes on without {met}: the others "
+            "wait there until the time-out"
         )
     if found.form is Form.LEAVES:
         line = found.leaving.lineno if found.leaving is not None else found.node.lineno
-        return f"{who} over `{text}`: a rank that leaves in line {line} does not call {met}, where the others wait until the time-out"
+        return (
+            f"{who} over `{text}`: a rank that leaves in line {line} does not call {met}, where the others wait until the "
+            "time-out"
+        )
     return f"{who} over `{text}`: not every rank calls {met}; those that do wait for the others until the time-out"
 
 
