@@ -47,6 +47,7 @@ from codemods.data.rank_variance import (
     RANDOM_PACKAGES,
     SAME_CALLS,
     SAYS_REDUCED,
+    TO_ONE_RANK,
     SHOWS,
 )  # fmt: skip
 from codemods.record import replace
@@ -112,6 +113,8 @@ def _collective(state: State, node: ast.Call, found: Collective, args: list[Valu
         return SAME
     step = Step(state.module.path, node.lineno, found.text)
     meet(state, node, Meeting(found.name, (step,), carries=not found.waits_only))
+    if found.name in TO_ONE_RANK and found.framework == "torch":
+        return _sum_of_one_rank(state, node)
     position = IN_PLACE.get(found.name)
     if position is not None and found.framework not in ("accelerate", "fabric", "lightning"):  # those give back a new tensor
         tensor = next((k.value for k in node.keywords if k.arg in ("tensor", "tensor_list", "object_list", "output_tensor")), None)
@@ -119,6 +122,16 @@ def _collective(state: State, node: ast.Call, found: Collective, args: list[Valu
             tensor = node.args[position]
         if tensor is not None:
             make_same(state, tensor)
+    return SAME
+
+
+def _sum_of_one_rank(state: State, node: ast.Call) -> Value:
+    """`dist.reduce(x, dst=0)`: one rank has the sum, the others what they had, or something in between."""
+    path = path_of(node.args[0]) if node.args else ""
+    if path:
+        link = state.link(node, f"`{state.short(node)}` gives the sum to one rank alone")
+        old = state.env.get(path)
+        state.env[path] = Value(Cause.RANK, Proof.PROVEN, (link, *(old.chain[:2] if old else ()), link), decided=True)
     return SAME
 
 
@@ -166,13 +179,25 @@ def _of_the_process(state: State, node: ast.Call, name: str, end: str, keywords:
     return None
 
 
+def _one_of_models(state: State, func: ast.Attribute | ast.Subscript) -> Value | None:
+    """`models.decoder(x)`, `models["decoder"](x)` of a container that holds wrapped models."""
+    holder = state.env.get(dotted(func.value))
+    if holder is None or holder.thing is None or holder.thing.kind is not Kind.MODELS:
+        return None
+    if isinstance(func, ast.Attribute) and func.attr in (*SAME_CALLS, "items", "values", "keys", "get"):
+        return None
+    return Value(thing=Thing(Kind.WRAPPED, None, holder.thing.waits))
+
+
 def _forward(state: State, node: ast.Call) -> None:
     """`model(x)` of a wrapped model with buffers or shards waits for all ranks; of a parameter, if it is handed such a model."""
-    path = dotted(node.func)
+    path = dotted(node.func) or state.module.text_of(node.func)
     known = state.env.get(path)
     if known is None and path.startswith("self.") and path.count(".") == 1 and (owner := state.module.class_of(node)) is not None:
         found = state.summaries.field_thing(class_facts(state.project, state.module, owner).lineage[0], path[5:])
         known = Value(thing=found)
+    if known is None and isinstance(node.func, (ast.Attribute, ast.Subscript)):
+        known = _one_of_models(state, node.func)
     if known is None:
         return
     step = Step(state.module.path, node.lineno, f"{path}(), the forward of the wrapper")

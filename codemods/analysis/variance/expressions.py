@@ -305,7 +305,7 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
         inner = value.parts[1]
         if len(elements) == 2:
             bind(state, elements[0], at_most(plain(inner), Proof.LIKELY) if inner.sized else SAME)
-            bind(state, elements[1], _element(state, source, inner))
+            bind(state, elements[1], _batch(state, elements[1], _element(state, source, inner)))
             return inner
         value = inner
     elif value.kind is Kind.ZIPPED:
@@ -322,15 +322,20 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
         bind(state, elements[1], _element(state, source, value))
         return value
     counts = isinstance(source, ast.Call) and last(dotted(source.func)) == "range" and not value.sized
-    bind(state, target, SAME if counts else _element(state, source, value))
+    bind(state, target, SAME if counts else _batch(state, target, _element(state, source, value)))
     return value
+
+
+def _batch(state: State, target: ast.expr, value: Value) -> Value:
+    """A whole batch may be missing, where the code asks for that: its collate function gave none."""
+    return replace(value, optional=True) if isinstance(target, ast.Name) and value.cause is Cause.DATA else value
 
 
 def _element(state: State, source: ast.expr, value: Value) -> Value:
     if value.length:  # the keys of a dict
         return SAME
     if value.cause.differs or value.kind is Kind.LOADER:
-        return replace(plain(value), sized=False, mean=False)
+        return replace(plain(value), sized=False, mean=value.mean and value.kind is not Kind.LOADER)
     name = last(dotted(unpacked(source)))
     if LOADER_NAMES.search(name) and state.summaries.is_parallel(state.module) and value.cause is Cause.UNKNOWN:
         link = state.link(source, f"`{name}` gives each rank its own batches (by its name)", by_name=True)
@@ -350,6 +355,9 @@ def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) ->
         return
     inside = isinstance(target, (ast.Subscript, ast.Starred))
     if inside:
+        if value.kind is Kind.WRAPPED and value.thing is not None and path:
+            state.env[path] = Value(thing=Thing(Kind.MODELS, None, value.thing.waits))
+            return
         if isinstance(target, ast.Subscript) and (entry := _entry(target)):
             state.env[entry] = value  # `config["rank"] = rank` says nothing of the other entries
             if value.cause is Cause.RANK:

@@ -268,7 +268,7 @@ class _Walk:
             rest_of_all = []
         for arm in arms:
             ending = _ends_process(arm)
-            if ending is not None and value.cause is not Cause.RANK and self.analysis.is_parallel(self.state.module):
+            if ending is not None and (value.cause is not Cause.RANK or len(value.chain) > 1) and self.analysis.is_parallel(self.state.module):
                 yield Mismatch(Form.ENDS, node, value, next(iter(self.meets(rest)), None), ending)
         kept = [(arm, way) for arm, way in zip(arms, ways, strict=True) if way is not None]
         for i, (arm, way) in enumerate(kept):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.calls import make_same
 from codemods.analysis.variance.expressions import bind, bind_elements, test_value, unpacked, value_of
 from codemods.analysis.variance.state import State, parameters, path_of
-from codemods.analysis.variance.values import SAME, Cause, Kind, Thing, Value, along, join, made_of, plain
-from codemods.data.rank_variance import STOP_FLAGS
+from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, along, differing, join, made_of, plain
+from codemods.data.rank_variance import LOADS, STOP_FLAGS
 from codemods.record import replace
 from codemods.source import child_nodes, walk, walk_scope
 
@@ -305,10 +305,27 @@ def _try(state: State, node: ast.Try | ast.TryStar) -> bool:
         state.env = _joined([dict(before), dict(state.env)])
         state.in_place += 1
         if not _block(state, handler.body):
+            _decided_by_error(state, node, handler)
             ends.append(state.env)
         state.in_place -= 1
     state.env = _joined(ends) if ends else before
     return _block(state, node.finalbody) or not ends
+
+
+def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.ExceptHandler) -> None:
+    """`try: epoch = load(path)… except: epoch = 0`: a rank that cannot read goes on with other values than the rest."""
+    names = {path_of(t) for s in node.body for n in walk(s) if isinstance(n, ast.Assign) for t in _targets(n)}
+    reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
+    broad = handler.type is None or last(dotted(handler.type)) in ("Exception", "BaseException", "OSError", "FileNotFoundError", "IOError")
+    if not reads or not broad:
+        return
+    link = state.link(handler, "a rank that cannot read the file comes here, and goes on with other values")
+    for name in {path_of(t) for s in handler.body if isinstance(s, ast.Assign) for t in _targets(s)} & names - {""}:
+        state.env[name] = differing(Cause.PLACE, Proof.LIKELY, link)
+
+
+def _targets(node: ast.Assign) -> list[ast.expr]:
+    return [e for t in node.targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
 
 
 def _leave(state: State, node: ast.stmt) -> bool:

@@ -36,7 +36,7 @@ def message(found: Mismatch, text: str) -> str:
         return f"`{text}` is told each rank's own number: the ranks lower the learning rate at different times, and their weights part"
     if found.meeting is not None and found.meeting.name == STEP:
         return f"{who} over `{text}`: not every rank makes {met}; the gradients are the same on all ranks, the weights are not from here on"
-    if found.form is Form.ENDS and found.value.cause is Cause.RANK:
+    if found.form is Form.ENDS and found.value.cause is Cause.RANK and isinstance(found.node, ast.Expr):
         return "rank 0 alone ends here, as if all were done: the launcher lets the others go on, and they wait in the next collective"
     if found.form is Form.ENDS:
         return f"{who} over `{text}`, and the rank that ends here leaves the others waiting in {met}"
