@@ -13,8 +13,10 @@ from codemods.late_pattern import late
 # Collectives that leave the same value on every rank, in the argument of that position.
 IN_PLACE = {
     "all_reduce": 0, "broadcast": 0, "all_gather": 0, "all_gather_into_tensor": 0, "all_gather_object": 0,
-    "broadcast_object_list": 0, "reduce": 0, "all_reduce_coalesced": 0, "gather": 1, "gather_object": 1, "allreduce_": 0,
+    "broadcast_object_list": 0, "all_reduce_coalesced": 0, "gather": 1, "gather_object": 1, "allreduce_": 0,
 }  # fmt: skip
+# Those that give it to one rank alone: what the others hold then is no number of anybody.
+TO_ONE_RANK = frozenset({"reduce"})
 # Calls of a project that nothing shows the inside of: by these words they give everyone the same.
 SAYS_REDUCED = late(
     r"(^|_)(all_?reduce\w*|reduce|reduced|reduce_\w+|all_?gather\w*|gather|gather_\w+|broadcast\w*|sync|synchronize\w*|sync_\w+|\w+_across_\w+"
@@ -106,7 +108,7 @@ DATA_NAMES = frozenset(
      "batch_loss", "running_loss"}
 )  # fmt: skip
 LOSS_NAME = late(r"(^|_)loss(es)?(_|$)", re.I)
-LOADER_NAMES = late(r"(loader|dataloader|_dl|^dl|train_iter|data_iter|train_batches|train_data_iterator)$", re.I)
+LOADER_NAMES = late(r"(loader|dataloader|_dl|^dl|train_iter|data_iter|train_batches|train_data_iterator|epoch_iterator)$", re.I)
 SHARING_SAMPLERS = late(r"Distributed\w*Sampler|\w*Dist\w*Sampler|RASampler|ElasticDistributedSampler|DistSampler")
 RANDOM_SAMPLERS = frozenset({"RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler"})
 SCHEDULER_BY_NUMBER = frozenset({"ReduceLROnPlateau"})
@@ -137,10 +139,10 @@ SHOWN_BY_MAIN = frozenset(
     {"accelerator.print", "accelerator.log", "fabric.print", "self.accelerator.print", "self.accelerator.log",
      "self.fabric.print", "fabric.log", "fabric.log_dict"}
 )  # fmt: skip
-SAYS_SHOWN = late(r"(^|_)(log|logs|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats)(_|$)", re.I)
+SAYS_SHOWN = late(r"(^|_)(log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats)(_|$)", re.I)
 METRIC_NAME = late(
     r"(^|_)(loss(es)?|acc(uracy)?\d?|err(or)?|mae|mse|rmse|psnr|ssim|miou|m?iou|dice|f1|auc|auroc|ap\d*|map|recall|precision|ppl|perplexity"
-    r"|bleu|rouge|wer|cer|score|metrics?|elbo|kl|nll|bpd|reward|r2|corr|top\d|fid|cider|epe|hits?|stats|logs|log_dict|meters?|val_stats|results?)(_|$|\d)",
+    r"|bleu|rouge|wer|cer|score|metrics?|elbo|kl|nll|bpd|reward|r2|corr|top\d|fid|cider|epe|hits?|stats|logs|log_dict|scalar_dict|scalars|meters?|val_stats|results?)(_|$|\d)",
     re.I,
 )
 PROCESS_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})

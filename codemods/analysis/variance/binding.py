@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import entry_of, own_field, path_of, unpacked
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Value, at_most, differing, join, made_of, plain
+from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, join, made_of, plain
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.record import replace
 
@@ -23,6 +23,9 @@ def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) ->
     if not path:
         return
     if isinstance(target, (ast.Subscript, ast.Starred)):
+        if value.kind is Kind.WRAPPED and value.thing is not None:
+            state.env[path] = Value(thing=Thing(Kind.MODELS, None, value.thing.waits))
+            return
         held = _put_inside(state, target, path, value, grows=grows)
         if held is None:
             return
@@ -66,14 +69,14 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
         value = value.parts[1]
         if len(elements) == 2:  # the counter goes as far as there are elements
             bind(state, elements[0], at_most(plain(value), Proof.LIKELY) if value.sized else SAME)
-            bind(state, elements[1], _element(state, source, value))
+            bind(state, elements[1], _batch(elements[1], _element(state, source, value)))
             return value
     elif isinstance(source, ast.Call) and last(dotted(source.func)) == "items" and len(elements) == 2:
         bind(state, elements[0], plain(value) if value.sized else SAME)  # the keys are the same unless other ones are put in
         bind(state, elements[1], _element(state, source, value))
         return value
     counts = isinstance(source, ast.Call) and last(dotted(source.func)) == "range" and not value.sized
-    bind(state, target, SAME if counts else _element(state, source, value))
+    bind(state, target, SAME if counts else _batch(target, _element(state, source, value)))
     return value
 
 
@@ -88,6 +91,11 @@ def _bind_zipped(state: State, target: ast.expr, elements: list[ast.expr], sourc
     return value
 
 
+def _batch(target: ast.expr, value: Value) -> Value:
+    """A whole batch may be missing, where the code asks for that: its collate function gave none."""
+    return replace(value, optional=True) if isinstance(target, ast.Name) and value.cause is Cause.DATA else value
+
+
 def _element(state: State, source: ast.expr, value: Value) -> Value:
     """One element of what is gone through: a batch is the rank's own, also where only a name speaks for the loader."""
     if value.length:  # the keys of a dict
@@ -97,4 +105,4 @@ def _element(state: State, source: ast.expr, value: Value) -> Value:
     if not seen and LOADER_NAMES.search(name) and state.is_parallel and value.cause is Cause.UNKNOWN:
         link = state.link(source, f"`{name}` gives each rank its own batches (by its name)", by_name=True)
         return replace(differing(Cause.DATA, Proof.LIKELY, link), params=value.params)
-    return replace(plain(value), sized=False, mean=False)
+    return replace(plain(value), sized=False, mean=value.mean and value.cause.differs and value.kind is not Kind.LOADER)

@@ -12,8 +12,8 @@ from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.objects import wrapped
 from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import STEP, Meeting, State
-from codemods.analysis.variance.values import SAME, UNKNOWN, Kind, Value
-from codemods.data.rank_variance import HOST_PACKAGES, IN_PLACE
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value
+from codemods.data.rank_variance import HOST_PACKAGES, IN_PLACE, SAME_CALLS, TO_ONE_RANK
 
 MOST_MEETINGS = 6  # of one call; more of them say no more
 MOST_STEPS = 7  # calls on the way to a collective that a reader still follows
@@ -72,6 +72,8 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
     if found.writes_its_part:  # each rank writes its own part, and waits for nobody under plain DDP
         return SAME
     meet(state, node, Meeting(found.name, (step,), carries=not found.waits_only))
+    if found.name in TO_ONE_RANK and found.framework == "torch":
+        return _sum_of_one_rank(state, node)
     position = IN_PLACE.get(found.name)
     if position is not None and found.framework not in _GIVES_BACK:
         tensor = next((k.value for k in node.keywords if k.arg in _TENSOR_KEYWORDS), None)
@@ -79,6 +81,16 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
             tensor = node.args[position]
         if tensor is not None:
             make_same(state, tensor)
+    return SAME
+
+
+def _sum_of_one_rank(state: State, node: ast.Call) -> Value:
+    """`dist.reduce(x, dst=0)`: one rank has the sum, the others what they had, or something in between."""
+    path = path_of(node.args[0]) if node.args else ""
+    if path:
+        link = state.link(node, f"`{state.short(node)}` gives the sum to one rank alone")
+        old = state.env.get(path)
+        state.env[path] = Value(Cause.RANK, Proof.PROVEN, (link, *(old.chain[:2] if old else ()), link), decided=True)
     return SAME
 
 
@@ -115,10 +127,12 @@ def is_backward(state: State, node: ast.Call, name: str) -> bool:
 
 def forward(state: State, node: ast.Call) -> None:
     """`model(x)` of a wrapped model with buffers or shards waits for all ranks; of a parameter, if it is handed such a model."""
-    path = dotted(node.func)
+    path = dotted(node.func) or state.module.text_of(node.func)
     known = state.env.get(path)
     if known is None and (name := own_field(path)) and (owner := state.own_class(node)) is not None:
         known = Value(thing=state.summaries.field_thing(owner, name))
+    if known is None and isinstance(node.func, (ast.Attribute, ast.Subscript)):
+        known = _one_of_models(state, node.func)
     if known is None:
         return
     step = Step(state.module.path, node.lineno, f"{path}(), the forward of the wrapper")
@@ -126,6 +140,16 @@ def forward(state: State, node: ast.Call) -> None:
         meet(state, node, Meeting("forward", (step,), maybe=known.thing.waits is None))
     elif known.thing is None and known.params == {path} and state.is_parameter(path):
         meet(state, node, Meeting("forward", (step,), needs=path))
+
+
+def _one_of_models(state: State, func: ast.Attribute | ast.Subscript) -> Value | None:
+    """`models.decoder(x)`, `models["decoder"](x)` of a container that holds wrapped models."""
+    holder = state.env.get(dotted(func.value))
+    if holder is None or holder.thing is None or holder.thing.kind is not Kind.MODELS:
+        return None
+    if isinstance(func, ast.Attribute) and func.attr in (*SAME_CALLS, "items", "values", "keys", "get"):
+        return None
+    return Value(thing=Thing(Kind.WRAPPED, None, holder.thing.waits))
 
 
 def step_of_optimizer(state: State, node: ast.Call) -> None:

@@ -107,7 +107,10 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         if id(part) in taken:
             continue
         value = _value(analysis, state, part)
+        tracked = dotted(node.func) in ("wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log")
+        item = isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "item"
         plotted = last(dotted(node.func)) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
+        plotted = plotted or (tracked and item)
         if value.origin is not None and value.origin.by_name and len(value.chain) == 1 and not _is_trained(state):
             continue  # nothing but its name speaks for it
         told = last(dotted(node.func)) in SHOWN_NUMBERS or dotted(node.func) in SHOWN_BY_MAIN or value.mean

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
 from codemods.analysis.variance.binding import bind, bind_elements
@@ -14,11 +14,12 @@ from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.paths import parameters, path_of, unpacked
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Kind, Thing, Value, join, plain
-from codemods.data.rank_variance import PROCESS_EXITS
+from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
+from codemods.data.rank_variance import LOADS, PROCESS_EXITS
 from codemods.record import replace
 from codemods.source import child_nodes, walk, walk_scope
 
+_UNREADABLE = frozenset({"Exception", "BaseException", "OSError", "FileNotFoundError", "IOError"})
 _Env = dict[str, Value]
 
 
@@ -232,10 +233,28 @@ def _try(state: State, node: ast.Try | ast.TryStar) -> bool:
         state.env = _joined([dict(before), dict(state.env)])
         state.in_place += 1
         if not _block(state, handler.body):
+            _decided_by_error(state, node, handler)
             ends.append(state.env)
         state.in_place -= 1
     state.env = _joined(ends) if ends else before
     return _block(state, node.finalbody) or not ends
+
+
+def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.ExceptHandler) -> None:
+    """`try: epoch = load(path)… except: epoch = 0`: a rank that cannot read goes on with other values than the rest."""
+    reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
+    if not reads or (handler.type is not None and last(dotted(handler.type)) not in _UNREADABLE):
+        return
+    link = state.link(handler, "a rank that cannot read the file comes here, and goes on with other values")
+    tried = {path for s in node.body for n in walk(s) for path in _targets(n)}
+    for name in {path for s in handler.body for path in _targets(s)} & tried - {""}:
+        state.env[name] = differing(Cause.PLACE, Proof.LIKELY, link)
+
+
+def _targets(node: ast.AST) -> list[str]:
+    """The paths that an assignment gives values."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [path_of(e) for t in targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
 
 
 # A definition runs nothing by itself; each way of leaving a block ends it.

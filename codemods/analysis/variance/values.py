@@ -61,6 +61,7 @@ class Kind(Enum):
     WRAPPED = "wrapped"  # behind DistributedDataParallel, or prepared
     OPTIMIZER = "optimizer"
     PLATEAU = "plateau"  # a scheduler that is told a number
+    MODELS = "models"  # a container of wrapped models
     METRIC = "metric"  # of torchmetrics: compute() reduces
     ENUMERATED = "enumerated"  # the parts: a counter, and what is counted
     ZIPPED = "zipped"

@@ -72,7 +72,7 @@ class Walk(Ways):
             ways = [self.way(arm, rest, loop, side) for arm, side in zip(arms, sides, strict=True)]
             rest_of_all = []
         for ending in filter(None, map(ends_process, arms)):
-            if value.cause is not Cause.RANK and self.state.is_parallel:
+            if (value.cause is not Cause.RANK or len(value.chain) > 1) and self.state.is_parallel:
                 yield Mismatch(Form.ENDS, node, value, next(iter(self.meets(rest)), None), ending)
         yield from self._missed_by_arms(node, value, arms, ways)
         if value.cause is Cause.RANK:

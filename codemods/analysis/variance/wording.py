@@ -48,7 +48,7 @@ def message(found: Mismatch, text: str) -> str:
             f"{who} over `{text}`: not every rank makes {met}; the gradients are the same on all ranks, the weights are not "
             "from here on"
         )
-    if found.form is Form.ENDS and found.value.cause is Cause.RANK:
+    if found.form is Form.ENDS and found.value.cause is Cause.RANK and isinstance(found.node, ast.Expr):
         return (
             "rank 0 alone ends here, as if all were done: the launcher lets the others go on, and they wait in the next "
             "collective"
