@@ -367,6 +367,9 @@ def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) ->
             return  # one entry that rank 0 sets; the others stay as they are
         if grows and (key.cause.differs or key.params):  # which keys there are differs
             value = replace(made_of(value, key), sized=True)
+        if isinstance(target, ast.Subscript) and (dotted(target.slice), path) in state.keys:
+            state.env[path] = value  # `for k in d: d[k] = reduce(d[k])`: each entry is given anew
+            return
         value = join((value_of(state, target.value) if path not in state.env else state.env[path], value))
         if value.cause.differs and state.data_loops:
             value = replace(value, mean=True)

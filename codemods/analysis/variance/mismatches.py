@@ -75,7 +75,7 @@ def under_rank_tests(project: Project, module: SourceModule, told: set[int]) -> 
             continue
         if found.form not in (Form.DECIDES, Form.LEAVES) or not isinstance(found.node, (ast.If, ast.Match)):
             continue
-        seen = len(found.meeting.steps) == 1 and found.meeting.name not in ("forward", "compute")
+        seen = len(found.meeting.steps) == 1 and found.meeting.name not in ("forward", "compute") and not isinstance(found.leaving, ast.Break)
         if seen or _has_other_half(found):  # what stands there itself is laid side by side in `ranks/matching`
             continue
         line = found.meeting.steps[0].line
@@ -83,7 +83,7 @@ def under_rank_tests(project: Project, module: SourceModule, told: set[int]) -> 
         if not near & told:
             call = next((c for c in module.nodes(ast.Call) if c.lineno == line), found.node)
             at_exit = found.form is Form.LEAVES and found.meeting.name != "forward"
-            yield (found.node if at_exit else call), found
+            yield (found.leaving or found.node if at_exit else call), found
 
 
 def _has_other_half(found: Mismatch) -> bool:
@@ -283,6 +283,7 @@ class _Walk:
         if value.cause is Cause.RANK:
             full = [None if w is None else [*w, *rest_of_all] for w in ways]
             yield from self._inner_exits(node, value, arms, full, sides)
+            yield from self._inner_breaks(node, value, arms, loop)
 
     def _sides(self, node: ast.stmt, value: Value, arms: list[list[ast.stmt]]) -> list[Ranks | None]:
         """The ranks that take each arm, where a test of the rank alone decides."""
@@ -309,6 +310,17 @@ class _Walk:
                 continue
             for inner in (n for s in arm for n in (s, *walk_scope(s)) if isinstance(n, ast.Return)):
                 yield Mismatch(Form.LEAVES, node, value, others[0], inner)
+                return
+
+    def _inner_breaks(
+        self, node: ast.stmt, value: Value, arms: list[list[ast.stmt]], loop: Sequence[ast.stmt] | None
+    ) -> Iterator[Mismatch]:
+        """A `break` inside of the branch of one rank, out of a loop in which all ranks meet."""
+        met = self.meets(loop) if loop else []
+        for arm in arms:
+            inner = _own_break(arm) if met and _leaving(arm) is None else None
+            if inner is not None:
+                yield Mismatch(Form.LEAVES, node, value, met[0], inner)
                 return
 
     def _holds(self, arms: list[list[ast.stmt]], meeting: Meeting) -> bool:
@@ -364,6 +376,10 @@ class _Walk:
                 continue
             way = self.way([*handler.body, *node.finalbody], rest, loop)
             other = self.way([*normal, *node.finalbody], rest, loop)
+            if (ending := _ends_as_success(handler)) is not None and self.meets(loop or rest):
+                link = self.state.link(handler, "an exception on one rank leads here")
+                yield Mismatch(Form.ENDS, ending, differing(Cause.PLACE, Proof.LIKELY, link), None, ending)
+                continue
             if way is None or other is None or _raises(handler):
                 continue
             if not names & _BROAD and not (loop and any(m.name == "backward" for m in self.meets(node.body))):
@@ -447,6 +463,19 @@ def _leaving(arm: Sequence[ast.stmt]) -> ast.stmt | None:
     return None
 
 
+def _own_break(body: Sequence[ast.stmt]) -> ast.stmt | None:
+    """A `break` in these statements that leaves the loop round them."""
+    for statement in body:
+        if isinstance(statement, ast.Break):
+            return statement
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for block in _blocks(statement):
+            if (found := _own_break(block)) is not None:
+                return found
+    return None
+
+
 def _is_exit(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and dotted(statement.value.func) in PROCESS_EXITS
 
@@ -460,6 +489,16 @@ def _caught(handler: ast.ExceptHandler) -> frozenset[str]:
         return frozenset({""})
     types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return frozenset(last(dotted(t)) for t in types)
+
+
+def _ends_as_success(handler: ast.ExceptHandler) -> ast.stmt | None:
+    """`exit()` in a handler: the process ends with status 0, and the launcher lets the others go on."""
+    for statement in handler.body:
+        if _is_exit(statement) and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            status = statement.value.args[0] if statement.value.args else None
+            if status is None or (isinstance(status, ast.Constant) and status.value in (0, None)):
+                return statement
+    return None
 
 
 def _raises(handler: ast.ExceptHandler) -> bool:

@@ -252,7 +252,9 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.data_loops += over_data
         state.control.append(rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME)
         state.counts.append(replace(plain(rounds), length=True) if rounds.params and not rounds.cause.differs else state.control[-1])
+        state.keys.append((_key_of(node), path_of(unpacked(node.iter)) or _items_of(node.iter)))
         _block(state, node.body)
+        state.keys.pop()
         state.counts.pop()
         state.control.pop()
         state.data_loops -= over_data
@@ -265,6 +267,20 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
 def _is_handed(node: ast.For | ast.AsyncFor, rounds: Value) -> bool:
     """True for a loop over what the function is handed: a loader, it may be."""
     return bool(rounds.params) and dotted(unpacked(node.iter)) != ""
+
+
+def _key_of(node: ast.For | ast.AsyncFor) -> str:
+    """The name of the key in `for k in d:` and `for k, v in d.items():`."""
+    target = node.target.elts[0] if isinstance(node.target, ast.Tuple) and node.target.elts else node.target
+    return dotted(target)
+
+
+def _items_of(node: ast.expr) -> str:
+    """`d` for `d.items()`, `d.keys()`, `list(d)`."""
+    inner = unpacked(node)
+    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        inner = inner.func.value
+    return path_of(inner)
 
 
 def _picks(node: ast.For | ast.AsyncFor, path: str) -> bool:
@@ -316,12 +332,17 @@ def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.Ex
     """`try: epoch = load(path)… except: epoch = 0`: a rank that cannot read goes on with other values than the rest."""
     names = {path_of(t) for s in node.body for n in walk(s) if isinstance(n, ast.Assign) for t in _targets(n)}
     reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
-    broad = handler.type is None or last(dotted(handler.type)) in ("Exception", "BaseException", "OSError", "FileNotFoundError", "IOError")
-    if not reads or not broad:
+    broad = handler.type is None or last(dotted(handler.type)) in (
+        "Exception", "BaseException", "OSError", "FileNotFoundError", "IOError", "RuntimeError", "OutOfMemoryError",
+    )  # fmt: skip
+    if not broad:
         return
     link = state.link(handler, "a rank that cannot read the file comes here, and goes on with other values")
-    for name in {path_of(t) for s in handler.body if isinstance(s, ast.Assign) for t in _targets(s)} & names - {""}:
-        state.env[name] = differing(Cause.PLACE, Proof.LIKELY, link)
+    for given in (s for s in handler.body if isinstance(s, ast.Assign)):
+        missing = isinstance(given.value, ast.Constant) and given.value.value is None
+        for name in {path_of(t) for t in _targets(given)} & names - {""}:
+            if reads or missing:
+                state.env[name] = replace(differing(Cause.PLACE, Proof.LIKELY, link), optional=missing)
 
 
 def _targets(node: ast.Assign) -> list[ast.expr]:

@@ -98,6 +98,7 @@ class State:
         self.counted: list[Value] = []
         self.one_return = False
         self.filled: set[str] = set()
+        self.keys: list[tuple[str, str]] = []
         self.alike: list[set[str]] = []
         self.told: list[Told] = []
         self.stops: list[tuple[ast.stmt, Value]] = []
