@@ -142,7 +142,7 @@ SHOWN_BY_MAIN = frozenset(
 SAYS_SHOWN = late(r"(^|_)(log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats)(_|$)", re.I)
 METRIC_NAME = late(
     r"(^|_)(loss(es)?|acc(uracy)?\d?|err(or)?|mae|mse|rmse|psnr|ssim|miou|m?iou|dice|f1|auc|auroc|ap\d*|map|recall|precision|ppl|perplexity"
-    r"|bleu|rouge|wer|cer|score|metrics?|elbo|kl|nll|bpd|reward|r2|corr|top\d|fid|cider|epe|hits?|stats|logs|log_dict|scalar_dict|scalars|meters?|val_stats|results?)(_|$|\d)",
+    r"|bleu|rouge|wer|cer|score|metrics?|elbo|kl|nll|bpd|reward|r2|corr|top\d|fid|cider|epe|hits?|stats|logs|log_dict|scalar_dict|scalars|meters?|val_stats)(_|$|\d)",
     re.I,
 )
 PROCESS_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})

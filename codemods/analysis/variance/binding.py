@@ -36,7 +36,7 @@ def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) ->
 
 
 def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, value: Value, *, grows: bool) -> Value | None:
-    """What a container holds when `value` is put into it; None where the whole stays what it was."""
+    """What a container holds when `value` is put into it; None where nothing is to be joined with what it held."""
     key = SAME
     if isinstance(target, ast.Subscript):
         if entry := entry_of(target):
@@ -48,6 +48,9 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
         return None  # one entry that rank 0 sets; the others stay as they are
     if grows and (key.cause.differs or key.params):  # which keys there are differs
         value = replace(made_of(value, key), sized=True)
+    if isinstance(target, ast.Subscript) and (dotted(target.slice), path) in state.keys:
+        state.env[path] = value  # `for k in d: d[k] = reduce(d[k])`: each entry is given anew
+        return None
     value = join((state.value(target.value) if path not in state.env else state.env[path], value))
     if value.cause.differs and state.data_loops:
         value = replace(value, mean=True)

@@ -27,7 +27,13 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
         if "StopIteration" in names:
             yield from _ended_stream(ways, node, handler, loop or rest)
             continue
-        if not ways.state.is_parallel or names & _OTHER_MATTERS or _raises(handler):
+        if not ways.state.is_parallel or names & _OTHER_MATTERS:
+            continue
+        if (ending := _ends_as_success(handler)) is not None and ways.meets(loop or rest):
+            link = ways.state.link(handler, "an exception on one rank leads here")
+            yield Mismatch(Form.ENDS, ending, differing(Cause.PLACE, Proof.LIKELY, link), None, ending)
+            continue
+        if _raises(handler):
             continue
         if not names & _BROAD and not (loop and any(m.name == "backward" for m in ways.meets(node.body))):
             continue  # one kind of error, round something else than a step of the training
@@ -65,6 +71,16 @@ def _names(handler: ast.ExceptHandler) -> frozenset[str]:
         return frozenset({""})
     types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return frozenset(last(dotted(t)) for t in types)
+
+
+def _ends_as_success(handler: ast.ExceptHandler) -> ast.stmt | None:
+    """`exit()` in a handler: the process ends with status 0, and the launcher lets the others go on."""
+    for statement in handler.body:
+        if is_exit(statement) and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            status = statement.value.args[0] if statement.value.args else None
+            if status is None or (isinstance(status, ast.Constant) and status.value in (0, None)):
+                return statement
+    return None
 
 
 def _raises(handler: ast.ExceptHandler) -> bool:

@@ -24,6 +24,19 @@ def leaving_of(arm: Sequence[ast.stmt]) -> ast.stmt | None:
     return None
 
 
+def own_break(body: Sequence[ast.stmt]) -> ast.stmt | None:
+    """A `break` in these statements that leaves the loop round them."""
+    for statement in body:
+        if isinstance(statement, ast.Break):
+            return statement
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for block in blocks_of(statement):
+            if (found := own_break(block)) is not None:
+                return found
+    return None
+
+
 def is_exit(statement: ast.stmt) -> bool:
     """True for `sys.exit()` and the like."""
     call = statement.value if isinstance(statement, ast.Expr) else None

@@ -55,14 +55,14 @@ def under_rank_tests(project: Project, module: SourceModule, told: set[int]) -> 
         if found.form not in (Form.DECIDES, Form.LEAVES) or not isinstance(found.node, (ast.If, ast.Match)):
             continue
         seen = len(found.meeting.steps) == 1 and found.meeting.name not in ("forward", "compute")
-        if seen or _has_other_half(found):  # what stands there itself is laid side by side in `ranks/matching`
-            continue
+        if (seen and not isinstance(found.leaving, ast.Break)) or _has_other_half(found):
+            continue  # what stands there itself is laid side by side in `ranks/matching`
         line = found.meeting.steps[0].line
         near = {*range(found.node.lineno, (found.node.end_lineno or found.node.lineno) + 1), line}
         if not near & told:
             call = next((c for c in module.nodes(ast.Call) if c.lineno == line), found.node)
             at_exit = found.form is Form.LEAVES and found.meeting.name != "forward"
-            yield (found.node if at_exit else call), found
+            yield (found.leaving or found.node if at_exit else call), found
 
 
 def _has_other_half(found: Mismatch) -> bool:

@@ -12,14 +12,16 @@ from codemods.analysis.variance.assignments import annotated_assign, assign, aug
 from codemods.analysis.variance.binding import bind, bind_elements
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.meetings import make_same
-from codemods.analysis.variance.paths import parameters, path_of, unpacked
+from codemods.analysis.variance.paths import is_none, parameters, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
 from codemods.data.rank_variance import LOADS, PROCESS_EXITS
 from codemods.record import replace
 from codemods.source import child_nodes, walk, walk_scope
 
-_UNREADABLE = frozenset({"Exception", "BaseException", "OSError", "FileNotFoundError", "IOError"})
+_UNREADABLE = frozenset(
+    {"Exception", "BaseException", "OSError", "FileNotFoundError", "IOError", "RuntimeError", "OutOfMemoryError"}
+)
 _Env = dict[str, Value]
 
 
@@ -185,7 +187,9 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.control.append(rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME)
         asked_later = rounds.params and not rounds.cause.differs
         state.counts.append(replace(plain(rounds), length=True) if asked_later else state.control[-1])
+        state.keys.append(_entries(node))
         _block(state, node.body)
+        state.keys.pop()
         state.counts.pop()
         state.control.pop()
         state.data_loops -= over_data
@@ -193,6 +197,15 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
             make_same(state, node.iter)  # `for t in (a, b): dist.all_reduce(t)`
         before, state.env = state.env, state.env if again else _joined([before, state.env])
     _block(state, node.orelse)
+
+
+def _entries(node: ast.For | ast.AsyncFor) -> tuple[str, str]:
+    """(`k`, `d`) for `for k in d:` and `for k, v in d.items():`."""
+    key = node.target.elts[0] if isinstance(node.target, ast.Tuple) and node.target.elts else node.target
+    held = unpacked(node.iter)
+    while isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute):
+        held = held.func.value
+    return dotted(key), path_of(held)
 
 
 def _picks(node: ast.For | ast.AsyncFor, path: str) -> bool:
@@ -242,13 +255,15 @@ def _try(state: State, node: ast.Try | ast.TryStar) -> bool:
 
 def _decided_by_error(state: State, node: ast.Try | ast.TryStar, handler: ast.ExceptHandler) -> None:
     """`try: epoch = load(path)… except: epoch = 0`: a rank that cannot read goes on with other values than the rest."""
-    reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
-    if not reads or (handler.type is not None and last(dotted(handler.type)) not in _UNREADABLE):
+    if handler.type is not None and last(dotted(handler.type)) not in _UNREADABLE:
         return
+    reads = any(isinstance(n, ast.Call) and last(dotted(n.func)) in LOADS for s in node.body for n in walk(s))
     link = state.link(handler, "a rank that cannot read the file comes here, and goes on with other values")
     tried = {path for s in node.body for n in walk(s) for path in _targets(n)}
-    for name in {path for s in handler.body for path in _targets(s)} & tried - {""}:
-        state.env[name] = differing(Cause.PLACE, Proof.LIKELY, link)
+    for given in (s for s in handler.body if isinstance(s, ast.Assign)):
+        missing = is_none(given.value)
+        for name in {*_targets(given)} & tried - {""} if reads or missing else ():
+            state.env[name] = replace(differing(Cause.PLACE, Proof.LIKELY, link), optional=missing)
 
 
 def _targets(node: ast.AST) -> list[str]:

@@ -78,8 +78,9 @@ class State:
     """What is known at the present statement, and what is left behind when the function has ended.
 
     Now: env: access path (`loss`, `self.best`) -> value. control: what decides over the statement. data_loops: the loops round it
-    that go through batches. counts: by what the rounds of the loops round it differ. alike: names that both ways of a test
-    give the same. in_place: the branches and handlers round it, which not every rank enters for sure.
+    that go through batches. counts: by what the rounds of the loops round it differ. keys: (the key, the dict) of those loops.
+    alike: names that both ways of a test give the same. in_place: the branches and handlers round it, which not every rank
+    enters for sure.
     Left behind, by the identity of the node: values (of expressions), tests (what they decide), met (call -> collectives),
     conditional (calls in branches), given (call -> parameter -> value), targets (call -> the function that is run).
     Left behind of the function: returns and their join, result; one_return: all of them read the same. sets: attributes of self.
@@ -102,6 +103,7 @@ class State:
         self.control: list[Value] = []
         self.data_loops = 0
         self.counts: list[Value] = []
+        self.keys: list[tuple[str, str]] = []
         self.alike: list[set[str]] = []
         self.in_place = 0
         self.values: dict[int, Value] = {}

@@ -31,7 +31,7 @@ class Cause(Enum):
         return self in (Cause.PLACE, Cause.DATA, Cause.RANK)
 
 
-_WEIGHT = {Cause.SAME: 0, Cause.UNKNOWN: 1, Cause.PLACE: 2, Cause.DATA: 3, Cause.RANK: 4}
+_WEIGHT = {Cause.SAME: 0, Cause.UNKNOWN: 1, Cause.PLACE: 2, Cause.RANK: 3, Cause.DATA: 4}
 
 
 class Proof(IntEnum):

@@ -10,7 +10,7 @@ from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.exceptions import caught
-from codemods.analysis.variance.exits import cases_of, ends_process, leaving_of
+from codemods.analysis.variance.exits import cases_of, ends_process, leaving_of, own_break
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.state import Meeting
 from codemods.analysis.variance.values import Cause, Value
@@ -78,6 +78,7 @@ class Walk(Ways):
         if value.cause is Cause.RANK:
             full = [None if w is None else [*w, *rest_of_all] for w in ways]
             yield from self._inner_exits(node, value, arms, full, sides)
+            yield from self._inner_breaks(node, value, arms, loop)
 
     def _missed_by_arms(
         self, node: ast.stmt, value: Value, arms: Arms, ways: list[list[Meeting] | None]
@@ -118,6 +119,15 @@ class Walk(Ways):
                 continue
             for inner in (n for s in arm for n in (s, *walk_scope(s)) if isinstance(n, ast.Return)):
                 yield Mismatch(Form.LEAVES, node, value, others[0], inner)
+                return
+
+    def _inner_breaks(self, node: ast.stmt, value: Value, arms: Arms, loop: Statements | None) -> Iterator[Mismatch]:
+        """A `break` inside of the branch of one rank, out of a loop in which all ranks meet."""
+        met = self.meets(loop) if loop else []
+        for arm in arms:
+            inner = own_break(arm) if met and leaving_of(arm) is None else None
+            if inner is not None:
+                yield Mismatch(Form.LEAVES, node, value, met[0], inner)
                 return
 
     # Loops and exceptions
