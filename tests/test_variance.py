@@ -1,0 +1,146 @@
+"""The analysis of values that differ between the ranks: small programs, and what is known of their `probe(...)`."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.mismatches import Form, mismatches_in
+from codemods.analysis.variance.values import Cause, Proof, Value
+from codemods.project import Project
+
+HEAD = """\
+import time
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+loader = DataLoader(rows, sampler=DistributedSampler(rows))
+"""
+
+
+def project_of(program: str) -> Project:
+    return Project.of({"train.py": (HEAD + textwrap.dedent(program)).encode()})
+
+
+def probed(program: str) -> Value:
+    """What the analysis knows of the argument of `probe(...)`."""
+    project = project_of(program)
+    module = project.module("train.py")
+    assert module is not None
+    call = next(c for c in module.nodes(ast.Call) if isinstance(c.func, ast.Name) and c.func.id == "probe")
+    return variance(project).argument(module, call, 0)
+
+
+DIFFER = {
+    "an assignment": ("x = rank\nprobe(x)", Cause.RANK),
+    "a batch": ("for batch in loader:\n    probe(batch)", Cause.DATA),
+    "a sum of batches": ("total = 0\nfor batch in loader:\n    total += batch.sum()\nprobe(total / len(loader))", Cause.DATA),
+    "a parameter": ("def f(x):\n    probe(x)\nfor batch in loader:\n    f(batch)", Cause.DATA),
+    "a result": ("def f(x):\n    return x * 2\nfor batch in loader:\n    probe(f(batch))", Cause.DATA),
+    "a field": (
+        "class A:\n    def __init__(self):\n        self.start = time.time()\n    def f(self):\n        probe(self.start)",
+        Cause.PLACE,
+    ),
+    "a meter": (
+        "class Meter:\n    def __init__(self):\n        self.sum = 0\n    def update(self, x):\n        self.sum += x\n"
+        "    @property\n    def avg(self):\n        return self.sum\nmeter = Meter()\nfor batch in loader:\n"
+        "    meter.update(batch.mean())\nprobe(meter.avg)",
+        Cause.DATA,
+    ),
+    "a part of a tuple": ("a, b = 1, time.time()\nprobe(b)", Cause.PLACE),
+    "what a closure sees": (
+        "def f():\n    start = time.time()\n    def inner():\n        probe(start)\n    inner()",
+        Cause.PLACE,
+    ),
+    "a share": ("mine = rows[rank::world]\nprobe(len(mine))", Cause.DATA),
+    "a counter of unequal shares": ("for i, row in enumerate(rows[rank::world]):\n    pass\nprobe(i)", Cause.DATA),
+    "an entry of a dict": ("config = {}\nconfig['rank'] = rank\nprobe(config['rank'])", Cause.RANK),
+    "a list of batches": ("seen = []\nfor batch in loader:\n    seen.append(batch.mean())\nprobe(sum(seen))", Cause.DATA),
+    "a signal": (
+        "import signal\nflag = {'stop': False}\ndef on(signum, frame):\n    flag['stop'] = True\n"
+        "signal.signal(signal.SIGTERM, on)\nprobe(flag['stop'])",
+        Cause.PLACE,
+    ),
+    "a way of two": ("x = None if rank else 1\nprobe(x)", Cause.RANK),
+    "a sum that one rank has": ("for batch in loader:\n    x = batch.sum()\n    dist.reduce(x, 0)\n    probe(x)", Cause.RANK),
+}
+
+SAME = {
+    "the world": "probe(world)",
+    "a counter": "for i, batch in enumerate(loader):\n    probe(i)",
+    "the length of a padded loader": "probe(len(loader))",
+    "a reduction in place": "for batch in loader:\n    x = batch.sum()\n    dist.all_reduce(x)\n    probe(x)",
+    "a reduction of a list": "for batch in loader:\n    a = batch.sum()\n    for t in [a]:\n        dist.all_reduce(t)\n    probe(a)",
+    "a helper that reduces in place": (
+        "def equal(t):\n    dist.all_reduce(t)\nfor batch in loader:\n    x = batch.sum()\n    equal(x)\n    probe(x)"
+    ),
+    "a helper by its name": "for batch in loader:\n    probe(reduce_mean(batch.sum()))",
+    "a part of a tuple": "a, b = 1, time.time()\nprobe(a)",
+    "another entry": "config = {}\nconfig['lr'] = 1\nconfig['rank'] = rank\nprobe(config['lr'])",
+    "an entry that is given anew": "stats = {'loss': 0}\nstats['loss'] = 1\nprobe(stats['loss'])",
+    "a share that divides": "n = len(rows) // world\nmine = rows[rank * n:(rank + 1) * n]\nprobe(len(mine))",
+    "a place": "probe(f'cuda:{rank}')",
+    "what a thing is": "for batch in loader:\n    probe(isinstance(batch, dict))",
+    "a meter that was emptied": (
+        "class Meter:\n    def __init__(self):\n        self.sum = 0\n    def update(self, x):\n        self.sum += x\n"
+        "    def average(self):\n        dist.all_reduce(self.sum)\n        return self.sum\nmeter = Meter()\nfor batch in loader:\n"
+        "    meter.update(batch.mean())\nprobe(meter.average())"
+    ),
+    "a value gathered": (
+        "parts = [None] * world\nfor batch in loader:\n    dist.all_gather_object(parts, batch.mean())\n    probe(sum(parts))"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFER)
+def test_a_value_that_differs(name: str) -> None:
+    program, cause = DIFFER[name]
+    value = probed(program)
+    assert value.differs and value.cause is cause
+    assert value.chain  # each tells the way that it came
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_value_that_is_the_same(name: str) -> None:
+    assert not probed(SAME[name]).differs
+
+
+def test_a_name_alone_is_less_than_a_proof() -> None:
+    assert probed("def f(model, x):\n    loss = model(x)\n    probe(loss)").proof < Proof.PROVEN
+    assert probed("probe(rank)").proof is Proof.PROVEN
+
+
+FORMS = {
+    "for batch in loader:\n    if batch.sum() > 0:\n        dist.barrier()": [Form.DECIDES],
+    "for batch in loader:\n    if batch.sum() > 0:\n        continue\n    dist.barrier()": [Form.LEAVES],
+    "for row in rows[rank::world]:\n    dist.barrier()": [Form.ROUNDS],
+    "for batch in loader:\n    if batch is not None:\n        dist.barrier()": [Form.DECIDES],
+    "for batch in loader:\n    if 'mask' in batch:\n        dist.barrier()": [],
+    "for batch in loader:\n    dist.barrier()": [],
+    "for i in range(world):\n    if i == rank:\n        print(rank)\n    dist.barrier()": [],
+    "for batch in loader:\n    x = batch.sum()\n    dist.all_reduce(x)\n    if x > 0:\n        dist.barrier()": [],
+    "try:\n    work()\nexcept ImportError:\n    work = None\ndist.barrier()": [],
+}
+
+
+@pytest.mark.parametrize("program", FORMS)
+def test_where_the_ranks_part(program: str) -> None:
+    project = project_of(program)
+    module = project.module("train.py")
+    assert module is not None
+    assert [m.form for m in mismatches_in(project, module)] == FORMS[program]
+
+
+def test_an_exception_on_one_rank() -> None:
+    program = "for batch in loader:\n    try:\n        work(batch)\n        dist.barrier()\n    except RuntimeError:\n        continue"
+    project = project_of(program)
+    module = project.module("train.py")
+    assert module is not None
+    assert Form.RAISES in [m.form for m in mismatches_in(project, module)]
