@@ -77,7 +77,9 @@ SAME = {
     "a counter": "for i, batch in enumerate(loader):\n    probe(i)",
     "the length of a padded loader": "probe(len(loader))",
     "a reduction in place": "for batch in loader:\n    x = batch.sum()\n    dist.all_reduce(x)\n    probe(x)",
-    "a reduction of a list": "for batch in loader:\n    a = batch.sum()\n    for t in [a]:\n        dist.all_reduce(t)\n    probe(a)",
+    "a reduction of a list": (
+        "for batch in loader:\n    a = batch.sum()\n    for t in [a]:\n        dist.all_reduce(t)\n    probe(a)"
+    ),
     "a helper that reduces in place": (
         "def equal(t):\n    dist.all_reduce(t)\nfor batch in loader:\n    x = batch.sum()\n    equal(x)\n    probe(x)"
     ),
@@ -88,10 +90,10 @@ SAME = {
     "a share that divides": "n = len(rows) // world\nmine = rows[rank * n:(rank + 1) * n]\nprobe(len(mine))",
     "a place": "probe(f'cuda:{rank}')",
     "what a thing is": "for batch in loader:\n    probe(isinstance(batch, dict))",
-    "a meter that was emptied": (
+    "a meter that reduces": (
         "class Meter:\n    def __init__(self):\n        self.sum = 0\n    def update(self, x):\n        self.sum += x\n"
-        "    def average(self):\n        dist.all_reduce(self.sum)\n        return self.sum\nmeter = Meter()\nfor batch in loader:\n"
-        "    meter.update(batch.mean())\nprobe(meter.average())"
+        "    def average(self):\n        dist.all_reduce(self.sum)\n        return self.sum\nmeter = Meter()\n"
+        "for batch in loader:\n    meter.update(batch.mean())\nprobe(meter.average())"
     ),
     "a value gathered": (
         "parts = [None] * world\nfor batch in loader:\n    dist.all_gather_object(parts, batch.mean())\n    probe(sum(parts))"
@@ -139,8 +141,8 @@ def test_where_the_ranks_part(program: str) -> None:
 
 
 def test_an_exception_on_one_rank() -> None:
-    program = "for batch in loader:\n    try:\n        work(batch)\n        dist.barrier()\n    except RuntimeError:\n        continue"
-    project = project_of(program)
+    body = "    try:\n        work(batch)\n        dist.barrier()\n    except RuntimeError:\n        continue"
+    project = project_of(f"for batch in loader:\n{body}")
     module = project.module("train.py")
     assert module is not None
     assert Form.RAISES in [m.form for m in mismatches_in(project, module)]

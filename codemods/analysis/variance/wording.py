@@ -23,31 +23,9 @@ def message(found: Mismatch, text: str) -> str:
     """text: the statement that decides, as it is written, in one line."""
     who = _who(found.value)
     met = f"{found.meeting.text} (line {found.meeting.steps[0].line})" if found.meeting is not None else "the next collective"
-    if found.form is Form.STOPS:
-        return (
-            f"{who} over `{text}`: a rank that stops leaves the others in the next backward, where they wait until the "
-            "time-out"
-        )
-    if found.form is Form.NO_LOSS:
-        return (
-            f"{who} over `{text}`: a rank without a loss skips the backward that the others wait in; newer Lightning raises "
-            "an error"
-        )
-    if found.meeting is not None and found.meeting.name == "forward" and found.value.cause is Cause.RANK:
-        return (
-            f"by `{text}` only some ranks come to {met}: with buffers (BatchNorm, position ids) or shards each forward of the "
-            "wrapper waits for all ranks; run the module inside (`model.module`) on one rank"
-        )
-    if found.form is Form.PLATEAU:
-        return (
-            f"`{text}` is told each rank's own number: the ranks lower the learning rate at different times, and their "
-            "weights part"
-        )
-    if found.meeting is not None and found.meeting.name == STEP:
-        return (
-            f"{who} over `{text}`: not every rank makes {met}; the gradients are the same on all ranks, the weights are not "
-            "from here on"
-        )
+    told = _of_framework(found, who, text) or _of_meeting(found, who, text, met)
+    if told:
+        return told
     if found.form is Form.ENDS and found.value.cause is Cause.RANK and isinstance(found.node, ast.Expr):
         return (
             "rank 0 alone ends here, as if all were done: the launcher lets the others go on, and they wait in the next "
@@ -72,6 +50,41 @@ def message(found: Mismatch, text: str) -> str:
             "time-out"
         )
     return f"{who} over `{text}`: not every rank calls {met}; those that do wait for the others until the time-out"
+
+
+def _of_framework(found: Mismatch, who: str, text: str) -> str:
+    """Where the framework has the collectives; "" for the other forms."""
+    if found.form is Form.STOPS:
+        return (
+            f"{who} over `{text}`: a rank that stops leaves the others in the next backward, where they wait until the "
+            "time-out"
+        )
+    if found.form is Form.NO_LOSS:
+        return (
+            f"{who} over `{text}`: a rank without a loss skips the backward that the others wait in; newer Lightning raises "
+            "an error"
+        )
+    if found.form is Form.PLATEAU:
+        return (
+            f"`{text}` is told each rank's own number: the ranks lower the learning rate at different times, and their "
+            "weights part"
+        )
+    return ""
+
+
+def _of_meeting(found: Mismatch, who: str, text: str, met: str) -> str:
+    """Where what is missed is no collective by its name; "" for the others."""
+    if found.meeting is not None and found.meeting.name == "forward" and found.value.cause is Cause.RANK:
+        return (
+            f"by `{text}` only some ranks come to {met}: with buffers (BatchNorm, position ids) or shards each forward of the "
+            "wrapper waits for all ranks; run the module inside (`model.module`) on one rank"
+        )
+    if found.meeting is not None and found.meeting.name == STEP:
+        return (
+            f"{who} over `{text}`: not every rank makes {met}; the gradients are the same on all ranks, the weights are not "
+            "from here on"
+        )
+    return ""
 
 
 def head(module: SourceModule, node: ast.stmt | ast.ExceptHandler) -> str:
