@@ -49,7 +49,7 @@ def _handed_over(value: Value, binding: dict[str, Value], fields: Fields | None)
     """What stands for the parameters of a value, and the fields that stay open."""
     given: list[Value] = []
     left: set[str] = set()
-    for name in value.params:
+    for name in sorted(value.params):  # the first of equal ones tells the way: the same one in each run
         if name in binding:
             given.append(binding[name])
         elif field := own_field(name):
