@@ -14,7 +14,7 @@ from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
-from codemods.analysis.variance.values import Cause
+from codemods.analysis.variance.values import Cause, Link
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_variance import COLLECTIVE_WORDS
@@ -98,6 +98,7 @@ class OneRankDecision(DdpCodemod):
         if is_test_file(module.path):
             return
         told: set[int] = set()
+        origins: set[Link] = set()
         for found in decisions(project, module) if any(word in module.data for word in _PROCESSES) else ():
             edits, reason = _repair(project, module, found)
             shown = [Evidence("static", f"`{_short(module, found.node)}`", module.path, found.node.lineno)]
@@ -119,7 +120,11 @@ class OneRankDecision(DdpCodemod):
             if parted.form is Parting.RAISES and parted.node.lineno in whole:
                 continue
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
+            origin = parted.value.origin if parted.value.cause is Cause.RANK else None
+            if origin is not None and origin in origins:
+                continue  # one place decides over all of them
             if _is_decision(parted) and not lines & told and not _is_guess(module, parted):
+                origins |= {origin} if origin is not None else set()
                 told |= lines
                 yield self.finding(
                     module, parted.node, message(parted, head(module, parted.node)), evidence=chain(parted), reason=_advice(module, parted)

@@ -97,7 +97,8 @@ def _is_false(node: ast.expr) -> bool:
 
 
 def _noted(state: State, node: ast.Assign | ast.AnnAssign, value: Value) -> Value:
-    value = _decided(state, value, node.targets[0] if isinstance(node, ast.Assign) else node.target)
+    if not _makes_object(node.value):
+        value = _decided(state, value, node.targets[0] if isinstance(node, ast.Assign) else node.target)
     if isinstance(node.value, ast.Constant) and node.value.value is None and (value.cause.differs or value.params):
         value = replace(value, optional=True)
     if not (value.cause.differs or value.params):
@@ -106,6 +107,11 @@ def _noted(state: State, node: ast.Assign | ast.AnnAssign, value: Value) -> Valu
     link = state.link(node, f"`{text}`")
     parts = tuple(along(p, link) for p in value.parts)
     return replace(along(value, link), parts=parts)
+
+
+def _makes_object(node: ast.expr | None) -> bool:
+    """True for `cfg = Config(...)`: which object it is says nothing of what it holds."""
+    return isinstance(node, ast.Call) and last(dotted(node.func))[:1].isupper()
 
 
 def _annotated_assign(state: State, node: ast.AnnAssign) -> None:
