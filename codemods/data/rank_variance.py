@@ -108,7 +108,9 @@ DATA_NAMES = frozenset(
      "batch_loss", "running_loss"}
 )  # fmt: skip
 LOSS_NAME = late(r"(^|_)loss(es)?(_|$)", re.I)
-LOADER_NAMES = late(r"(loader|dataloader|_dl|^dl|train_iter|data_iter|train_batches|train_data_iterator|epoch_iterator)$", re.I)
+LOADER_NAMES = late(
+    r"((data_?)?loader(_\w+)?|_dl|^dl|train_iter|data_iter|train_batches|train_data_iterator|epoch_iterator)$", re.I
+)
 SHARING_SAMPLERS = late(r"Distributed\w*Sampler|\w*Dist\w*Sampler|RASampler|ElasticDistributedSampler|DistSampler")
 RANDOM_SAMPLERS = frozenset({"RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler"})
 SCHEDULER_BY_NUMBER = frozenset({"ReduceLROnPlateau"})

@@ -14,7 +14,7 @@ from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
-from codemods.analysis.variance.values import Cause
+from codemods.analysis.variance.values import Cause, Link
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_variance import COLLECTIVE_WORDS
@@ -25,6 +25,10 @@ from codemods.source import SourceModule, walk
 # What a file of several processes speaks of; what is decided in the others is asked of those that import them.
 _PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed")
 _OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"isnan", b"isfinite", b"isinf", b"return None")
+_LOSS_WITHOUT_EFFECT = (
+    "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
+    "`0.0 * sum(p.sum() for p in self.parameters())`"
+)
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 
 
@@ -98,6 +102,7 @@ class OneRankDecision(DdpCodemod):
         if is_test_file(module.path):
             return
         told: set[int] = set()
+        origins: set[Link] = set()
         for found in decisions(project, module) if any(word in module.data for word in _PROCESSES) else ():
             edits, reason = _repair(project, module, found)
             shown = [Evidence("static", f"`{_short(module, found.node)}`", module.path, found.node.lineno)]
@@ -119,7 +124,11 @@ class OneRankDecision(DdpCodemod):
             if parted.form is Parting.RAISES and parted.node.lineno in whole:
                 continue
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
+            origin = parted.value.origin if parted.value.cause is Cause.RANK else None
+            if origin is not None and origin in origins:
+                continue  # one place decides over all of them
             if _is_decision(parted) and not lines & told and not _is_guess(module, parted):
+                origins |= {origin} if origin is not None else set()
                 told |= lines
                 told_as = message(parted, head(module, parted.node))
                 yield self.finding(module, parted.node, told_as, evidence=chain(parted), reason=_advice(module, parted))
@@ -148,10 +157,7 @@ def _advice(module: SourceModule, found: Mismatch) -> str:
             "flag first"
         )
     if found.form is Parting.NO_LOSS:
-        return (
-            "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
-            "`0.0 * sum(p.sum() for p in self.parameters())`"
-        )
+        return _LOSS_WITHOUT_EFFECT
     if found.form is Parting.STOPS:
         return (
             "reduce the decision over the ranks first (`trainer.strategy.reduce_boolean_decision(flag, all=False)`, or an "
@@ -192,10 +198,7 @@ def _repair(project: Project, module: SourceModule, found: Decision) -> tuple[li
     if found.form is Form.FINALLY:
         return [], "put it behind the `try`, where only ranks come that ended well: a `finally` must wait for nobody"
     if found.form is Form.NO_LOSS:
-        return [], (
-            "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
-            "`0.0 * sum(p.sum() for p in self.parameters())`"
-        )
+        return [], _LOSS_WITHOUT_EFFECT
     if found.guard is not None or found.own.startswith("`"):
         return [], "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank act on it"
     return _reduced_test(module, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.binding import bind
 from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
@@ -46,10 +47,16 @@ def returned(state: State, node: ast.Return) -> bool:
 
 def _noted(state: State, node: ast.Assign | ast.AnnAssign, target: ast.expr, value: Value) -> Value:
     """The value as the target keeps it: with what decides over the statement, and with the statement on its way."""
-    value = _decided(state, value, target)
+    if not _makes_object(node.value):
+        value = _decided(state, value, target)
     if not (value.cause.differs or value.params):
         return value
     return _told(state, node, replace(value, optional=True) if is_none(node.value) else value)
+
+
+def _makes_object(node: ast.expr | None) -> bool:
+    """True for `cfg = Config(...)`: which object it is says nothing of what it holds."""
+    return isinstance(node, ast.Call) and last(dotted(node.func))[:1].isupper()
 
 
 def _decided(state: State, value: Value, target: ast.expr | None = None) -> Value:
