@@ -76,7 +76,7 @@ class UnevenSteps(DdpCodemod):
     ```
 
     ## Safety
-    Told only: whether rows are dropped or repeated is a decision about the data.
+    There is no fix: whether rows are dropped or repeated is a decision about the data.
 
     ## Refuses
     - Says nothing in a repository's own tests, and nothing of a loop that comes to no collective.

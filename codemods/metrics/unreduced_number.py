@@ -66,7 +66,7 @@ class UnreducedNumber(DdpCodemod):
     ```
 
     ## Safety
-    Told only: what is to be reduced (sums and counts, not means of unequal shares), and whether a training loss is worth a
+    There is no fix: what is to be reduced (sums and counts, not means of unequal shares), and whether a training loss is worth a
     collective at all, is a decision.
 
     ## Refuses
