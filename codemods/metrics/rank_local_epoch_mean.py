@@ -69,7 +69,7 @@ class RankLocalEpochMean(DdpCodemod):
     """
 
     code = "DDP105"
-    TRIGGERS = ((b"_epoch_end(", b"on_validation_end(", b"on_test_end("), (b"append(", b"+=", b"outputs", b"extend("))
+    TRIGGERS = ((b"_epoch_end(", b"on_validation_end(", b"on_test_end("), (b"append(", b" += ", b"outputs", b"extend("))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
