@@ -111,6 +111,6 @@ def _message(number: Number) -> str:
             f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the "
             "other shares have no say"
         )
-    kind = "a mean over its own share of the data" if number.value.mean else "that of its own batch"
+    kind = "what its own share of the data gives" if number.value.mean else "that of its own batch"
     what = "the loss or metric" if not isinstance(number.at, ast.Return) else "the number"
     return f"rank 0 shows `{text}`{there} as {what}, but it is {kind}: the other ranks' are not in it"

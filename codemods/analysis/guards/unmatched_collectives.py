@@ -18,6 +18,8 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
+_ROOTED = frozenset({"gather", "gather_object", "scatter", "scatter_object_list"})
+
 
 @record
 class Unmatched:
@@ -56,6 +58,8 @@ def _unmatched(project: Project, module: SourceModule) -> tuple[Unmatched, ...]:
         half = (mismatch.side.turned, mismatch.meeting.name, module.class_of(mismatch.meeting.node))
         if mismatch.other is None and not mismatch.leaves and half in halves:
             continue  # a way in and a way out: each has the other's half
+        if mismatch.other is not None and mismatch.other.name == mismatch.meeting.name and mismatch.meeting.name in _ROOTED:
+            continue  # the root hands over a list, the others do not: one call
         found = _parting(project, module, function, mismatch)
         if found is not None and not settled_by_callers(project, module, function, mismatch.side, mismatch.meeting.name):
             out.append(found)

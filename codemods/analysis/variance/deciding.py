@@ -53,6 +53,6 @@ def _compared(state: State, node: ast.Compare) -> Value:
 
 def _presence(value: Value) -> Value:
     """Whether something is there: it differs where the value may be missing on a rank, or only some ranks were given one."""
-    if value.optional or value.cause is Cause.RANK:
+    if value.optional or (value.cause is Cause.RANK and not value.decided):
         return plain(replace(value, optional=False))
     return UNKNOWN if value.params else SAME

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, family
 from codemods.analysis.ranks.collectives import Collective
 from codemods.analysis.ranks.trace_items import Step
@@ -122,6 +122,9 @@ def is_backward(state: State, node: ast.Call, name: str) -> bool:
     root = name.partition(".")[0]
     if root in ("ctx", "torch") or family(name) in HOST_PACKAGES or not isinstance(node.func, ast.Attribute):
         return False
+    owner = state.module.class_of(node)
+    if owner is not None and class_facts(state.project, state.module, owner).is_a(Role.LIGHTNING_MODULE):
+        return name.startswith("self.") and name.endswith("manual_backward")  # a bare one reduces nothing there
     return state.is_parallel
 
 

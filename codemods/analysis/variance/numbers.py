@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
@@ -113,10 +114,28 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         plotted = plotted or (tracked and item)
         if value.origin is not None and value.origin.by_name and len(value.chain) == 1 and not _is_trained(state):
             continue  # nothing but its name speaks for it
+        if _is_whole(analysis, state, value) or _holds_pictures(state, part):
+            continue
         told = last(dotted(node.func)) in SHOWN_NUMBERS or dotted(node.func) in SHOWN_BY_MAIN or value.mean
         if value.differs and value.cause is Cause.DATA and told and (plotted or _is_number(part)):
             taken |= {id(n) for n in walk(part)}
             yield _number(state, part, node, value)
+
+
+def _is_whole(analysis: Analysis, state: State, value: Value) -> bool:
+    """True where only its name says that a loader shares out, and rank 0 alone goes through it: most likely it has the whole."""
+    origin = value.origin
+    if origin is None or not origin.by_name or origin.path != state.module.path:
+        return False
+    loop = next((n for n in state.module.nodes(ast.For) if n.lineno == origin.line), None)
+    return loop is not None and _is_on_zero(analysis, state, loop)
+
+
+def _holds_pictures(state: State, part: ast.expr) -> bool:
+    """True for a dict of images and the like."""
+    bound = bindings_of(state.module, part) if isinstance(part, ast.Name) else []
+    calls = (n for b in bound if b.value is not None for n in walk(b.value) if isinstance(n, ast.Call))
+    return any(last(dotted(call.func)) in ("Image", "Video", "Html", "Audio") for call in calls)
 
 
 def _is_trained(state: State) -> bool:

@@ -14,8 +14,10 @@ from codemods.analysis.variance.objects import thing_of_class
 from codemods.analysis.variance.paths import parameters, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import fields_of, substituted
-from codemods.analysis.variance.values import SAME, UNKNOWN, Proof, Thing, Value, along, at_most, join, made_of, plain
+from codemods.analysis.variance.values import SAME, UNKNOWN, Kind, Proof, Thing, Value, along, at_most, join, made_of, plain
 from codemods.data.rank_variance import COMMON_METHODS
+
+_REDUCING = (b"all_gather", b"all_reduce", b"gather_features", b"AllGather", b"GatherLayer")
 
 
 def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
@@ -111,7 +113,7 @@ def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite |
     if (known := state.env.get(dotted(node.func))) is not None:
         if known.thing is not None and known.thing.function is not None:
             return known.thing.function
-        return _method(state, known.thing.site, "__call__") if known.thing and known.thing.site else None
+        return _when_called(state, known.thing) if known.thing is not None and known.thing.site is not None else None
     return called_function(state.project, state.module, node) or _constructor(state, node)
 
 
@@ -139,6 +141,15 @@ def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | No
     if state.function is None or not state.is_parameter(name) or name == "self":
         return None
     return state.summaries.thing_of(state.module, state.function, name)
+
+
+def _when_called(state: State, thing: Thing) -> FunctionSite | None:
+    """What calling an object runs; the `forward` of a module only where it may gather or reduce, as losses do."""
+    assert thing.site is not None
+    own = _method(state, thing.site, "__call__")
+    if own is None and thing.kind is Kind.MODULE and any(word in thing.site.module.data for word in _REDUCING):
+        return _method(state, thing.site, "forward")
+    return own
 
 
 def _method(state: State, site: ClassSite, name: str) -> FunctionSite | None:
