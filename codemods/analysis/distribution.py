@@ -81,6 +81,21 @@ def _shows_ranks(name: str) -> bool:
     return root in _PACKAGES or name.startswith("torch.distributed") or last(name) == "DistributedDataParallel"
 
 
+def may_show_ranks(project: Project, path: str) -> bool:
+    """False where neither the file nor one that imports it holds a word of several processes: told from the bytes alone."""
+    return project.keep(("may show ranks", path), lambda: _may_show(project, path))
+
+
+def _may_show(project: Project, path: str) -> bool:
+    if is_test_file(path):
+        return False
+    if _WORDS.search(project.read(path) or b""):
+        return True
+    stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    users = (p for p in project.files_importing(stem) if p != path and not is_test_file(p))
+    return any(_WORDS.search(project.read(p) or b"") for p in users)
+
+
 def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     """What in a file that imports from this one, directly, shows that several processes run it."""
     return project.keep(("ranks in importers", module.path), lambda: _ranks_in_importers(project, module))

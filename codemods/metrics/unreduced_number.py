@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
 from codemods.analysis.variance.values import Proof
 from codemods.codemod import DdpCodemod
@@ -86,6 +86,9 @@ class UnreducedNumber(DdpCodemod):
         (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean"),
     )
     READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):

@@ -79,7 +79,8 @@ def _conditional(state: State, node: ast.IfExp) -> Value:
         return value_of(state, node.body if several else node.orelse)
     test = test_value(state, node.test)
     state.tests[id(node.test)] = test
-    if ast.dump(unpacked(node.body)) == ast.dump(unpacked(node.orelse)):  # a bar on rank 0, none on the others
+    one, other = unpacked(node.body), unpacked(node.orelse)
+    if one.__class__ is other.__class__ and ast.dump(one) == ast.dump(other):  # a bar on rank 0, none on the others
         return value_of(state, unpacked(node.orelse))
     arms = join((value_of(state, node.body), value_of(state, node.orelse)))
     if not (test.cause.differs or test.params):

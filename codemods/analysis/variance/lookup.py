@@ -18,7 +18,7 @@ from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof,
 from codemods.data.rank_names import MEMBER_WORD
 from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME
 from codemods.record import replace
-from codemods.source import FunctionNode, walk
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
 
 def name_value(state: State, node: ast.Name) -> Value:
@@ -59,10 +59,21 @@ def as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value | 
 
 
 def _is_bound_to_rank(state: State, node: ast.AST) -> bool:
+    """Asked of every name that is read, so it is remembered by scope."""
     if not isinstance(node, ast.Name):
         return False
-    values = [b.value for b in bindings_of(state.module, node) if b.value is not None]
-    return any(MEMBER_WORD.search(last(dotted(n))) for v in values for n in walk(v) if isinstance(n, (ast.Name, ast.Attribute)))
+    known, key = _bound_to_rank(state.module), (id(state.module.function_of(node)), node.id)
+    if key not in known:
+        values = [b.value for b in bindings_of(state.module, node) if b.value is not None]
+        parts = (n for v in values for n in walk(v) if isinstance(n, (ast.Name, ast.Attribute)))
+        known[key] = any(MEMBER_WORD.search(last(dotted(n))) for n in parts)
+    return known[key]
+
+
+@once_a_module
+def _bound_to_rank(module: SourceModule) -> dict[tuple[int, str], bool]:
+    del module
+    return {}
 
 
 def attribute_value(state: State, node: ast.Attribute) -> Value:

@@ -17,7 +17,7 @@ from codemods.analysis.variance.values import SAME, Cause, Value
 from codemods.data.rank_variance import METRIC_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk
 
 
 @record
@@ -39,15 +39,17 @@ def numbers_of_one_rank(project: Project, module: SourceModule) -> Iterator[Numb
     analysis = variance(project)
     if not analysis.is_parallel(module):
         return
+    places: dict[FunctionNode | None, list[ast.Call | ast.If]] = {}
+    nodes: list[ast.Call | ast.If] = [*module.nodes(ast.Call), *module.nodes(ast.If)]
+    for node in nodes:
+        places.setdefault(module.function_of(node), []).append(node)
     for state in analysis.states(module):
-        yield from _in_function(analysis, state)
+        yield from _in_function(analysis, state, sorted(places.get(state.function, ()), key=lambda n: (n.lineno, n.col_offset)))
 
 
-def _in_function(analysis: Analysis, state: State) -> Iterator[Number]:
+def _in_function(analysis: Analysis, state: State, places: list[ast.Call | ast.If]) -> Iterator[Number]:
     found: list[Number] = []
-    for node in (n for s in state.body for n in walk(s)):
-        if state.module.function_of(node) is not state.function:
-            continue
+    for node in places:
         if isinstance(node, ast.Call) and _shows(analysis, state, node):
             found += _shown_in(analysis, state, node)
         elif isinstance(node, ast.If) and (_asks_for_zero(state, node) or _is_on_zero(analysis, state, node)):

@@ -122,12 +122,12 @@ def _is_turn(state: State, node: ast.If) -> bool:
 
 def _alike(node: ast.If) -> set[str]:
     """The names that go through the same on both ways: `data = tqdm(loader)` here, `data = loader` there."""
-    given: list[dict[str, str]] = []
+    given: list[dict[str, ast.expr]] = []
     for arm in (node.body, node.orelse):
         simple = ((s.targets[0], s.value) for s in arm if isinstance(s, ast.Assign))
-        given.append({target.id: ast.dump(unpacked(value)) for target, value in simple if isinstance(target, ast.Name)})
-    kept = {n for n, text in given[0].items() if given[1].get(n) == text}
-    return kept | {n for arm in given for n, text in arm.items() if text == ast.dump(ast.Name(n, ast.Load()))}
+        given.append({target.id: unpacked(value) for target, value in simple if isinstance(target, ast.Name)})
+    kept = {n for n, value in given[0].items() if n in given[1] and ast.dump(given[1][n]) == ast.dump(value)}
+    return kept | {n for arm in given for n, value in arm.items() if isinstance(value, ast.Name) and value.id == n}
 
 
 def _arms(state: State, test: Value, arms: list[list[ast.stmt]]) -> bool:
