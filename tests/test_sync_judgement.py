@@ -95,7 +95,8 @@ def test_lists_that_the_steps_fill() -> None:
         def on_validation_epoch_end(self):
             self.log("val/worst", torch.stack(self.losses).max())
         """)
-    check_told(UnsyncedMetric, source, reason="self.losses is filled step by step")
+    check_transformed(UnsyncedMetric, source, source.replace(".max())", '.max(), sync_dist=True, reduce_fx="max")'))
+    check_told(UnsyncedMetric, source.replace(".max()", ".median()"), reason="self.losses is filled step by step")
     offered(source.replace(".max()", ".mean()"), "only if every rank has as many")
     check_told(UnsyncedMetric, source.replace(".max()", ".mean().exp()"), reason="gather it over the ranks")
 

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.hooks import EVALUATION_HOOKS, TRAINING_EPOCH_HOOKS, TRAINING_HOOKS
+from codemods.analysis.logged.accumulated import puts_into
 from codemods.analysis.logged.divergent_dicts import dictionary_divergence
 from codemods.analysis.logged.evaluation_data import watcher_of
 from codemods.analysis.logged.local_values import local_values
@@ -29,6 +30,7 @@ from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
 from codemods.analysis.logged.sync_stage import judge_data, judge_stage
 from codemods.analysis.logged.value_kinds import Kind, Value
 from codemods.analysis.logged.verdict import Verdict
+from codemods.analysis.metric_attributes import self_attribute
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.ranks.rank_guards import ranks_at
@@ -251,14 +253,24 @@ def _judge_list(log: LogCall, value: Value, verdict: Verdict, *, at_end: bool) -
     sources: list[ast.expr | None] = [node]
     if isinstance(node, ast.Name):
         sources += [b.value for b in local_values(log.project, log.module, log.function).get(node.id, [])]
-    extreme = plain_extreme(node) or (plain_extreme(sources[1]) if len(sources) == 2 else "")
-    if extreme and log.is_log and log.keyword("reduce_fx") is None:
+    shown = sources[-1] if len(sources) == 2 else node
+    extreme = plain_extreme(node) or plain_extreme(shown)
+    if extreme and shown is not None and _is_filled_in_steps(log, shown) and log.is_log and log.keyword("reduce_fx") is None:
         verdict.reduce_fx = extreme  # the largest of the ranks' largest is that of all; one value a hook is what it is
         verdict.note(f"{value.text}, and its {extreme} is logged", log.module.path, log.call.lineno)
     elif is_plain_mean([source for source in sources if source is not None]):
         verdict.lower(UNSAFE, f"{value.text}: the mean over ranks is that of all samples only if every rank has as many")
     else:
         verdict.lower(DISPLAY, f"{value.text}: gather it over the ranks (self.all_gather) before the number is worked out")
+
+
+def _is_filled_in_steps(log: LogCall, node: ast.expr) -> bool:
+    """True where the lists hold values of batches: the best epoch of each rank is not the best epoch of all."""
+    names = {name for part in ast.walk(node) if isinstance(part, ast.Attribute) and (name := self_attribute(part))}
+    if not names:
+        return True  # the outputs that Lightning hands to an epoch end are the steps' own
+    puts = [puts_into(log.project, log.facts, name) for name in names]
+    return all(of and all(put.function.name.endswith(("_step", "_batch_end")) for put in of) for of in puts)
 
 
 def _judge_reduction(log: LogCall, verdict: Verdict) -> None:
