@@ -9,7 +9,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.guards.barrier_spelling import barrier_for
 from codemods.analysis.guards.file_handover import Handover, handovers
-from codemods.analysis.guards.guard_place import guarded_call
+from codemods.analysis.guards.guard_place import guarded_call, parting_calls
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.same_way import parting_ways
 from codemods.codemod import DdpCodemod
@@ -62,7 +62,8 @@ class MissingBarrier(DdpCodemod):
 
     ## Safety
     Safe in the spellings of Lightning (in hooks, or behind `fit`), Fabric and Accelerate, which do nothing with one process,
-    where every rank comes to the guard by the same way. `dist.barrier()` is unsafe: it assumes that the process group exists
+    where every rank reaches the guard in the same way; unsafe where a test over a call of the function may differ.
+    `dist.barrier()` is unsafe: it assumes that the process group exists
     there, or it is put behind `dist.is_initialized()`. So is `trainer.strategy` where neither the pinned version nor the
     file shows Lightning 1.6 or newer.
 
@@ -109,6 +110,10 @@ class MissingBarrier(DdpCodemod):
         module, anchor = found.module, found.anchor
         barrier = barrier_for(project, module, anchor, found.function)
         level, reason = barrier.level, barrier.reason
+        if level is Applicability.SAFE and found.function is not None:
+            way = next(parting_calls(project, module, found.function), "")
+            if way:
+                level, reason = Applicability.UNSAFE, f"right if {way}: otherwise the ranks that get here wait for the others"
         for line, assumed in parting_ways(module, anchor, found.function):
             level, reason = Applicability.DISPLAY, f"a barrier here could hang: it is not shown that {assumed} (line {line})"
         if found.in_branch:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.findings import Applicability
 from codemods.sync.missing_barrier import MissingBarrier
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = MissingBarrier
 ACC = "import os, json, torch\nfrom accelerate import Accelerator\n\n"
@@ -472,3 +473,23 @@ def test_a_guarded_save_model_that_every_rank_loads() -> None:
     check_transformed(MissingBarrier, source, waited, unsafe=True)
     check_nothing(MissingBarrier, waited)
     check_nothing(MissingBarrier, source.replace('from_pretrained(f"{out}/final")', 'from_pretrained(out + "/first")'))
+
+
+@pytest.mark.parametrize(("test", "level"), [("loss.item() < 1", Applicability.UNSAFE), ("True", Applicability.SAFE)])
+def test_a_caller_that_some_ranks_may_leave_out(test: str, level: Applicability) -> None:
+    source = ACC + f"""
+def keep(accelerator, model, path):
+    if accelerator.is_main_process:
+        torch.save(model.state_dict(), path)
+    return torch.load(path)
+
+
+def main():
+    accelerator = Accelerator()
+    loss = step(accelerator)
+    if {test}:
+        keep(accelerator, model, "best.pt")
+"""
+    (finding,) = findings_of(RULE, source)
+    assert finding.applicability is level
+    assert ("comes out the same on every rank" in finding.reason) == (level is Applicability.UNSAFE)

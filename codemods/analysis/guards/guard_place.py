@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.guards.guard_split import (
@@ -21,6 +21,7 @@ from codemods.analysis.guards.guard_split import (
 )
 from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.same_way import parting_ways
 from codemods.findings import Applicability, Edit
 from codemods.project import Project
 from codemods.record import record
@@ -99,6 +100,22 @@ def guarded_call(project: Project, module: SourceModule, function: FunctionNode)
             if site is not None and site.node is function and ranks_at(caller, call, project=project).some:  # type: ignore[arg-type]
                 return f"{path}:{call.lineno}"
     return ""
+
+
+def parting_calls(project: Project, module: SourceModule, function: FunctionNode, *, depth: int = 4) -> Iterator[str]:
+    """What has to hold for all ranks to call the function, where a caller does not show it: each with its place."""
+    for path in project.files_calling(function.name) if depth else ():
+        caller = module if path == module.path else project.module(path)
+        for call in caller.calls_named(function.name) if caller else ():
+            site = called_function(project, caller, call)  # type: ignore[arg-type]
+            if caller is None or site is None or site.node is not function:
+                continue
+            outer = caller.function_of(call)
+            statement = next((up for up in caller.ancestors(call) if isinstance(up, ast.stmt)), None)
+            for line, assumed in parting_ways(caller, statement, outer) if statement is not None else ():
+                yield f"{assumed} ({path}:{line})"
+            if outer is not None and outer is not function:
+                yield from parting_calls(project, caller, outer, depth=depth - 1)
 
 
 def ends_in_comment(module: SourceModule, guard: ast.If) -> bool:
