@@ -13,7 +13,7 @@ _HOLDERS = frozenset({"args", "cfg", "config", "opt", "opts", "hparams", "traini
 _COUNTERS = frozenset(
     {"epoch", "step", "global_step", "iteration", "iter_num", "it", "i", "batch_idx", "current_epoch", "max_epochs", "max_steps",
      "num_epochs", "total_steps", "completed_steps", "n_iter", "world_size", "num_processes", "distributed", "is_distributed",
-     "ddp", "sanity_checking", "initialized_distributed", "use_ddp", "start_epoch", "save_every", "log_every"}
+     "ddp", "__name__", "sanity_checking", "initialized_distributed", "use_ddp", "start_epoch", "save_every", "log_every"}
 )  # fmt: skip
 _ROOTS = frozenset({"self", "trainer", "dist", "torch", "accelerator", "fabric", "int", "float", "str"})
 _CALLS = frozenset(
