@@ -166,6 +166,9 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
             reason = "assumes that every rank may download: otherwise move the download to prepare_data"
         elif function.name == "teardown":
             reason = "assumes that the other ranks may tear down too"
+        unknown = effects.of(Kind.UNKNOWN) if function.name in _SOFT - {"setup"} else ()
+        if unknown and not reason:
+            reason = f"assumes that every rank may run what it {phrases(unknown)}: it may write a file"
         if left and not reason:
             reason = f"every rank then {left} as well: put that under a guard by hand"
         if reason:
