@@ -20,6 +20,7 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
+_CURVES = ("add_scalar", "log_scalar")
 _ORDERS = (ast.Lt, ast.Gt, ast.LtE, ast.GtE)
 
 
@@ -84,12 +85,15 @@ def _shows(project: Project, module: SourceModule, function: FunctionNode | None
     named = last(name) in SHOWN_NUMBERS or SAYS_SHOWN.search(last(name))
     if not named or name.startswith("math.") or _is_lightning(project, module, node):
         return False
+    if last(name) not in _CURVES and not any(_is_number(part) for part in _parts(node)):
+        return False  # cheaper than to ask who calls the function
     return _is_on_zero(project, module, function, node)
 
 
 def _decides(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.If) -> bool:
     """True for a comparison that rank 0 goes by, alone."""
-    compared = any(isinstance(n, ast.Compare) and isinstance(n.ops[0], _ORDERS) for n in walk(node.test))
+    tests = (n for n in walk(node.test) if isinstance(n, ast.Compare) and isinstance(n.ops[0], _ORDERS))
+    compared = any(_is_number(side) for test in tests for side in (test.left, *test.comparators))
     return compared and (_asks_for_zero(project, module, node) or _is_on_zero(project, module, function, node))
 
 
@@ -111,8 +115,7 @@ def _is_on_zero(project: Project, module: SourceModule, function: FunctionNode |
 
 
 def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Number]:
-    given = [*node.args, *(k.value for k in node.keywords)]
-    parts = [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp))]
+    parts = _parts(node)
     if any(_value(analysis, state, p).cause is Cause.RANK and len(_value(analysis, state, p).chain) < 2 for p in parts):
         return  # it says whose number it is
     taken: set[int] = set()
@@ -122,7 +125,7 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         value = _value(analysis, state, part)
         tracked = dotted(node.func) in ("wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log")
         item = isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "item"
-        plotted = last(dotted(node.func)) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
+        plotted = last(dotted(node.func)) in _CURVES and len(node.args) > 1 and part is node.args[1]
         plotted = plotted or (tracked and item)
         if value.origin is not None and value.origin.by_name and len(value.chain) == 1 and not _is_trained(state):
             continue  # nothing but its name speaks for it
@@ -132,6 +135,11 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         if value.differs and value.cause is Cause.DATA and told and (plotted or _is_number(part)):
             taken |= {id(n) for n in walk(part)}
             yield _number(state, part, node, value)
+
+
+def _parts(node: ast.Call) -> list[ast.expr]:
+    given = [*node.args, *(k.value for k in node.keywords)]
+    return [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp))]
 
 
 def _is_whole(analysis: Analysis, state: State, value: Value) -> bool:
