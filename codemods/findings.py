@@ -49,7 +49,8 @@ class Span:
 class Evidence:
     """A reason the reader can check.
 
-    kind: static, log, probe, version, text. strength: strong or weak. path and line say where to look, if anywhere.
+    kind: static, way (a step of the way that a value came, nearest first), log, probe, version, text. strength: strong or weak.
+    path and line say where to look, if anywhere.
     """
 
     kind: str

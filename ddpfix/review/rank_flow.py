@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from ddpfix.summary.rank_flow import Flow, Kind, Stop
+from ddpfix.summary.lanes import Flow, Kind, Stop
 
 LANES = (42, 128)  # x of the two lanes
 RAIL = 152  # x of the right one where it goes round
@@ -18,6 +18,7 @@ _SHORT = {
     "local rank 0 of each node": "local rank 0",
     "ranks other than 0": "other ranks",
     "ranks other than local rank 0": "others",
+    "the others": "others",
 }
 
 

@@ -1,4 +1,4 @@
-"""Which rank goes where: the evidence of DDP301, DDP302 and DDP303 as two lanes that run down a page, and those as plain text.
+"""Which rank goes where: the evidence of a finding as two lanes that run down a page, and those as plain text.
 
 Plain lanes in a fence and not a Mermaid graph: they read the same in a terminal, in a commit and on any forge.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
 
 from codemods.findings import Evidence, Finding
+from ddpfix.summary.lanes import Flow, Kind, Stop
+from ddpfix.summary.value_way import way_of
 
 CODES = ("DDP301", "DDP302", "DDP303")
 WIDTH = 84  # of the words beside the lanes
@@ -25,45 +25,10 @@ _LEADS = re.compile(r"(?P<what>.+) leads there")
 _USES = re.compile(r"(?P<what>.+) on every rank")
 
 
-class Kind(Enum):
-    """What happens at a stop."""
-
-    PARTS = "parts"  # the ranks go two ways from here
-    CALLS = "calls"  # the first lane goes on to what it comes to
-    WAITS = "waits"  # a collective that only this lane comes to
-    ALONE = "alone"  # one that takes a part from each rank, but waits for nobody
-    ENDS = "ends"  # where the other lane goes without it
-    WRITES = "writes"
-    MISSING = "missing"  # a collective that should stand here
-    USES = "uses"  # every rank is here, too early
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """A stop of one lane: 0 is the left one, 1 the right one. text: code; note: what happens there, in words."""
-
-    kind: Kind
-    lane: int
-    text: str
-    note: str
-    path: str = ""
-    line: int = 0
-
-    @property
-    def place(self) -> str:
-        return f"{self.path}:{self.line}" if self.line else self.path
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """Two lanes, by the ranks in them, and their stops from the top to the bottom."""
-
-    lanes: tuple[str, str]
-    stops: tuple[Stop, ...]
-
-
 def flow_of(finding: Finding) -> Flow | None:
     """The lanes behind a finding, None where its evidence tells of no two ways."""
+    if (way := way_of(finding)) is not None:
+        return way
     if finding.code not in CODES or len(finding.evidence) < 2:
         return None
     if finding.code == "DDP302":
@@ -150,6 +115,8 @@ _ROWS = {
     (Kind.WRITES, 0): ("●   │", "│   │"),
     (Kind.MISSING, 0): ("╌╌╌╌╌", "│   │"),
     (Kind.USES, 1): ("●   ●", ""),
+    (Kind.VALUE, 0): ("●   ○", "│   │"),
+    (Kind.SHOWS, 0): ("■   ╵", ""),
 }
 
 

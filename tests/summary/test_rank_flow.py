@@ -8,7 +8,8 @@ from codemods.findings import Evidence, Finding, Span
 from ddpfix import engine
 from ddpfix.discovery import discover
 from ddpfix.settings import Settings
-from ddpfix.summary.rank_flow import Flow, Kind, drawn, flow_of
+from ddpfix.summary.lanes import Flow, Kind
+from ddpfix.summary.rank_flow import drawn, flow_of
 from tests.gitrepos import put
 
 GUARDED = b"""\

@@ -106,6 +106,6 @@ def chain(found: Mismatch) -> Iterator[Evidence]:
     """The way of the deciding value, nearest first, then the way to the collective."""
     strength = "strong" if found.value.proof is Proof.PROVEN else "weak"
     for link in found.value.chain:
-        yield Evidence("static", link.text, link.path, link.line, strength)
+        yield Evidence("way", link.text, link.path, link.line, strength)
     for step in found.meeting.steps if found.meeting is not None else ():
         yield Evidence("static", step.text, step.path, step.line)

@@ -1,0 +1,28 @@
+"""The way of a value that is not the same on all ranks, from where it comes from to what it decides over, as lanes."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from codemods.findings import Finding
+from ddpfix.summary.lanes import Flow, Kind, Stop
+
+WAY = "way"  # the kind of evidence that is one step of it, nearest first
+
+
+def way_of(finding: Finding) -> Flow | None:
+    """The lanes of a finding whose evidence begins with the way of a value; None for any other."""
+    way = tuple(takewhile(lambda e: e.kind == WAY, finding.evidence))
+    if not way:
+        return None
+    stops = [Stop(Kind.VALUE, 0, "", e.text, e.path, e.line) for e in reversed(way)]
+    then = finding.evidence[len(way) :]
+    if not then:
+        shown = Stop(Kind.SHOWS, 0, "", "only this rank's own goes on from here", finding.path, finding.span.line)
+        return Flow(("rank 0", "other ranks"), (*stops, shown))
+    stops.append(Stop(Kind.PARTS, 0, "", "each rank decides for itself here", finding.path, finding.span.line))
+    *calls, met = then
+    stops += [Stop(Kind.CALLS, 0, e.text, "", e.path, e.line) for e in calls]
+    waits = met.text.removesuffix(" waits for all ranks")
+    stops.append(Stop(Kind.WAITS, 0, waits, "these wait here for the others", met.path, met.line))
+    return Flow(("some ranks", "the others"), tuple(stops))
