@@ -69,7 +69,7 @@ IS_KIND = frozenset(
 # What is passed on, and it gives as many rounds.
 PASSED_ON = frozenset(
     {"tqdm", "trange", "track", "iter", "list", "tuple", "sorted", "reversed", "progress_bar", "enumerate", "cycle",
-     "islice", "log_every", "ProgressBar", "prefetcher", "auto_tqdm", "repeater", "infinite", "alive_it", "map", "chain",
+     "islice", "compile", "log_every", "ProgressBar", "prefetcher", "auto_tqdm", "repeater", "infinite", "alive_it", "map", "chain",
      "auto"}
 )  # fmt: skip
 # Where a tensor is, and of which type, is no matter of what it holds.

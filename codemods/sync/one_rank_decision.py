@@ -146,11 +146,21 @@ def _is_decision(found: Mismatch) -> bool:
 
 
 def _is_guess(module: SourceModule, found: Mismatch) -> bool:
-    """True where only the name of a parameter says that the value is the rank's own, and the test does not speak of a loss."""
+    """True where only the name of a parameter says that the value is the rank's own, and the test does not speak of a loss.
+
+    A batch of a loop that may be missing is the rank's own, whatever the loader is: nothing else can decide that.
+    """
     origin = found.value.origin
     if origin is None or not origin.by_name:
         return False
+    if isinstance(found.leaving, ast.Continue) and isinstance(found.node, ast.If) and _asks_for_none(found.node.test):
+        return False
     return not re.search(r"loss|isnan|isfinite|isinf", module.text_of(found.node).partition("\n")[0], re.I)
+
+
+def _asks_for_none(test: ast.expr) -> bool:
+    ends = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
+    return any(isinstance(e, ast.Constant) and e.value is None for e in ends)
 
 
 def _advice(module: SourceModule, found: Mismatch) -> str:

@@ -9,6 +9,7 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.call_parts import CallParts, parts_of
 from codemods.analysis.variance.lookup import as_rank
 from codemods.analysis.variance.meetings import collective_value, forward, is_backward, meet_here, shown
+from codemods.analysis.variance.wrapped_calls import of_wrapper, wrapped_by_method
 from codemods.analysis.variance.objects import made
 from codemods.analysis.variance.paths import names_device
 from codemods.analysis.variance.project_calls import project_call, target
@@ -39,12 +40,16 @@ def call_value(state: State, node: ast.Call) -> Value:
         if (found := rule(state, call)) is not None:
             return found
     forward(state, node)
+    if (given := of_wrapper(state, call)) is not None:
+        return given
     site = target(state, node, call.holder)
     if site is not None:
         state.targets[id(node)] = site
         return project_call(state, call, site)
-    found = call_of_thing(state, call)
-    return found if found is not None else unknown_call(state, call)
+    for rule in (call_of_thing, wrapped_by_method):
+        if (found := rule(state, call)) is not None:
+            return found
+    return unknown_call(state, call)
 
 
 def _of_elements(state: State, call: CallParts) -> Value | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, class_facts
-from codemods.analysis.class_values import class_values
+from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.variance.callers import Callers, Interpreted
+from codemods.analysis.variance.objects import wraps
 from codemods.analysis.variance.signals import handlers
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Link, Proof, Thing, Value, differing, join
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Link, Proof, Thing, Value, differing, join, one_thing
 from codemods.record import replace
 
 
@@ -25,14 +28,21 @@ class Fields:
         if key not in self._things:
             self._things[key] = None
             things: set[Thing] = set()
-            for given in class_values(self.project, class_facts(self.project, site.module, site.node)).given.get(name, ()):
+            settled = True
+            all_given = class_values(self.project, class_facts(self.project, site.module, site.node)).given.get(name, ())
+            for given in all_given:
                 if given.function is None:
                     continue
                 place = FunctionSite(given.site.module, given.function)
-                state = self.analysis.of(place) or self.analysis.running(place.module, place)
+                running = self.analysis.running(place.module, place)
+                settled = settled and running is None
+                state = running or self.analysis.of(place)
                 if state is not None and name in state.sets and (thing := state.sets[name].thing) is not None:
                     things.add(thing)
-            self._things[key] = _the_only(things)
+            self._things[key] = found = one_thing(things)
+            if not settled:  # a method is being worked on: it may put more into the field
+                del self._things[key]
+                return _as_wrapped_below(found, all_given)
         return self._things[key]
 
     def value(self, site: ClassSite, name: str) -> Value:
@@ -58,8 +68,11 @@ class Fields:
                 found.append(self.callers.resolved(place, state.sets[name]))
         if not found or all(v.decided and v.cause is Cause.RANK for v in found):
             return UNKNOWN  # only one rank has it: the others do not get as far as using it
-        return replace(join(found), thing=_the_only({v.thing for v in found if v.thing is not None}))
+        return replace(join(found), thing=one_thing({v.thing for v in found if v.thing is not None}))
 
 
-def _the_only(things: set[Thing]) -> Thing | None:
-    return next(iter(things)) if len(things) == 1 else None
+def _as_wrapped_below(found: Thing | None, given: Sequence[Given]) -> Thing | None:
+    """The wrapper, where a statement that was not read yet puts the model into one."""
+    if found is None or found.kind is not Kind.MODULE or not any(wraps(g.value) for g in given):
+        return found
+    return Thing(Kind.WRAPPED, found.site, found.waits if found.site is not None else None)

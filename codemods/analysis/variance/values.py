@@ -139,8 +139,7 @@ def join(values: Iterable[Value]) -> Value:
     if len(found) == 1:
         return best
     params = frozenset[str]().union(*(v.params for v in found))
-    things = {v.thing for v in found if v.thing is not None}
-    same_thing = next(iter(things)) if len(things) == 1 else None
+    same_thing = one_thing({v.thing for v in found if v.thing is not None})
     return replace(
         best,
         params=params,
@@ -150,6 +149,16 @@ def join(values: Iterable[Value]) -> Value:
         parts=_joined_parts(found),
         mean=any(v.mean for v in found),
     )
+
+
+def one_thing(things: set[Thing]) -> Thing | None:
+    """The one object that all of them are; of a model that is wrapped on one of two ways the wrapper, which has the hazard."""
+    if len(things) < 2:
+        return next(iter(things), None)
+    if not all(t.kind in (Kind.MODULE, Kind.WRAPPED) for t in things):
+        return None
+    wrappers = {t for t in things if t.kind is Kind.WRAPPED}
+    return next(iter(wrappers)) if len(wrappers) == 1 else None
 
 
 def _joined_parts(found: list[Value]) -> tuple[Value, ...]:
