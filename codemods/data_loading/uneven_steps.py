@@ -112,4 +112,12 @@ class UnevenSteps(DdpCodemod):
 
 def _is_share(found: Mismatch) -> bool:
     """A loop over a share; what a `while` asks is a decision, DDP305's."""
-    return found.form is Form.ROUNDS and found.value.sized and not isinstance(found.node, ast.While)
+    if found.form is not Form.ROUNDS or not found.value.sized or isinstance(found.node, ast.While):
+        return False
+    return found.meeting is None or found.meeting.name != "forward" or not _goes_through_keys(found.node)
+
+
+def _goes_through_keys(node: ast.AST) -> bool:
+    """True for `for name in results.keys()`: a forward for each result is the evaluation's, which one rank may make alone."""
+    source = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else None
+    return isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr in ("keys", "items", "values")
