@@ -9,7 +9,6 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.variance.call_parts import CallParts, parts_of
 from codemods.analysis.variance.lookup import as_rank
 from codemods.analysis.variance.meetings import collective_value, forward, is_backward, meet_here, shown
-from codemods.analysis.variance.wrapped_calls import of_wrapper, wrapped_by_method
 from codemods.analysis.variance.objects import made
 from codemods.analysis.variance.paths import names_device
 from codemods.analysis.variance.project_calls import project_call, target
@@ -17,6 +16,7 @@ from codemods.analysis.variance.shares import counted, length_of, pieces, size_o
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.unknown_calls import call_of_thing, unknown_call
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, differing, made_of, plain
+from codemods.analysis.variance.wrapped_calls import of_wrapper, wrapped_by_method
 from codemods.data.rank_names import MEMBER_WORD
 from codemods.data.rank_variance import (
     BACKWARDS,
