@@ -120,4 +120,5 @@ def _is_share(found: Mismatch) -> bool:
 def _goes_through_keys(node: ast.AST) -> bool:
     """True for `for name in results.keys()`: a forward for each result is the evaluation's, which one rank may make alone."""
     source = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else None
-    return isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr in ("keys", "items", "values")
+    func = source.func if isinstance(source, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr in ("keys", "items", "values")

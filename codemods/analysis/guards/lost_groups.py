@@ -1,4 +1,4 @@
-"""The process group destroyed where there is none: twice, by the process that only starts the others, or by a helper's callers."""
+"""The process group destroyed where there is none: twice, by the process that only starts the others, by a helper."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _SPAWNS = frozenset({"spawn", "start_processes"})
 
 @record
 class LostGroup:
-    """call: what destroys the group, here or by the function that holds `destroys`. why, path, line: what shows that none is left."""
+    """call: what destroys the group, here or by the function that holds `destroys`. why, path, line: what shows that none is there.
+    """
 
     call: ast.Call
     destroys: ast.Call

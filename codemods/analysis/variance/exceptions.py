@@ -48,7 +48,7 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
 
 
 def _is_awaited(ways: Ways, behind: Statements) -> bool:
-    """True where the others wait for a rank that ends here: in the function, or in the backward of the model that it is part of."""
+    """True where the others wait for a rank that ends here: in the function, or in the backward of the model whose part it is."""
     state = ways.state
     if ways.meets(behind) or ways.meets(state.body):
         return True
