@@ -22,8 +22,7 @@ _SPAWNS = frozenset({"spawn", "start_processes"})
 
 @record
 class LostGroup:
-    """call: what destroys the group, here or by the function that holds `destroys`. why, path, line: what shows that none is there.
-    """
+    """call: what destroys the group, here or by the function that holds `destroys`. why, path, line: what shows there is none."""
 
     call: ast.Call
     destroys: ast.Call
