@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.rendezvous import Meeting, Where, handed_to_others, meetings_of_each_process
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.findings import Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
 
@@ -22,7 +21,7 @@ class RendezvousOfEachProcess(DdpCodemod):
     ## What it does
     Finds `MASTER_PORT` and `tcp://` addresses that are made of the clock, a random number without a seed or a free port, in code
     that each spawned rank runs, or that the launcher of each node runs. Finds `MASTER_ADDR` fixed to `localhost` in a script that
-    takes a number of nodes, and keeps the address that the environment has.
+    takes a number of nodes, and has no option for the address.
 
     ## Why it matters
     All ranks have to meet at one address. Those that have drawn another port, or listen on their own node, wait in
@@ -69,8 +68,8 @@ class RendezvousOfEachProcess(DdpCodemod):
     ```
 
     ## Safety
-    Unsafe for `localhost`: it assumes that a `MASTER_ADDR` in the environment is the address of the first node. Without one the
-    program runs as before. The others have no fix: which process draws the port, and how the others get it, is the launcher's.
+    Told only: which process draws the port, how the others get it, and where the nodes learn the address of the first one, is the
+    launcher's.
 
     ## Refuses
     - Says nothing in a repository's own tests.
@@ -104,11 +103,6 @@ class RendezvousOfEachProcess(DdpCodemod):
                 yield self._told(module, found)
 
     def _told(self, module: SourceModule, found: Meeting) -> Finding:
-        edits: list[Edit] = []
-        if found.drawn is None and isinstance(found.at, ast.Assign):
-            code = f'os.environ.get("MASTER_ADDR", {module.text_of(found.at.value)})'
-            if module.text_of(found.at.targets[0]).startswith("os.environ"):
-                edits = [ReplaceExpression(module.path, module.span(found.at.value), code)]
         shown = [Evidence("static", f"{found.where.value} runs this", module.path, found.at.lineno)]
         if found.nodes is not None and found.where is Where.NODE:
             shown.append(Evidence("static", "the script speaks of several nodes", module.path, getattr(found.nodes, "lineno", 0)))
@@ -116,15 +110,14 @@ class RendezvousOfEachProcess(DdpCodemod):
             module,
             found.at,
             _message(module, found),
-            level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
-            edits=edits,
             evidence=shown,
-            reason=_ASSUMED if edits else _ADVICE[found.where] if found.drawn is not None else _ADDRESS,
+            reason=_ADVICE[found.where] if found.drawn is not None else _ADDRESS,
         )
 
 
-_ASSUMED = "assumes that a MASTER_ADDR in the environment is the address of the first node"
-_ADDRESS = "take the address from an option or from the environment"
+_ADDRESS = (
+    "keep an address that the environment has (`os.environ.setdefault(\"MASTER_ADDR\", \"localhost\")`), or take it from an option"
+)
 _ADVICE = {
     Where.RANK: "draw it once in the process that starts the ranks, and let them take it from the environment or an argument",
     Where.NODE: "take it from an option, or make it of what all nodes have (`SLURM_JOB_ID`)",
