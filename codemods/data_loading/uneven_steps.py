@@ -35,8 +35,8 @@ class UnevenSteps(DdpCodemod):
 
     ## What it does
     Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, files of each rank, a sampler
-    or a data set of the project that splits without padding), where each round comes to a collective: the backward of a wrapped
-    model, an all_reduce, a barrier.
+    or a data set of the project that splits without padding), or over the keys that its own batches have put into a dictionary,
+    where each round comes to a collective: the backward of a wrapped model, an all_reduce, a barrier.
 
     ## Why it matters
     41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient
@@ -83,6 +83,8 @@ class UnevenSteps(DdpCodemod):
     - Says nothing of `DistributedSampler` and loaders that Accelerate, Fabric or Lightning prepare: they pad, or even out.
     - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`).
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.
+    - Says nothing of keys that are written out, that come from what the model gives, or that all ranks have gathered.
+    - Says nothing of lists that rank 0 fills under a progress bar and the others without one.
 
     ## References
     torch 2.13: `DistributedSampler` pads to equal lengths, `torch.distributed.algorithms.join.Join` is for unequal ones; runs on

@@ -68,8 +68,8 @@ class RendezvousOfEachProcess(DdpCodemod):
     ```
 
     ## Safety
-    Told only: which process draws the port, how the others get it, and where the nodes learn the address of the first one, is the
-    launcher's.
+    There is no fix: which process draws the port, how the others get it, and where the nodes learn the address of the first one,
+    is the launcher's.
 
     ## Refuses
     - Says nothing in a repository's own tests.
@@ -116,7 +116,8 @@ class RendezvousOfEachProcess(DdpCodemod):
 
 
 _ADDRESS = (
-    "keep an address that the environment has (`os.environ.setdefault(\"MASTER_ADDR\", \"localhost\")`), or take it from an option"
+    "keep an address that the environment has (`os.environ.setdefault(\"MASTER_ADDR\", \"localhost\")`), or take it from "
+    "an option"
 )
 _ADVICE = {
     Where.RANK: "draw it once in the process that starts the ranks, and let them take it from the environment or an argument",

@@ -41,7 +41,8 @@ class OneRankDecision(DdpCodemod):
     the ranks behind it. In a training loop of raw torch, finds an exit for a loss that is not a number, and lets all ranks take
     it when one does. Tells `control.should_training_stop` under a rank test, a `training_step` that returns None, and a loop that
     is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`, which an
-    exception on one rank leads to.
+    exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is missing, and
+    one that ends by `exit()` in an exception handler, also in the `forward` of a model.
 
     ## Why it matters
     The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out.
@@ -82,6 +83,8 @@ class OneRankDecision(DdpCodemod):
     - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration.
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
     - Says nothing of a loop in which no rank waits for another.
+    - Says nothing of an output that is asked for None where the `forward` of the model is seen and never returns None.
+    - Says nothing of an exit with a status other than 0: the launcher then stops the others.
     - Tells a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
     - Tells Lightning older than 1.6, which has no `trainer.strategy`.
     - Tells `control.should_training_stop`: what the callback is given is the same on every rank, so the rank test can go.

@@ -208,7 +208,8 @@ def test_a_destruction_in_an_expression_is_told() -> None:
         f"{CLEAN}{MAIN_}    cleanup()\n    dist.init_process_group('gloo')\n    cleanup()\n",
         f"{CLEAN}{MAIN_}    cleanup()\n    try:\n        cleanup()\n    except AssertionError:\n        pass\n",
         f"{CLEAN}{MAIN_}    if rank > 3:\n        cleanup()\n        return\n    cleanup()\n",
-        f"{CLEAN}def main(args):\n    if args.distributed:\n        setup(args)\n    train(args)\n    if args.distributed:\n        cleanup()\n"
+        f"{CLEAN}def main(args):\n    if args.distributed:\n        setup(args)\n    train(args)\n"
+        "    if args.distributed:\n        cleanup()\n"
         "\n\ndef setup(args):\n    dist.init_process_group('nccl')\n",
         f"{CLEAN}def main(args):\n    mp.spawn(train, nprocs=2)\n    dist.init_process_group('gloo')\n    cleanup()\n",
     ],

@@ -52,8 +52,7 @@ def test_a_script_of_several_nodes() -> None:
         script("    os.environ['CUDA_VISIBLE_DEVICES'] = str(rank)\n    net = build().cuda()\n"),
         script("    net = build().cuda(rank)\n"),
         script("    net = build().to(f'cuda:{rank}')\n"),
-        script("    if world > 1:\n        net = build().cuda(rank)\n    else:\n        net = build().cuda()\n    distributed = world\n")
-        .replace("if world > 1", "if distributed"),
+        script("    if distributed:\n        net = build().cuda(rank)\n    else:\n        net = build().cuda()\n"),
         script(start=START.replace("nccl", "gloo")),
         script(start=START.replace("'nccl'", "backend")),
         script(end="\n\nworker(0, 1)\n"),
@@ -65,7 +64,8 @@ def test_nothing_is_said(source: str) -> None:
 
 def test_another_file_chooses_the_device() -> None:
     files = {"gpus.py": "import torch\n\ndef choose(rank):\n    torch.cuda.set_device(rank)\n"}
-    check_nothing(RULE, script("    choose(rank)\n    net = build().cuda()\n").replace("import os\n", "import os\nfrom gpus import choose\n"), files=files)
+    source = script("    choose(rank)\n    net = build().cuda()\n").replace("import os\n", "import os\nfrom gpus import choose\n")
+    check_nothing(RULE, source, files=files)
 
 
 def test_own_tests_of_a_repository() -> None:

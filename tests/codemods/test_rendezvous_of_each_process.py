@@ -14,7 +14,10 @@ HEAD = (
 )
 WORKER = "def worker(rank, world):\n{body}    dist.init_process_group('nccl', rank=rank, world_size=world)\n\n\n"
 SPAWN = "if __name__ == '__main__':\n{body}    mp.spawn(worker, args=(2,), nprocs=2)\n"
-OPTIONS = "    parser = argparse.ArgumentParser()\n    parser.add_argument('--nodes', type=int, default=1)\n    args = parser.parse_args()\n"
+OPTIONS = (
+    "    parser = argparse.ArgumentParser()\n    parser.add_argument('--nodes', type=int, default=1)\n"
+    "    args = parser.parse_args()\n"
+)
 COUNTED = "    args.world = args.nodes * 8\n"
 FIXED = "    os.environ['MASTER_ADDR'] = 'localhost'\n"
 
@@ -59,16 +62,21 @@ def test_the_top_of_a_file_that_children_read_again() -> None:
 
 
 def test_the_launcher_of_each_node() -> None:
-    drawn = f"{OPTIONS}    port = random.randint(2000, 3000)\n    url = 'tcp://{{}}:{{}}'.format('first', port)\n    print(args.nodes)\n"
+    drawn = (
+        f"{OPTIONS}    port = random.randint(2000, 3000)\n    url = 'tcp://{{}}:{{}}'.format('first', port)\n"
+        f"    print(args.nodes)\n"
+    )
     assert "each node" in check_told(RULE, script(main=drawn), reason="what all nodes have").message
 
 
 def test_localhost_where_there_are_nodes() -> None:
     source = script(main=OPTIONS + COUNTED + FIXED)
     check_told(RULE, source, reason="setdefault")
-    other = source.replace("os.environ['MASTER_ADDR']", "environ['MASTER_ADDR']").replace("import os", "from os import environ\nimport os")
+    other = source.replace("os.environ['MASTER_ADDR']", "environ['MASTER_ADDR']")
+    other = other.replace("import os", "from os import environ\nimport os")
     check_told(RULE, other, reason="setdefault")
-    check_nothing(RULE, source.replace("os.environ['MASTER_ADDR'] = 'localhost'", "os.environ.setdefault('MASTER_ADDR', 'localhost')"))
+    kept = "os.environ.setdefault('MASTER_ADDR', 'localhost')"
+    check_nothing(RULE, source.replace("os.environ['MASTER_ADDR'] = 'localhost'", kept))
 
 
 @pytest.mark.parametrize(

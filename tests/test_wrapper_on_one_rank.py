@@ -10,7 +10,10 @@ from ddpfix.testing import check_nothing, check_told
 
 RULE = CollectiveUnderRankGuard
 ADVICE = "make the call on every rank"
-HEAD = "import torch\nimport torch.distributed as dist\nfrom torch import nn\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n\n"
+HEAD = (
+    "import torch\nimport torch.distributed as dist\nfrom torch import nn\n"
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n\n\n"
+)
 NET = (
     "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = nn.Linear(2, 2)\n"
     "        self.b = {second}\n\n    def forward(self, x):\n        return self.b(self.a(x))\n\n\n"
@@ -45,10 +48,14 @@ def test_a_field_that_waits_for_nobody(net: str, held: str) -> None:
 # Methods that wrap, and what stands between
 
 BACKEND = (
-    "class Ranks:\n    def wrap_model(self, model):\n        return DDP(model)\n\n\nclass Alone:\n    def wrap_model(self, model):\n"
+    "class Ranks:\n    def wrap_model(self, model):\n        return DDP(model)\n\n\nclass Alone:\n"
+    "    def wrap_model(self, model):\n"
     "        return model\n\n\n"
 )
-RUN = "def run(backend, data, rank):\n    net = {made}\n    for x in data:\n        net(x).sum().backward()\n    if rank == 0:\n        net(data[0])\n    dist.barrier()\n"
+RUN = (
+    "def run(backend, data, rank):\n    net = {made}\n    for x in data:\n        net(x).sum().backward()\n"
+    "    if rank == 0:\n        net(data[0])\n    dist.barrier()\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +97,11 @@ def test_a_model_that_is_prepared_behind_its_annotation() -> None:
 
 def test_an_exit_of_the_others_within_a_test() -> None:
     source = (
-        f"{HEAD}{WITH}def evaluate(net, data, args, rank):\n    if not args.parallel:\n        if rank != 0:\n            return {{}}\n"
+        f"{HEAD}{WITH}def evaluate(net, data, args, rank):\n    if not args.parallel:\n        if rank != 0:\n"
+        f"            return {{}}\n"
         "    return {'loss': net(data).sum().item()}\n\n\ndef main(args, data, rank):\n    net = Net()\n"
-        "    if args.distributed and not args.slow:\n        net = DDP(net)\n    for x in data:\n        net(x).sum().backward()\n"
+        "    if args.distributed and not args.slow:\n        net = DDP(net)\n    for x in data:\n"
+        "        net(x).sum().backward()\n"
         "        evaluate(net, x, args, rank)\n"
     )
     assert "wrapper" in check_told(EarlyReturnBeforeCollective, source, reason="").message
