@@ -106,3 +106,16 @@ def test_an_exit_of_the_others_within_a_test() -> None:
     )
     assert "wrapper" in check_told(EarlyReturnBeforeCollective, source, reason="").message
     check_nothing(EarlyReturnBeforeCollective, source.replace("net(data)", "net.module(data)"))
+
+
+@pytest.mark.parametrize("second", ["nn.BatchNorm1d(2)", "nn.utils.spectral_norm(nn.Linear(2, 2))", "nn.SyncBatchNorm(2)"])
+def test_what_has_buffers(second: str) -> None:
+    source = f"{HEAD}{NET.format(second=second)}{RUN.format(made='DDP(Net())')}"
+    check_told(RULE, source.replace("x in data:", "x in data:  # all of them"), reason="")
+
+
+def test_buffers_of_a_base_class() -> None:
+    own = "class Own(Net):\n    def forward(self, x):\n        return self.a(x)\n\n\n"
+    run = RUN.format(made="DDP(Own())")
+    check_told(RULE, f"{HEAD}{WITH}{own}{run}", reason="")
+    check_nothing(RULE, f"{HEAD}{WITHOUT}{own}{run}")
