@@ -119,3 +119,13 @@ def test_buffers_of_a_base_class() -> None:
     run = RUN.format(made="DDP(Own())")
     check_told(RULE, f"{HEAD}{WITH}{own}{run}", reason="")
     check_nothing(RULE, f"{HEAD}{WITHOUT}{own}{run}")
+
+
+def test_a_break_beside_the_forward_of_the_base_class() -> None:
+    stops = "            if self.rank == 0:\n                if self.tired():\n                    break\n"
+    looped = BASE.replace("            if self.rank == 0:\n", stops)
+    waits = "        dist.barrier()\n        self.net(torch"
+    files = {"own.py": HEIR.format(net=WITH, held="DDP(Net())").replace("        self.net(torch", waits)}
+    found = check_told(EarlyReturnBeforeCollective, looped, reason="broadcast the decision", files=files, path="base.py")
+    assert "barrier" in found.message
+    check_nothing(EarlyReturnBeforeCollective, BASE, files=files, path="base.py")
