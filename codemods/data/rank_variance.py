@@ -69,8 +69,8 @@ IS_KIND = frozenset(
 # What is passed on, and it gives as many rounds.
 PASSED_ON = frozenset(
     {"tqdm", "trange", "track", "iter", "list", "tuple", "sorted", "reversed", "progress_bar", "enumerate", "cycle",
-     "islice", "log_every", "ProgressBar", "prefetcher", "auto_tqdm", "repeater", "infinite", "alive_it", "map", "chain",
-     "auto"}
+     "islice", "compile", "log_every", "ProgressBar", "prefetcher", "auto_tqdm", "repeater", "infinite", "alive_it", "map",
+     "chain", "auto"}
 )  # fmt: skip
 # Where a tensor is, and of which type, is no matter of what it holds.
 MOVES = frozenset({"to", "cuda", "cpu", "half", "bfloat16", "pin_memory", "contiguous", "npu"})

@@ -35,8 +35,8 @@ class UnevenSteps(DdpCodemod):
 
     ## What it does
     Finds loops over a share of the data whose length depends on the rank (`rows[rank::world_size]`, files of each rank, a sampler
-    or a data set of the project that splits without padding), where each round comes to a collective: the backward of a wrapped
-    model, an all_reduce, a barrier.
+    or a data set of the project that splits without padding), or over the keys that its own batches have put into a dictionary,
+    where each round comes to a collective: the backward of a wrapped model, an all_reduce, a barrier.
 
     ## Why it matters
     41 rows on two ranks are 21 and 20. The rank with fewer batches leaves the loop; the other waits for it in the next gradient
@@ -83,6 +83,8 @@ class UnevenSteps(DdpCodemod):
     - Says nothing of `DistributedSampler` and loaders that Accelerate, Fabric or Lightning prepare: they pad, or even out.
     - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`).
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.
+    - Says nothing of keys that are written out, that come from what the model gives, or that all ranks have gathered.
+    - Says nothing of lists that rank 0 fills under a progress bar and the others without one.
 
     ## References
     torch 2.13: `DistributedSampler` pads to equal lengths, `torch.distributed.algorithms.join.Join` is for unequal ones; runs on
@@ -112,4 +114,13 @@ class UnevenSteps(DdpCodemod):
 
 def _is_share(found: Mismatch) -> bool:
     """A loop over a share; what a `while` asks is a decision, DDP305's."""
-    return found.form is Form.ROUNDS and found.value.sized and not isinstance(found.node, ast.While)
+    if found.form is not Form.ROUNDS or not found.value.sized or isinstance(found.node, ast.While):
+        return False
+    return found.meeting is None or found.meeting.name != "forward" or not _goes_through_keys(found.node)
+
+
+def _goes_through_keys(node: ast.AST) -> bool:
+    """True for `for name in results.keys()`: a forward for each result is the evaluation's, which one rank may make alone."""
+    source = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else None
+    func = source.func if isinstance(source, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr in ("keys", "items", "values")

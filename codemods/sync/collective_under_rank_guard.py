@@ -38,6 +38,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     `try`, `match`, contexts and conditional expressions, and tells the collective that has no partner, with both ways. Takes the
     guard off where nothing else stands under it, moves collectives at the head or the end of the guarded block out of it, and
     moves reads of Trainer properties above it. A model that rank 0 runs alone without gradients is run without its DDP wrapper.
+    Tells the forward of a wrapper on some ranks where the model has buffers, or is not seen: a field that an heir fills, a
+    dictionary of prepared models, a backend's method that wraps, `torch.compile`, also through calls and other files.
 
     ## Why it matters
     A collective waits until every rank has made the same call. Rank 0 alone waits for ever, until the time-out of the process
@@ -86,6 +88,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
       protocol.
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
     - Says nothing of `trainer.save_checkpoint` where every allowed Lightning is older than 2.1.0.
+    - Says nothing of the forward of a wrapper round a model that is seen to have no buffers, or that was told not to send them.
     - Says nothing of metrics that are read under a guard behind the evaluation, where no collective follows.
     - Says nothing of metrics that are read below `trainer.fit(...)`, also by a function that is only called there.
     - Tells a project function that reaches a collective: the rest of the function would run on every rank too.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
+from codemods.analysis.guards.lost_groups import LostGroup, lost_groups
 from codemods.analysis.names import last, qualified
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
@@ -24,7 +25,8 @@ class CollectiveWithoutGroup(DdpCodemod):
     ## What it does
     Finds calls of `torch.distributed` (barriers, reductions, `destroy_process_group`) that stand under no test for several
     processes, in a function that starts the process group under a condition, or that asks for its rank by a helper which works
-    without one. Puts the call under `is_initialized()`.
+    without one. Finds the group destroyed where there is none: a second time, by the process that has spawned the ranks, and in a
+    helper whose caller starts the group under a condition. Puts the call under `is_initialized()`.
 
     ## Why it matters
     On one GPU the program ends there: "Default process group has not been initialized", or "Process group cannot be None" when
@@ -88,7 +90,9 @@ class CollectiveWithoutGroup(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
+        told: set[int] = set()
         for found in unguarded(project, module):
+            told.add(found.call.lineno)
             statement = module.statement_of(found.call)
             name = group_name(module, statement)
             alone = isinstance(statement, ast.Expr) and statement.value is found.call and module.is_whole(statement)
@@ -104,6 +108,26 @@ class CollectiveWithoutGroup(DdpCodemod):
                 evidence=[Evidence("static", found.why, module.path, found.line)],
                 reason=_reason(found, end, alone=alone, name=name),
             )
+        for lost in lost_groups(project, module) if module.holds(b"destroy_process_group") else ():
+            if lost.destroys.lineno not in told:
+                yield self._lost(module, lost)
+
+    def _lost(self, module: SourceModule, lost: LostGroup) -> Finding:
+        """The destruction of a group that is none: put under `is_initialized()` where it stands, for all who come there."""
+        statement = module.statement_of(lost.destroys)
+        name = group_name(module, statement)
+        alone = isinstance(statement, ast.Expr) and statement.value is lost.destroys and module.is_whole(statement)
+        span = module.span(statement)
+        return self.finding(
+            module,
+            lost.call,
+            f"there is no process group here ({lost.why}): {module.text_of(lost.call.func)}() ends the program with "
+            f"`{_error('destroy_process_group')}`",
+            level=Applicability.SAFE if alone and name else Applicability.DISPLAY,
+            edits=[WrapInGuard(module.path, span, f"{name}.is_initialized()", span)] if alone and name else [],
+            evidence=[Evidence("static", lost.why, lost.path, lost.line)],
+            reason="" if alone and name else "put it under `torch.distributed.is_initialized()`",
+        )
 
 
 def _error(end: str) -> str:

@@ -23,6 +23,7 @@ from codemods.project import Project
 from codemods.source import SourceModule
 
 _ADVICE = "make the call on every rank, and keep only the output under the test"
+_OF_BREAK = "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank leave by it"
 
 
 class EarlyReturnBeforeCollective(DdpCodemod):
@@ -114,7 +115,8 @@ class EarlyReturnBeforeCollective(DdpCodemod):
         for node, parted in under_rank_tests(project, module, lines):
             if parted.form is Parting.LEAVES:
                 text = parting_message(parted, head(module, parted.node))
-                yield self.finding(module, node, text, evidence=chain(parted), reason=_ADVICE)
+                advice = _OF_BREAK if isinstance(parted.leaving, ast.Break) else _ADVICE
+                yield self.finding(module, node, text, evidence=chain(parted), reason=advice)
 
     def _told(self, module: SourceModule, node: ast.AST, text: str, made: Repair, shown: Iterator) -> Finding:  # type: ignore[type-arg]
         level = made.level if made.edits else Applicability.DISPLAY

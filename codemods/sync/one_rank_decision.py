@@ -24,7 +24,8 @@ from codemods.source import SourceModule, walk
 
 # What a file of several processes speaks of; what is decided in the others is asked of those that import them.
 _PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed")
-_OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"isnan", b"isfinite", b"isinf", b"return None")
+_OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"exit()", b"isnan", b"isfinite", b"isinf",
+              b"return None")  # fmt: skip
 _LOSS_WITHOUT_EFFECT = (
     "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
     "`0.0 * sum(p.sum() for p in self.parameters())`"
@@ -40,7 +41,8 @@ class OneRankDecision(DdpCodemod):
     the ranks behind it. In a training loop of raw torch, finds an exit for a loss that is not a number, and lets all ranks take
     it when one does. Tells `control.should_training_stop` under a rank test, a `training_step` that returns None, and a loop that
     is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`, which an
-    exception on one rank leads to.
+    exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is missing, and
+    one that ends by `exit()` in an exception handler, also in the `forward` of a model.
 
     ## Why it matters
     The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out.
@@ -81,6 +83,8 @@ class OneRankDecision(DdpCodemod):
     - Says nothing where the decision is made of what every rank has: the epoch, the step, reduced metrics, configuration.
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
     - Says nothing of a loop in which no rank waits for another.
+    - Says nothing of an output that is asked for None where the `forward` of the model is seen and never returns None.
+    - Says nothing of an exit with a status other than 0: the launcher then stops the others.
     - Tells a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
     - Tells Lightning older than 1.6, which has no `trainer.strategy`.
     - Tells `control.should_training_stop`: what the callback is given is the same on every rank, so the rank test can go.
@@ -146,11 +150,21 @@ def _is_decision(found: Mismatch) -> bool:
 
 
 def _is_guess(module: SourceModule, found: Mismatch) -> bool:
-    """True where only the name of a parameter says that the value is the rank's own, and the test does not speak of a loss."""
+    """True where only the name of a parameter says that the value is the rank's own, and the test does not speak of a loss.
+
+    A batch of a loop that may be missing is the rank's own, whatever the loader is: nothing else can decide that.
+    """
     origin = found.value.origin
     if origin is None or not origin.by_name:
         return False
+    if isinstance(found.leaving, ast.Continue) and isinstance(found.node, ast.If) and _asks_for_none(found.node.test):
+        return False
     return not re.search(r"loss|isnan|isfinite|isinf", module.text_of(found.node).partition("\n")[0], re.I)
+
+
+def _asks_for_none(test: ast.expr) -> bool:
+    ends = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
+    return any(isinstance(e, ast.Constant) and e.value is None for e in ends)
 
 
 def _advice(module: SourceModule, found: Mismatch) -> str:

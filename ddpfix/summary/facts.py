@@ -228,6 +228,16 @@ FACTS: Mapping[str, Facts] = {
         "One evaluation reports `eval_loss` and what compute_metrics gives: its batches hold the named input.",
         ("The `metric_for_best_model` training argument is set to",),
     ),
+    "DDP701": Facts(
+        "Take the local rank from LOCAL_RANK as well",
+        "Under torchrun each process takes another GPU; `--local_rank` and `--local-rank` are both accepted.",
+        ("unrecognized arguments: --local-rank", "Duplicate GPU detected"),
+    ),
+    "DDP703": Facts(
+        "Give each spawned rank its GPU",
+        "`nvidia-smi` shows a process on each GPU, and none of them twice on the first.",
+        ("Duplicate GPU detected", "CUDA error: invalid device ordinal", "CUDA out of memory"),
+    ),
     "DDP901": Facts(
         "Log less often, and take larger batches for fewer at a time",
         "Training with the same data comes to the same loss after as many steps, the first step fits into the device's memory, "

@@ -161,3 +161,58 @@ def test_callers_of_callers_in_another_file() -> None:
 
 def test_the_tests_of_a_repository_are_left_alone() -> None:
     check_nothing(RULE, f"{DIST}def main(args):\n{START}    dist.barrier()\n", path="tests/test_main.py")
+
+
+# The group is destroyed where there is none
+
+CLEAN = "def cleanup():\n    dist.destroy_process_group()\n\n\n"
+GUARDED = CLEAN.replace("    dist.d", "    if dist.is_initialized():\n        dist.d")
+MAIN_ = "def main(rank):\n    dist.init_process_group('nccl', rank=rank)\n    train(rank)\n"
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["    dist.destroy_process_group()\n", "    cleanup()\n",
+     "    try:\n        dist.destroy_process_group()\n    except Exception:\n        pass\n",
+     "    if dist.is_initialized():\n        dist.destroy_process_group()\n"],
+)  # fmt: skip
+def test_a_group_that_is_destroyed_twice(first: str) -> None:
+    before = f"{DIST}{CLEAN}{MAIN_}{first}    print('done')\n    cleanup()\n"
+    (found, *_) = check_transformed(RULE, before, before.replace(CLEAN, GUARDED))
+    assert "has destroyed the process group already" in found.message
+
+
+def test_the_process_that_has_spawned_the_ranks() -> None:
+    parent = "def launch():\n    mp.spawn(main, nprocs=2)\n    cleanup()\n"
+    before = f"{DIST}import torch.multiprocessing as mp\n\n{CLEAN}{MAIN_}\n\n{parent}"
+    check_transformed(RULE, before, before.replace(CLEAN, GUARDED))
+
+
+def test_a_helper_whose_caller_starts_the_group_under_a_condition() -> None:
+    setup = "def setup(rank):\n    dist.init_process_group('nccl', rank=rank)\n\n\n"
+    body = "def main(args):\n    if args.gpu:\n        setup(args.gpu)\n    train(args)\n    cleanup()\n"
+    before = f"{DIST}{setup}{CLEAN}{body}"
+    check_transformed(RULE, before, before.replace(CLEAN, GUARDED))
+
+
+def test_a_destruction_in_an_expression_is_told() -> None:
+    before = f"{DIST}{MAIN_}    dist.destroy_process_group()\n    dist.destroy_process_group(); print('done')\n"
+    check_told(RULE, before, reason="is_initialized")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{CLEAN}{MAIN_}    cleanup()\n",
+        f"{GUARDED}{MAIN_}    cleanup()\n    cleanup()\n",
+        f"{CLEAN}{MAIN_}    cleanup()\n    dist.init_process_group('gloo')\n    cleanup()\n",
+        f"{CLEAN}{MAIN_}    cleanup()\n    try:\n        cleanup()\n    except AssertionError:\n        pass\n",
+        f"{CLEAN}{MAIN_}    if rank > 3:\n        cleanup()\n        return\n    cleanup()\n",
+        f"{CLEAN}def main(args):\n    if args.distributed:\n        setup(args)\n    train(args)\n"
+        "    if args.distributed:\n        cleanup()\n"
+        "\n\ndef setup(args):\n    dist.init_process_group('nccl')\n",
+        f"{CLEAN}def main(args):\n    mp.spawn(train, nprocs=2)\n    dist.init_process_group('gloo')\n    cleanup()\n",
+    ],
+)  # fmt: skip
+def test_a_group_that_is_there(source: str) -> None:
+    check_nothing(RULE, f"{DIST}import torch.multiprocessing as mp\n\n\n{source}")

@@ -175,3 +175,63 @@ def test_a_step_that_returns_nothing_by_configuration() -> None:
 def test_the_tests_of_a_repository_are_left_alone() -> None:
     source = hook("if time.time() > self.end:\n    trainer.should_stop = True")
     check_nothing(RULE, source, path="tests/test_stop.py")
+
+
+# What may be missing on a rank
+
+
+def test_a_batch_that_may_be_missing() -> None:
+    source = (
+        f"{DIST}\n\ndef train(model, optimizer, epoch_iterator):\n    for batch in epoch_iterator:\n        if batch is None:\n"
+        "            continue\n        model(batch).backward()\n        optimizer.step()\n"
+    )
+    assert "does not call" in check_told(RULE, source, reason="reduce the deciding number").message
+
+
+NET = (
+    "import torch\nimport torch.distributed as dist\nfrom torch import nn\n"
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n\n\nclass Net(nn.Module):\n"
+    "    def forward(self, x):\n        {head}\n"
+    "        return x.sum()\n\n\nclass Fit:\n    def __init__(self, loader):\n"
+    "        self.net = DDP(Net())\n        self.loader = loader\n\n    def train(self):\n        for batch in self.loader:\n"
+    "            out = self.net(batch)\n            if out is None:\n                continue\n            out.backward()\n"
+)
+
+
+def test_an_output_that_may_be_missing() -> None:
+    check_told(RULE, NET.format(head="if len(x) == 0:\n            return None"), reason="reduce the deciding number")
+    check_nothing(RULE, NET.format(head="x = x * 2"))
+
+
+def test_a_number_among_measured_ones() -> None:
+    source = (
+        f"{DIST}from torch.utils.data import DataLoader, DistributedSampler\n\n\ndef scores(batch):\n"
+        f"    found = torch.tensor([rate(x) for x in batch])\n    if -1 in found:\n        return None\n"
+        "    return found\n\n\ndef train(model, data):\n    for batch in DataLoader(data, sampler=DistributedSampler(data)):\n"
+        "        found = scores(batch)\n"
+        "        if found is not None:\n            model(batch, found).backward()\n"
+    )
+    check_told(RULE, source, reason="reduce the deciding number")
+    check_nothing(RULE, source.replace("-1 in found", "'score' in found"))
+
+
+def test_an_exit_as_if_all_were_done_in_an_inner_loop() -> None:
+    source = (
+        f"{DIST}\n\ndef train(model, loader, writer, rank):\n    for batch in loader:\n        model(batch).backward()\n"
+        "        if rank == 0:\n            for name, p in model.named_parameters():\n                try:\n"
+        "                    writer.add_histogram(name, p)\n                except ValueError:\n                    {end}\n"
+    )
+    assert "ends as if all were done" in check_told(RULE, source.format(end="exit()"), reason="let every rank end").message
+    check_nothing(RULE, source.format(end="raise"))
+    check_nothing(RULE, source.format(end="exit(1)"))
+
+
+def test_an_exit_in_the_forward_of_a_model() -> None:
+    source = (
+        f"{DIST}from torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n        try:\n"
+        f"            return solve(x)\n"
+        "        except RuntimeError:\n            {end}\n"
+    )
+    check_told(RULE, source.format(end="exit()"), reason="let every rank end")
+    check_nothing(RULE, source.format(end="return x"))
+    check_nothing(RULE, source.format(end="exit()").replace("nn.Module", "object"))

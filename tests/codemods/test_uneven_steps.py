@@ -126,3 +126,53 @@ def test_uneven_batches_that_are_dropped_or_joined() -> None:
 
 def test_a_test_of_the_repository() -> None:
     check_nothing(RULE, train("rows[rank::world_size]"), path="tests/test_train.py")
+
+
+# Keys that the rank's own batches made
+
+COUNTED = (
+    f"{HEAD}from collections import Counter, defaultdict\n\n\n{{before}}def count(model, rows):\n    found = {{made}}\n"
+    "    for batch in DataLoader(rows, sampler=DistributedSampler(rows)):\n        for word in batch['words']:\n"
+    "            {put}\n"
+    "    for word, number in found.items():\n        dist.all_reduce(number)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "put"),
+    [("{}", "found[word] = found.get(word, 0) + 1"), ("{}", "found[f'count/{word}'] = model(word)"),
+     ("defaultdict(float)", "found[word] += 1"), ("Counter()", "found[word] += 1"),
+     ("defaultdict(list)", "found[word].append(model(word))")],
+)  # fmt: skip
+def test_a_collective_for_each_key_of_own_batches(made: str, put: str) -> None:
+    check_told(RULE, COUNTED.format(before="", made=made, put=put), reason=WHY)
+
+
+def test_keys_that_helpers_put_in() -> None:
+    before = (
+        "def add(found, key, value):\n    if key not in found:\n        found[key] = torch.zeros(())\n"
+        "    found[key] += value\n\n\n"
+        "def more(words, found):\n    for word in sorted(set(words)):\n        add(found, f'count/{word}', 1)\n\n\n"
+    )
+    check_told(RULE, COUNTED.format(before=before, made="{}", put="more(word, found)"), reason=WHY)
+
+
+@pytest.mark.parametrize(
+    ("made", "put"),
+    [("{}", "found['all'] = model(word)"), ("Counter()", "found['all'] += 1"),
+     ("defaultdict(list)", "found['all'].append(model(word))"),
+     ("{}", "for name in ('a', 'b'):\n                found[name] = model(word)[name]")],
+)  # fmt: skip
+def test_keys_that_are_written_out(made: str, put: str) -> None:
+    check_nothing(RULE, COUNTED.format(before="", made=made, put=put))
+
+
+def test_a_list_that_is_filled_on_both_ways() -> None:
+    source = (
+        f"{HEAD}def read(jobs, rank):\n    rows = []\n    if rank == 0:\n        for job in tqdm(jobs):\n"
+        f"            rows.append(job.result())\n"
+        "    else:\n        for job in jobs:\n            rows.append(job.result())\n    return rows\n\n\n"
+        "def train(net, jobs, rank):\n    model = DDP(net)\n    for row in DataLoader(read(jobs, rank), batch_size=2):\n"
+        "        model(row).sum().backward()\n"
+    )
+    check_nothing(RULE, source)

@@ -17,7 +17,7 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _WORKS_ALONE = frozenset({"get_dist_info"})  # mmcv's and mmengine's: (0, 1) without a group
-_ASKED = frozenset({"is_initialized", "is_available"})
+ASKED = frozenset({"is_initialized", "is_available"})
 
 
 @record
@@ -42,9 +42,9 @@ def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
         if alone is not None and function is not None and called_with_group(project, module, function):
             continue
         for call in calls:
-            if start is not None and call.lineno > start.lineno and not _is_guarded(project, module, call, words_of(start.test)):
+            if start is not None and call.lineno > start.lineno and not is_guarded(project, module, call, words_of(start.test)):
                 yield Unguarded(call, f"the group is started under `{module.text_of(start.test)}` only", start.lineno, True)
-            elif alone is not None and alone.lineno < call.lineno and not _is_guarded(project, module, call, set()):
+            elif alone is not None and alone.lineno < call.lineno and not is_guarded(project, module, call, set()):
                 yield Unguarded(call, f"{module.text_of(alone.func)}() is written to work without a group", alone.lineno, False)
 
 
@@ -65,7 +65,7 @@ def _conditional_start(module: SourceModule, function: FunctionNode | None) -> a
         if not starts_group(module, call) or module.function_of(call) is not function:
             continue
         tests = [up for up in module.ancestors(call) if isinstance(up, ast.If) and module.function_of(up) is function]
-        if not tests or any(words_of(t.test) & (_ASKED | {"__name__"}) for t in tests):
+        if not tests or any(words_of(t.test) & (ASKED | {"__name__"}) for t in tests):
             return None
         if not any(n is call for s in tests[-1].body for n in walk(s)):
             return None
@@ -73,7 +73,7 @@ def _conditional_start(module: SourceModule, function: FunctionNode | None) -> a
     return found[0] if len({id(f) for f in found}) == 1 else None
 
 
-def _is_guarded(project: Project, module: SourceModule, call: ast.Call, names: set[str]) -> bool:
+def is_guarded(project: Project, module: SourceModule, call: ast.Call, names: set[str]) -> bool:
     """True under a test for several processes or for the rank, behind an exit without them, and where the error is caught."""
     function = module.function_of(call)
     if any(g.ranks.some for g in guards_over(module, call, project=project)):
@@ -97,7 +97,7 @@ def _is_guarded(project: Project, module: SourceModule, call: ast.Call, names: s
 
 def _speaks_of_group(module: SourceModule, test: ast.expr, names: set[str]) -> bool:
     words = words_of(test)
-    if words & names or words & _ASKED or means_process_group(module, test):
+    if words & names or words & ASKED or means_process_group(module, test):
         return True
     return any(speaking in word.lower() for word in words for speaking in SPEAKING)
 

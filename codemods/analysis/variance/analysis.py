@@ -116,7 +116,10 @@ class Analysis:
         if role is Role.NN_MODULE:
             return Thing(Kind.MODULE)
         site = find_class(self.project, module, name)
-        return Thing(self._kind(site), site) if site else None
+        if site is None:
+            return None
+        kind = self._kind(site)
+        return Thing(kind, site, self.waits(site) if kind is Kind.MODULE else False)
 
     def _kind(self, site: ClassSite) -> Kind:
         facts = class_facts(self.project, site.module, site.node)

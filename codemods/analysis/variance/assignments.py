@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.binding import bind
 from codemods.analysis.variance.paths import is_none
@@ -32,7 +33,16 @@ def augmented(state: State, node: ast.AugAssign) -> None:
     new = made_of(state.value(node.target), _decided(state, state.value(node.value)))
     if new.cause.differs or new.params:
         new = replace(along(new, state.link(node, f"`{state.short(node)}`")), mean=new.mean or state.data_loops > 0)
-    bind(state, node.target, new, grows=False)
+    bind(state, node.target, new, grows=_makes_entries(state, node.target))
+
+
+def _makes_entries(state: State, target: ast.expr) -> bool:
+    """True for `counts[name] += 1` of a `defaultdict` or a `Counter`: a key that is not there is put in."""
+    held = target.value if isinstance(target, ast.Subscript) else None
+    bound = bindings_of(state.module, held) if isinstance(held, ast.Name) else ()
+    if isinstance(held, ast.Attribute):
+        bound = attribute_bindings(state.module, held)
+    return any(isinstance(b.value, ast.Call) and last(dotted(b.value.func)) in ("defaultdict", "Counter") for b in bound)
 
 
 def returned(state: State, node: ast.Return) -> bool:

@@ -15,7 +15,8 @@ from codemods.record import replace
 def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) -> None:
     """Give a target its value; a tuple element by element. grows: `d[k] = v` may bring a new key in."""
     if isinstance(target, (ast.Tuple, ast.List)):
-        parts = value.parts if len(value.parts) == len(target.elts) else (plain(value),) * len(target.elts)
+        each = replace(plain(value), optional=False)  # what is None cannot be taken apart
+        parts = value.parts if len(value.parts) == len(target.elts) else (each,) * len(target.elts)
         for element, part in zip(target.elts, parts, strict=True):
             bind(state, element, part)
         return

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.class_index import ClassSite, find_class
+from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
 _DEPTH = 12  # models inside of models that are looked at
+_REGISTERING = frozenset({"register_buffer", "spectral_norm"})  # the latter keeps its vectors in buffers
 
 
 def has_buffers(project: Project, site: ClassSite, seen: frozenset[int] = frozenset()) -> bool | None:
     """Does a model have buffers? None where it is put together from what the source does not show."""
     known: bool | None = False
+    for base in class_facts(project, site.module, site.node).lineage[1:]:
+        if id(base.node) not in seen and len(seen) < _DEPTH and has_buffers(project, base, seen | {id(site.node)}):
+            return True
     for node in walk(site.node):
         if not isinstance(node, ast.Call):
             continue
         name, full = dotted(node.func), qualified(site.module, node.func)
-        if "BatchNorm" in last(name) or last(name) == "register_buffer" or full.startswith(("torchvision.models.", "timm.")):
+        if "BatchNorm" in last(name) or last(name) in _REGISTERING or full.startswith(("torchvision.models.", "timm.")):
             return True
         if full.startswith(("torch.", "super", "self.")) or not name or id(node) in seen:
             continue

@@ -16,6 +16,7 @@ from codemods.analysis.variance.shares import counted, length_of, pieces, size_o
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.unknown_calls import call_of_thing, unknown_call
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, differing, made_of, plain
+from codemods.analysis.variance.wrapped_calls import of_wrapper, wrapped_by_method
 from codemods.data.rank_names import MEMBER_WORD
 from codemods.data.rank_variance import (
     BACKWARDS,
@@ -39,12 +40,16 @@ def call_value(state: State, node: ast.Call) -> Value:
         if (found := rule(state, call)) is not None:
             return found
     forward(state, node)
+    if (given := of_wrapper(state, call)) is not None:
+        return given
     site = target(state, node, call.holder)
     if site is not None:
         state.targets[id(node)] = site
         return project_call(state, call, site)
-    found = call_of_thing(state, call)
-    return found if found is not None else unknown_call(state, call)
+    for rule in (call_of_thing, wrapped_by_method):
+        if (found := rule(state, call)) is not None:
+            return found
+    return unknown_call(state, call)
 
 
 def _of_elements(state: State, call: CallParts) -> Value | None:

@@ -45,7 +45,8 @@ def _compared(state: State, node: ast.Compare) -> Value:
     if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
         if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
             return SAME  # a key that a batch or a configuration has
-        if not isinstance(node.left, ast.Constant) and not state.value(node.left).cause.differs:
+        number = isinstance(node.left.operand if isinstance(node.left, ast.UnaryOp) else node.left, ast.Constant)
+        if not number and not state.value(node.left).cause.differs:
             return length_of(state.value(ends[-1]))  # which keys there are
     found = state.values[id(node)] = made_of(*(state.value(e) for e in ends))
     return found

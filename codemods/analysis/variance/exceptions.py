@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.exits import calls_in, is_exit, leaving_of
 from codemods.analysis.variance.partings import Form, Mismatch
@@ -29,7 +30,7 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
             continue
         if not ways.state.is_parallel or names & _OTHER_MATTERS:
             continue
-        if (ending := _ends_as_success(handler)) is not None and ways.meets(loop or rest):
+        if (ending := _ends_as_success(handler)) is not None and _is_awaited(ways, loop or rest):
             link = ways.state.link(handler, "an exception on one rank leads here")
             yield Mismatch(Form.ENDS, ending, differing(Cause.PLACE, Proof.LIKELY, link), None, ending)
             continue
@@ -44,6 +45,15 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
         value = differing(Cause.PLACE, Proof.LIKELY, ways.state.link(handler, text))
         yield Mismatch(Form.RAISES, handler, value, missed, handler.body[0])
         return
+
+
+def _is_awaited(ways: Ways, behind: Statements) -> bool:
+    """True where the others wait for a rank that ends here: in the function, or in the backward of the model whose part it is."""
+    state = ways.state
+    if ways.meets(behind) or ways.meets(state.body):
+        return True
+    owner = state.module.class_of(state.function) if state.function is not None and state.function.name == "forward" else None
+    return owner is not None and class_facts(state.project, state.module, owner).is_a(Role.NN_MODULE)
 
 
 def _ended_stream(ways: Ways, node: Attempt, handler: ast.ExceptHandler, behind: Statements) -> Iterator[Mismatch]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, class_facts
-from codemods.analysis.class_values import class_values
+from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.variance.callers import Callers, Interpreted
+from codemods.analysis.variance.objects import wraps
 from codemods.analysis.variance.signals import handlers
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Link, Proof, Thing, Value, differing, join, one_thing
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Link, Proof, Thing, Value, differing, join, one_thing
 from codemods.record import replace
 
 
@@ -26,14 +29,18 @@ class Fields:
 
     def _thing(self, site: ClassSite, name: str) -> Thing | None:
         things: set[Thing] = set()
-        for given in class_values(self.project, class_facts(self.project, site.module, site.node)).given.get(name, ()):
+        unread = False
+        all_given = class_values(self.project, class_facts(self.project, site.module, site.node)).given.get(name, ())
+        for given in all_given:
             if given.function is None:
                 continue
             place = FunctionSite(given.site.module, given.function)
-            state = self.analysis.of(place) or self.analysis.running(place.module, place)
+            running = self.analysis.running(place.module, place)
+            unread = unread or running is not None
+            state = running or self.analysis.of(place)
             if state is not None and name in state.sets and (thing := state.sets[name].thing) is not None:
                 things.add(thing)
-        return one_thing(things)
+        return _as_wrapped_below(one_thing(things), all_given) if unread else one_thing(things)
 
     def value(self, site: ClassSite, name: str) -> Value:
         """What the methods of a class put into `self.name`, joined; parameters are asked of the callers."""
@@ -58,3 +65,10 @@ class Fields:
         if not found or all(v.decided and v.cause is Cause.RANK for v in found):
             return UNKNOWN  # only one rank has it: the others do not get as far as using it
         return replace(join(found), thing=one_thing(v.thing for v in found))
+
+
+def _as_wrapped_below(found: Thing | None, given: Sequence[Given]) -> Thing | None:
+    """The wrapper, where a statement that was not read yet puts the model into one."""
+    if found is None or found.kind is not Kind.MODULE or not any(wraps(g.value) for g in given):
+        return found
+    return Thing(Kind.WRAPPED, found.site, found.waits if found.site is not None else None)

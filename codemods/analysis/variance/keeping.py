@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import substituted
-from codemods.analysis.variance.values import SAME, Value, along, join, made_of, plain
+from codemods.analysis.variance.values import SAME, Cause, Value, along, join, made_of, plain
 from codemods.record import replace
 
 
@@ -29,8 +29,12 @@ def taint(state: State, path: str, kept: Value, before: Value) -> None:
 
 def fill(state: State, node: ast.Call, path: str, holder: Value, told: Value) -> None:
     """`losses.append(loss)`: the list holds a rank's own values; under a test of such a value its length differs as well."""
+    both_ways = any(path in names for names in state.alike)  # rank 0 fills it under a bar, the others without one
+    if both_ways and told.cause is Cause.RANK and told.decided:
+        told = replace(SAME, params=told.params)
+    controls = [c for c in state.control if not both_ways or c.cause in (Cause.DATA, Cause.PLACE)]
+    deciding = join(controls) if controls else SAME
     link = state.link(node, f"`{state.short(node)}`")
-    deciding = join(state.control) if state.control else SAME
     kept = along(told, link)
     if deciding.cause.differs or (deciding.params and not deciding.length):
         kept = replace(along(made_of(told, deciding), link), sized=True)

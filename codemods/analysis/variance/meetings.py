@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.names import dotted, family
 from codemods.analysis.ranks.collectives import Collective
 from codemods.analysis.ranks.trace_items import Step
+from codemods.analysis.variance.heirs import held_by_heirs
 from codemods.analysis.variance.objects import wrapped
 from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import STEP, Meeting, State
@@ -131,18 +132,34 @@ def is_backward(state: State, node: ast.Call, name: str) -> bool:
 def forward(state: State, node: ast.Call) -> None:
     """`model(x)` of a wrapped model with buffers or shards waits for all ranks; of a parameter, if it is handed such a model."""
     path = dotted(node.func) or state.module.text_of(node.func)
-    known = state.env.get(path)
-    if known is None and (name := own_field(path)) and (owner := state.own_class(node)) is not None:
-        known = Value(thing=state.summaries.field_thing(owner, name))
-    if known is None and isinstance(node.func, (ast.Attribute, ast.Subscript)):
-        known = _one_of_models(state, node.func)
-    if known is None:
+    if (known := called_object(state, node)) is None:
         return
     step = Step(state.module.path, node.lineno, f"{path}(), the forward of the wrapper")
     if known.thing is not None and known.thing.kind is Kind.WRAPPED and known.thing.waits is not False:
         meet(state, node, Meeting("forward", (step,), maybe=known.thing.waits is None))
     elif known.thing is None and known.params == {path} and state.is_parameter(path):
         meet(state, node, Meeting("forward", (step,), needs=path))
+
+
+def called_object(state: State, node: ast.Call) -> Value | None:
+    """The object that `model(x)` or `self.model(x)` calls; None where it is none that is known by a name."""
+    path = dotted(node.func) or state.module.text_of(node.func)
+    known = state.env.get(path)
+    if known is None and (name := own_field(path)) and (owner := state.own_class(node)) is not None:
+        thing = state.summaries.field_thing(owner, name)
+        known = Value(thing=thing if thing is not None else _field_of_heirs(state, owner, name))
+    if known is None and isinstance(node.func, (ast.Attribute, ast.Subscript)):
+        known = _one_of_models(state, node.func)
+    return known
+
+
+def _field_of_heirs(state: State, owner: ClassSite, name: str) -> Thing | None:
+    """The wrapper that an heir keeps in `self.model`, where the base class runs it: of trainers, not of models."""
+    facts = class_facts(state.project, owner.module, owner.node)
+    if facts.is_a(Role.NN_MODULE) or facts.is_a(Role.LIGHTNING_MODULE) or facts.method(name) is not None:
+        return None
+    thing = held_by_heirs(state, facts.lineage[0], name)
+    return thing if thing is not None and thing.kind is Kind.WRAPPED else None
 
 
 def _one_of_models(state: State, func: ast.Attribute | ast.Subscript) -> Value | None:

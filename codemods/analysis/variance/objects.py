@@ -53,6 +53,8 @@ def made(state: State, call: CallParts) -> Value | None:
         return Value(thing=Thing(Kind.METRIC))
     if call.kind in (Kind.MODULE, Kind.WRAPPED) and end in _GIVE_THE_MODEL:
         return call.holder
+    if name == "torch.compile" and args:
+        return args[0]
     return _without_constructor(state, node)
 
 
@@ -154,6 +156,14 @@ def _dataset_share(state: State, dataset: Value) -> Value:
 # Accelerate and Fabric
 
 
+def wraps(node: ast.expr) -> bool:
+    """True where the words of a call say that it gives a wrapper: what it wraps was not looked at."""
+    if not isinstance(node, ast.Call):
+        return False
+    end = dotted(node.func).rpartition(".")[2]
+    return end in WRAPPERS or (end in PREPARES and _prepares(node))
+
+
 def _prepares(node: ast.Call) -> bool:
     holder = dotted(node.func.value).rpartition(".")[2].lower() if isinstance(node.func, ast.Attribute) else ""
     return holder.lstrip("_") in ("accelerator", "fabric", "acc", "deepspeed") or holder.endswith(("accelerator", "fabric"))
@@ -168,7 +178,7 @@ def _prepared(state: State, node: ast.Call, args: list[Value]) -> Value:
 def _one_prepared(state: State, written: ast.expr, value: Value) -> Value:
     if isinstance(written, ast.Starred):
         return value
-    name = dotted(written).rpartition(".")[2]
+    name = path_of(written).rpartition(".")[2]  # `prepare(models[key])` as well
     if value.kind is Kind.LOADER or LOADER_NAMES.search(name):
         by = dotted(getattr(state.module.parent(written), "func", None))
         if value.sized and value.cause.differs and "setup_dataloaders" in by:

@@ -8,6 +8,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.call_parts import CallParts
+from codemods.analysis.variance.heirs import written_by_heirs
 from codemods.analysis.variance.keeping import change_arguments, change_object
 from codemods.analysis.variance.meetings import make_same, meet_behind
 from codemods.analysis.variance.objects import thing_of_class
@@ -32,7 +33,8 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     if summary is None:
         everything = [*call.args, *call.keywords.values()]
         return at_most(made_of(*everything), Proof.LIKELY) if any(v.cause.differs for v in everything) else UNKNOWN
-    meet_behind(state, node, f"{state.module.text_of(node.func)}()", summary, binding)
+    for each in (summary, *(written_by_heirs(state, site) if not summary.met else ())):
+        meet_behind(state, node, f"{state.module.text_of(node.func)}()", each, binding)
     written = _written(node, site)
     change_arguments(state, written, summary, binding)
     for name in summary.reduced:

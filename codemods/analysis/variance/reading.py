@@ -135,7 +135,14 @@ def _alike(node: ast.If) -> set[str]:
         simple = ((s.targets[0], s.value) for s in arm if isinstance(s, ast.Assign))
         given.append({target.id: unpacked(value) for target, value in simple if isinstance(target, ast.Name)})
     kept = {n for n, value in given[0].items() if n in given[1] and ast.dump(given[1][n]) == ast.dump(value)}
-    return kept | {n for arm in given for n, value in arm.items() if isinstance(value, ast.Name) and value.id == n}
+    kept |= {n for arm in given for n, value in arm.items() if isinstance(value, ast.Name) and value.id == n}
+    return kept | (_filled_in(node.body) & _filled_in(node.orelse) if node.orelse else set())
+
+
+def _filled_in(arm: list[ast.stmt]) -> set[str]:
+    """The lists that an arm puts something into."""
+    calls = (n.func for s in arm for n in walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    return {dotted(f.value) for f in calls if f.attr in ("append", "extend", "add", "update")} - {""}
 
 
 def _arms(state: State, test: Value, arms: list[list[ast.stmt]]) -> bool:

@@ -33,7 +33,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
         best = replace(best, chain=(*value.chain, *inner.chain)[:_KEPT_LINKS])
     thing = value.thing or (given[0].thing if len(given) == 1 and not left else None)
     parts = tuple(substituted(p, binding, fields) for p in value.parts)
-    sized = best.sized or (value.sized and best.cause.differs)
+    sized = best.sized or (value.sized and (best.cause.differs or bool(best.params)))
     return replace(
         best,
         thing=thing,

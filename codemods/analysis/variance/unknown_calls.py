@@ -54,7 +54,7 @@ def unknown_call(state: State, call: CallParts) -> Value:
         return SAME
     operands = [plain(v) for v in call.everything]
     if call.holder is not None and call.end in FILLS and path:
-        told = join(operands)
+        told = join((*operands, *_key_of(state, call.node)))
         if told.cause.differs or told.params or state.control:
             fill(state, call.node, path, call.holder, told)
     known = family(call.name) in ("torch", "numpy", "math") or (call.end in CASTS and call.holder is None)
@@ -64,6 +64,15 @@ def unknown_call(state: State, call: CallParts) -> Value:
     if call.end in PASSED_ON and call.everything:
         return call.everything[0]
     return _made_of_operands(call, operands, known=known)
+
+
+def _key_of(state: State, node: ast.Call) -> list[Value]:
+    """The key of `groups[name].append(x)`, which a `defaultdict` puts in: which keys there are differs as it does."""
+    held = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if not isinstance(held, ast.Subscript) or isinstance(held.slice, (ast.Slice, ast.Constant)):
+        return []
+    key = plain(state.value(held.slice))
+    return [replace(key, sized=True)] if key.cause.differs or key.params else []
 
 
 def _made_of_operands(call: CallParts, operands: list[Value], *, known: bool) -> Value:

@@ -150,11 +150,11 @@ def join(values: Iterable[Value]) -> Value:
 
 
 def one_thing(things: Iterable[Thing | None]) -> Thing | None:
-    """What all of several values are, as far as that is known; a model that is wrapped on one way is, where it matters."""
-    kinds = {t for t in things if t is not None}
-    if len(kinds) > 1 and {t.kind for t in kinds} == {Kind.MODULE, Kind.WRAPPED}:
-        kinds = {t for t in kinds if t.kind is Kind.WRAPPED}
-    return next(iter(kinds)) if len(kinds) == 1 else None
+    """The one object that all of them are; of a model that is wrapped on one of two ways the wrapper, which has the hazard."""
+    found = {t for t in things if t is not None}
+    if len(found) > 1 and all(t.kind in (Kind.MODULE, Kind.WRAPPED) for t in found):
+        found = {t for t in found if t.kind is Kind.WRAPPED}
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _joined_parts(found: list[Value]) -> tuple[Value, ...]:

@@ -52,9 +52,9 @@ class Walk(Ways):
         self.by_rank = value.cause is Cause.RANK
         if value.differs and several_processes(self.state.module, test) is None:
             for found in self._parting(node, value, arms, rest, loop):
+                if not told or isinstance(found.leaving, ast.Break):  # a way out of the loop is another matter
+                    yield found
                 told = True
-                yield found
-                break
         self.by_rank = False
         if not told:
             for arm in arms:

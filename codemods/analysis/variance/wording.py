@@ -31,6 +31,11 @@ def message(found: Mismatch, text: str) -> str:
             "rank 0 alone ends here, as if all were done: the launcher lets the others go on, and they wait in the next "
             "collective"
         )
+    if found.form is Form.ENDS and found.value.cause is Cause.PLACE and isinstance(found.node, ast.Expr):
+        return (
+            f"a rank that comes to `{text}` after an exception ends as if all were done: the launcher lets the others go on, and "
+            f"they wait in {met}"
+        )
     if found.form is Form.ENDS:
         return f"{who} over `{text}`, and the rank that ends here leaves the others waiting in {met}"
     if found.form is Form.ROUNDS:

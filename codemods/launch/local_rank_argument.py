@@ -1,0 +1,155 @@
+"""DDP701: a script learns its local rank from `--local_rank` alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import torch_pin
+from codemods.analysis.names import dotted, last
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.imports import plan_plain
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_SPELLINGS = ("--local_rank", "--local-rank")
+_PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})
+_TAKEN_FROM_ENVIRONMENT = late(rb"local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
+
+
+class LocalRankArgument(DdpCodemod):
+    """A script of raw torch that takes its local rank from the command line, where newer launchers do not put it.
+
+    ## What it does
+    Finds `add_argument("--local_rank", ...)` in a script that starts a process group, chooses its GPU by that argument, and
+    does not read `LOCAL_RANK`. Takes the default from `LOCAL_RANK`, and accepts both spellings.
+
+    ## Why it matters
+    `torch.distributed.launch` passes `--local-rank` since torch 2.0: argparse ends every process with "unrecognized arguments".
+    `torchrun` passes nothing and sets `LOCAL_RANK`: the argument stays at its default on all ranks, and all of them take one
+    GPU, where NCCL says "Duplicate GPU detected", or the memory runs out.
+
+    ## Example
+    ```python
+    import argparse
+
+    import torch
+    import torch.distributed as dist
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--local_rank", type=int, default=0)
+    args = parser.parse_args()
+    torch.cuda.set_device(args.local_rank)
+    dist.init_process_group("nccl")
+    ```
+
+    ## Use instead
+    ```python
+    import argparse
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0)))
+    args = parser.parse_args()
+    torch.cuda.set_device(args.local_rank)
+    dist.init_process_group("nccl")
+    ```
+
+    ## Safety
+    Safe where the argument is a whole number with a plain default: what the command line gives still wins, and without a
+    launcher the old default holds. The name in the result stays `local_rank`.
+
+    ## Refuses
+    - Says nothing in a repository's own tests.
+    - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument, and in a file that reads it at all.
+    - Says nothing where torch is pinned below 2.0, and in a file of DeepSpeed, whose launcher passes `--local_rank`.
+    - Says nothing of an argument that chooses no device, and of a script that starts no process group.
+    - Tells a call with comments inside, without `type=int`, or whose default is worked out.
+
+    ## References
+    torch 2.0: "torch.distributed.launch: the argument --local-rank replaces --local_rank"; the page of `torchrun`: "Moving from
+    torch.distributed.launch to torchrun"; NCCL's error "Duplicate GPU detected".
+    """
+
+    code = "DDP701"
+    TRIGGERS = ((b"--local_rank", b"--local-rank"), (b"init_process_group",))
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        data = project.read(path) or b""
+        return b"LOCAL_RANK" not in data and b"deepspeed" not in data
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or module.holds(b"LOCAL_RANK") or module.holds(b"deepspeed"):
+            return
+        for call in module.calls_named("add_argument"):
+            option = next((a for a in call.args if isinstance(a, ast.Constant) and a.value in _SPELLINGS), None)
+            if option is None:
+                continue
+            place = _place(module)
+            if place is None or _is_settled(project, module):
+                return
+            edits, reason = _repair(module, call)
+            yield self.finding(
+                module, call,
+                "torch.distributed.launch of torch 2 passes `--local-rank`, and argparse then refuses `--local_rank`; torchrun "
+                "passes neither, and every rank takes the GPU of the default: read LOCAL_RANK",
+                level=Applicability.SAFE if edits else Applicability.DISPLAY,
+                edits=edits,
+                evidence=[Evidence("static", "the GPU is chosen by it", module.path, place.lineno)],
+                reason=reason,
+            )  # fmt: skip
+            return
+
+
+def _place(module: SourceModule) -> ast.Attribute | ast.Name | None:
+    """Where the argument of the parser chooses a device."""
+    for read in module.reads_of("local_rank"):
+        if not isinstance(read, ast.Attribute):
+            continue
+        for up in module.ancestors(read):
+            if isinstance(up, ast.Call) and last(dotted(up.func)) in _PLACES:
+                return read
+            if isinstance(up, ast.stmt):
+                break
+    return None
+
+
+def _is_settled(project: Project, module: SourceModule) -> bool:
+    """True where a launcher of this age passes it, or another file takes it from the environment."""
+    pin = torch_pin(project, near=module.path)
+    if pin is not None and pin.surely_below((2, 0)):
+        return True
+    found = (project.read(p) or b"" for p in project.files_containing(b"LOCAL_RANK") if not is_test_file(p))
+    return any(_TAKEN_FROM_ENVIRONMENT.search(data) for data in found)
+
+
+def _repair(module: SourceModule, call: ast.Call) -> tuple[list[Edit], str]:
+    """The call with both spellings, and with the default from the environment."""
+    given = {k.arg: k.value for k in call.keywords}
+    kind, default = given.get("type"), given.get("default")
+    old = default.operand if isinstance(default, ast.UnaryOp) else default
+    plain = default is None or (isinstance(old, ast.Constant) and isinstance(old.value, (int, type(None))))
+    if not isinstance(kind, ast.Name) or kind.id != "int" or not plain or None in given or "#" in module.text_of(call):
+        return [], "take the default from `os.environ`, and give the option both spellings"
+    planned = plan_plain(module, "os")
+    if planned is None:
+        return [], "`os` has another meaning in this file: import it under another name first"
+    written = module.text_of(default) if default is not None else "None"
+    name = planned.name
+    code = f'int({name}.environ.get("LOCAL_RANK", {written}))'
+    if written == "None":
+        code = f'{name}.environ.get("LOCAL_RANK")'
+    options = [module.text_of(a) for a in call.args]
+    options += [f'"{s}"' for s in _SPELLINGS if not any(isinstance(a, ast.Constant) and a.value == s for a in call.args)]
+    keywords = [f"{k.arg}={module.text_of(k.value)}" for k in call.keywords if k.arg not in ("default", "required")]
+    at = next((i for i, k in enumerate(call.keywords) if k.arg == "default"), len(keywords))
+    keywords.insert(at, f"default={code}")
+    new = f"{module.text_of(call.func)}({', '.join([*options, *keywords])})"
+    return [*planned.edits, ReplaceExpression(module.path, module.span(call), new)], ""

@@ -1,0 +1,137 @@
+"""DDP708: each process works out for itself where the ranks meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.rendezvous import Meeting, Where, handed_to_others, meetings_of_each_process
+from codemods.codemod import DdpCodemod
+from codemods.findings import Evidence, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_WORDS = (b"MASTER_PORT", b"MASTER_ADDR", b"tcp://")
+_CLOCKS = (b"time.time", b"monotonic", b"perf_counter", b"datetime", b"random", b"randint", b"port")
+
+
+class RendezvousOfEachProcess(DdpCodemod):
+    """A port or an address for the process group that each rank, or each node, works out for itself.
+
+    ## What it does
+    Finds `MASTER_PORT` and `tcp://` addresses that are made of the clock, a random number without a seed or a free port, in code
+    that each spawned rank runs, or that the launcher of each node runs. Finds `MASTER_ADDR` fixed to `localhost` in a script that
+    takes a number of nodes, and has no option for the address.
+
+    ## Why it matters
+    All ranks have to meet at one address. Those that have drawn another port, or listen on their own node, wait in
+    `init_process_group` for the rest until the time-out, and no line of the training has run.
+
+    ## Example
+    ```python
+    import os
+    import time
+
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+
+    def worker(rank, world_size):
+        os.environ["MASTER_ADDR"] = "localhost"
+        os.environ["MASTER_PORT"] = str(20000 + int(time.time()) % 10000)
+        dist.init_process_group("nccl", rank=rank, world_size=world_size)
+        train(rank)
+
+
+    def main(world_size):
+        mp.spawn(worker, args=(world_size,), nprocs=world_size)
+    ```
+
+    ## Use instead
+    ```python
+    import os
+    import time
+
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+
+    def worker(rank, world_size):
+        dist.init_process_group("nccl", rank=rank, world_size=world_size)
+        train(rank)
+
+
+    def main(world_size):
+        os.environ["MASTER_ADDR"] = "localhost"
+        os.environ["MASTER_PORT"] = str(20000 + int(time.time()) % 10000)
+        mp.spawn(worker, args=(world_size,), nprocs=world_size)
+    ```
+
+    ## Safety
+    There is no fix: which process draws the port, how the others get it, and where the nodes learn the address of the first one,
+    is the launcher's.
+
+    ## Refuses
+    - Says nothing in a repository's own tests.
+    - Says nothing of a port that the parent draws once, and hands to the processes that it spawns on one node.
+    - Says nothing of random numbers in a file that sets a seed, and of a number that is broadcast.
+    - Says nothing under a test that asks for the variable, for the rank or for the number of nodes.
+    - Says nothing of `localhost` where the script has an option for the address, takes no number of nodes, or meets in a file.
+    - Tells a port or an address that is drawn: it has to be drawn once.
+
+    ## References
+    `torch.distributed.init_process_group`: `MASTER_ADDR` and `MASTER_PORT` are those of rank 0; a run on two gloo processes.
+    """
+
+    code = "DDP708"
+    TRIGGERS = ((*_WORDS, *_CLOCKS), (b"torch.distributed", b"torch import distributed", b"multiprocessing", b"rank"))
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        data = project.read(path) or b""
+        if any(word in data for word in _WORDS):
+            return True
+        return any(c in data for c in _CLOCKS[:4]) and b"rank" in data and bool(project.files_containing(b"MASTER_PORT"))
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        told: set[int] = set()
+        for found in (*meetings_of_each_process(project, module), *handed_to_others(project, module)):
+            if found.at.lineno not in told:
+                told.add(found.at.lineno)
+                yield self._told(module, found)
+
+    def _told(self, module: SourceModule, found: Meeting) -> Finding:
+        shown = [Evidence("static", f"{found.where.value} runs this", module.path, found.at.lineno)]
+        if found.nodes is not None and found.where is Where.NODE:
+            shown.append(Evidence("static", "the script speaks of several nodes", module.path, getattr(found.nodes, "lineno", 0)))
+        return self.finding(
+            module,
+            found.at,
+            _message(module, found),
+            evidence=shown,
+            reason=_ADVICE[found.where] if found.drawn is not None else _ADDRESS,
+        )
+
+
+_ADDRESS = (
+    "keep an address that the environment has (`os.environ.setdefault(\"MASTER_ADDR\", \"localhost\")`), or take it from "
+    "an option"
+)
+_ADVICE = {
+    Where.RANK: "draw it once in the process that starts the ranks, and let them take it from the environment or an argument",
+    Where.NODE: "take it from an option, or make it of what all nodes have (`SLURM_JOB_ID`)",
+}
+
+
+def _message(module: SourceModule, found: Meeting) -> str:
+    if found.drawn is None:
+        return (
+            "MASTER_ADDR is the node's own on every node, although the script takes several: on the second node no rank 0 "
+            "listens, and init_process_group waits until the time-out"
+        )
+    return (
+        f"{found.where.value} makes {found.what} of its own `{module.text_of(found.drawn)}`: those that get different ones wait "
+        "for each other in init_process_group until the time-out"
+    )

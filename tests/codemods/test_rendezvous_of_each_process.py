@@ -1,0 +1,118 @@
+"""DDP708: each process works out for itself where the ranks meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.launch.rendezvous_of_each_process import RendezvousOfEachProcess
+from ddpfix.testing import check_nothing, check_told
+
+RULE = RendezvousOfEachProcess
+HEAD = (
+    "import argparse\nimport os\nimport random\nimport socket\nimport time\n\nimport torch.distributed as dist\n"
+    "import torch.multiprocessing as mp\n\n\n"
+)
+WORKER = "def worker(rank, world):\n{body}    dist.init_process_group('nccl', rank=rank, world_size=world)\n\n\n"
+SPAWN = "if __name__ == '__main__':\n{body}    mp.spawn(worker, args=(2,), nprocs=2)\n"
+OPTIONS = (
+    "    parser = argparse.ArgumentParser()\n    parser.add_argument('--nodes', type=int, default=1)\n"
+    "    args = parser.parse_args()\n"
+)
+COUNTED = "    args.world = args.nodes * 8\n"
+FIXED = "    os.environ['MASTER_ADDR'] = 'localhost'\n"
+
+
+def script(worker: str = "", main: str = "", *, between: str = "") -> str:
+    return HEAD + between + WORKER.format(body=worker) + SPAWN.format(body=main)
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```python\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_told(RULE, before, reason="draw it once")
+    check_nothing(RULE, after)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))", "url = f'tcp://127.0.0.1:{random.randint(2000, 3000)}'",
+     "os.environ['MASTER_PORT'] = str(int(time.time()) % 9999)"],
+)  # fmt: skip
+def test_what_each_rank_draws(line: str) -> None:
+    assert "each rank" in check_told(RULE, script(f"    {line}\n"), reason="draw it once").message
+
+
+def test_a_free_port_of_each_rank() -> None:
+    free = "def free_port():\n    with socket.socket() as s:\n        s.bind(('', 0))\n        return s.getsockname()[1]\n\n\n"
+    check_told(RULE, script("    os.environ['MASTER_PORT'] = str(free_port())\n", between=free), reason="draw it once")
+    check_nothing(RULE, script(main="    os.environ['MASTER_PORT'] = str(free_port())\n", between=free))
+
+
+def test_a_number_that_reaches_the_port_through_another_file() -> None:
+    setup = "import os\n\ndef meet(rank, world, number):\n    os.environ['MASTER_PORT'] = str(number)\n"
+    body = "    number = 10000 + int(time.time()) % 5000\n    meet(rank, world, number)\n"
+    source = script(body).replace("import torch.distributed", "from meeting import meet\nimport torch.distributed", 1)
+    found = check_told(RULE, source, reason="draw it once", files={"meeting.py": setup})
+    assert "time.time()" in found.message
+
+
+def test_the_top_of_a_file_that_children_read_again() -> None:
+    top = "os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))\n\n\n"
+    check_told(RULE, script(between=top), reason="draw it once")
+
+
+def test_the_launcher_of_each_node() -> None:
+    drawn = (
+        f"{OPTIONS}    port = random.randint(2000, 3000)\n    url = 'tcp://{{}}:{{}}'.format('first', port)\n"
+        f"    print(args.nodes)\n"
+    )
+    assert "each node" in check_told(RULE, script(main=drawn), reason="what all nodes have").message
+
+
+def test_localhost_where_there_are_nodes() -> None:
+    source = script(main=OPTIONS + COUNTED + FIXED)
+    check_told(RULE, source, reason="setdefault")
+    other = source.replace("os.environ['MASTER_ADDR']", "environ['MASTER_ADDR']")
+    other = other.replace("import os", "from os import environ\nimport os")
+    check_told(RULE, other, reason="setdefault")
+    kept = "os.environ.setdefault('MASTER_ADDR', 'localhost')"
+    check_nothing(RULE, source.replace("os.environ['MASTER_ADDR'] = 'localhost'", kept))
+
+
+@pytest.mark.parametrize(
+    "main",
+    ["    os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))\n", FIXED, OPTIONS + FIXED,
+     f"{OPTIONS}{COUNTED}    if args.nodes == 1:\n    {FIXED}",
+     f"{OPTIONS}{COUNTED}    if 'MASTER_ADDR' not in os.environ:\n    {FIXED}",
+     f"{OPTIONS.replace('    args =', '''    parser.add_argument('--master-addr')''' + chr(10) + '    args =')}{COUNTED}{FIXED}"],
+)  # fmt: skip
+def test_what_the_parent_sets_once(main: str) -> None:
+    check_nothing(RULE, script(main=main))
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["    os.environ['MASTER_PORT'] = '29500'\n",
+     "    random.seed(0)\n    os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))\n",
+     "    if 'MASTER_PORT' not in os.environ:\n        os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))\n",
+     "    if rank == 0:\n        os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))\n",
+     "    port = comm.bcast(random.randint(2000, 3000))\n    os.environ['MASTER_PORT'] = str(port)\n",
+     "    print(time.time(), 'tcp://host:1')\n"],
+)  # fmt: skip
+def test_what_is_the_same_for_all_ranks(body: str) -> None:
+    check_nothing(RULE, script(body))
+
+
+def test_ranks_that_meet_in_a_file() -> None:
+    body = "    dist.init_process_group('gloo', init_method='file:///tmp/here', rank=rank, world_size=world)\n"
+    check_nothing(RULE, script(body, main=OPTIONS + COUNTED + FIXED))
+
+
+def test_a_program_of_one_process() -> None:
+    check_nothing(RULE, f"{HEAD}def main():\n    os.environ['MASTER_PORT'] = str(random.randint(2000, 3000))\n\n\nmain()\n")
+
+
+def test_own_tests_of_a_repository() -> None:
+    source = script("    os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))\n")
+    check_nothing(RULE, "x = 1\n", files={"tests/test_ranks.py": source})
+    check_nothing(RULE, source, path="tests/test_ranks.py")
