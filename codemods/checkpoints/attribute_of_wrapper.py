@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee
 from codemods.analysis.wrapped.holders import Wrapped, near_wraps
+from codemods.analysis.wrapped.made_models import is_named_in
 from codemods.analysis.wrapped.losses import backward_passes, behind, is_quiet
 from codemods.analysis.wrapped.way_inside import way_inside
 from codemods.codemod import DdpCodemod
@@ -17,6 +18,7 @@ from codemods.findings import Applicability, Evidence, Finding, ReplaceExpressio
 from codemods.project import Project
 from codemods.source import SourceModule
 
+_OF_WEIGHTS = frozenset({"state_dict", "load_state_dict", "parameters", "named_parameters", "save_pretrained", "requires_grad_"})
 _SAFE, _UNSAFE, _DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 
 
@@ -130,10 +132,13 @@ def _repair(
             "wrapper are not averaged"
         )  # fmt: skip
     if not inside or doubt:
-        return [], _DISPLAY, f"write `{inside or 'the model inside'}{first.rest}`; {doubt}"
+        also = "" if all(_is_harmless(module, a) for a in asked) else "; where a loss is made of it, let `forward` make it"
+        return [], _DISPLAY, f"write `{inside or 'the model inside'}{first.rest}`; {doubt}{also}"
     edits = [ReplaceExpression(module.path, module.span(a.holder), inside) for a in asked]
     if first.inverse or (first.known and all(_is_harmless(module, a) for a in asked)):
         return edits, _SAFE, ""
+    if not first.known and not is_named_in(project, first.attribute):
+        return [], _DISPLAY, f"the class of the model is not seen: where it has `{first.attribute}`, write `{inside}{first.rest}`"
     if not first.known:
         return edits, _UNSAFE, "assumes that the model has it, and that it runs no forward whose gradients are needed"
     return edits, _UNSAFE, "assumes that it runs no forward whose gradients are needed: those would not be averaged"
@@ -141,7 +146,10 @@ def _repair(
 
 def _is_harmless(module: SourceModule, one: Asked) -> bool:
     """True where no gradient can go through it: a setting, what saves, all under `no_grad`, a question by its name."""
-    return one.attribute in QUIET or one.asks_by_name or one.plain or is_quiet(module, one.node)
+    if one.attribute in QUIET or one.asks_by_name or one.plain or is_quiet(module, one.node):
+        return True
+    above = module.parent(one.node)  # `model.head.state_dict()`
+    return isinstance(above, ast.Attribute) and above.attr in _OF_WEIGHTS
 
 
 class _Losses:

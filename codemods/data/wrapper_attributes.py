@@ -30,3 +30,10 @@ PRETRAINED = frozenset(
 )
 # Those of them that run no forward whose gradients a loss may need.
 QUIET = frozenset(PRETRAINED - {"get_input_embeddings", "get_output_embeddings", "base_model"})
+# What the engine of DeepSpeed has and a model seldom: a program that may run on either asks these of the engine.
+ENGINE = frozenset(
+    "backward step save_checkpoint load_checkpoint save_16bit_model save_fp16_model get_global_grad_norm optimizer lr_scheduler "
+    "is_gradient_accumulation_boundary gradient_accumulation_steps train_batch_size set_gradient_accumulation_boundary "
+    "zero_optimization zero_optimization_stage cur_scale loss_scale global_steps global_rank local_rank world_size eval_batch "
+    "train_batch bfloat16_enabled fp16_enabled get_lr data_parallel_group skipped_steps".split()
+)

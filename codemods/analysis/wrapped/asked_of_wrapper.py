@@ -13,7 +13,7 @@ from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of, has_attribute, is_plain, is_pretrained
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.wrapper_tests import is_tested
-from codemods.data.wrapper_attributes import PRETRAINED, WRAPPER
+from codemods.data.wrapper_attributes import ENGINE, PRETRAINED, WRAPPER
 from codemods.findings import Evidence
 from codemods.project import Project
 from codemods.record import record
@@ -123,7 +123,7 @@ def _is_own(project: Project, found: Wrapped, name: str) -> bool | None:
         return True
     if name in PRETRAINED and found.model is not None and is_pretrained(project, found.module, found.model):
         return True
-    return None if classes and not any(f.opaque for f in classes) else False
+    return None if name in ENGINE or (classes and not any(f.opaque for f in classes)) else False
 
 
 def _classes(project: Project, found: Wrapped):  # type: ignore[no-untyped-def]

@@ -19,7 +19,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.wrapped.made_models import is_wrapped_by_prepare
 from codemods.analysis.wrapped.method_order import runs_behind
-from codemods.analysis.wrapped.wrapper_tests import arms_exclude, conditions_of
+from codemods.analysis.wrapped.wrapper_tests import arms_exclude, conditions_of, is_tested
 from codemods.analysis.wrapped.wraps import is_prepare, is_wrap, without_moves
 from codemods.project import Project
 from codemods.record import record, replace
@@ -95,8 +95,9 @@ class _Search:
             return self._attribute(module, node, depth)
         if isinstance(node, ast.Subscript):
             return _element(self.of(module, node.value, depth + 1))
-        if isinstance(node, ast.IfExp):
-            found = self.of(module, node.body, depth) or self.of(module, node.orelse, depth)
+        if isinstance(node, ast.IfExp):  # `model.module if many else model` takes it out: only the wrap itself counts
+            arms = [a for a in (node.body, node.orelse) if is_wrap(module, a) or is_prepare(module, a)]
+            found = self.of(module, arms[0], depth) if arms else None
             return replace(found, always=False) if found is not None else None
         if isinstance(node, (ast.List, ast.Tuple)) and node.elts:
             parts = [self.of(module, e, depth + 1) for e in node.elts]
@@ -186,11 +187,22 @@ class _Search:
                 continue
             if _leaves(module, one.node, name):
                 continue
+            if not self._is_clear(module, name.id, one, above):
+                return None
             found = self._bound(module, scope, name, one, depth)
             if found is not None and scope is own and not _reaches(module, one.node, name):
                 found = replace(found, always=False)
             return found
         return None
+
+    def _is_clear(self, module: SourceModule, name: str, one: Binding, above: list[Binding]) -> bool:
+        """False where a test asks for the wrapper before the name is bound, and where its other arm binds something not known."""
+        if one.parameter or one.value is None:
+            return True
+        if not is_wrap(module, without_moves(one.value)) and not is_prepare(module, one.value) and is_tested(module, one.node):
+            return False
+        others = (b for b in above if b is not one and not b.parameter and arms_exclude(module, b.node, one.node))
+        return all(_is_alike(module, b.value, name) for b in others)
 
     def _bound(
         self, module: SourceModule, scope: FunctionNode | None, name: ast.Name, one: Binding, depth: int
@@ -274,6 +286,8 @@ class _Search:
         """True where the field is given something else behind the wrap, or in a method of which the order is not seen."""
         if isinstance(other.value, ast.Constant) and other.value.value is None:
             return False
+        if other.function is wrap.function and arms_exclude(wrap.site.module, other.value, wrap.value):
+            return not _is_alike(wrap.site.module, other.value, f"self.{name}")
         if other.function is wrap.function and _line(other.value) <= _line(wrap.value):
             return False
         if other.function is None or (other.function.name == "__init__" and wrap.function is not other.function):
@@ -284,6 +298,18 @@ class _Search:
             if without_moves(other.value) is not other.value:
                 return False
         return self._given(other, name, depth) is None
+
+
+def _is_alike(module: SourceModule, value: ast.expr | None, name: str) -> bool:
+    """True for another wrap of a kind that has no attributes of the model, and for the model itself, moved or not."""
+    if value is None:
+        return False
+    value = without_moves(value)
+    return dotted(value) == name or is_wrap(module, value) or is_prepare(module, value) or _is_data_parallel(module, value)
+
+
+def _is_data_parallel(module: SourceModule, value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and last(qualified(module, value.func)) == "DataParallel"
 
 
 def _element(found: Wrapped | None) -> Wrapped | None:

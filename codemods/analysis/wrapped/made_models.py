@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.class_index import ClassFacts, Role, class_facts, external_role
+from codemods.analysis.class_index import ClassFacts, Role, class_facts, external_role, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.model.wrapped_model import model_of
 from codemods.analysis.names import dotted, family, last, qualified
@@ -24,8 +24,17 @@ def classes_of(project: Project, module: SourceModule, model: ast.expr | None) -
     """The project classes that the model may be an object of."""
     if model is None:
         return ()
-    found = model_of(project, module, without_moves(model))
-    return tuple(class_facts(project, s.module, s.node) for s in found.classes)
+    place = ("classes of a wrapped model", module.path, model.lineno, model.col_offset)
+    return project.memo(place, lambda: _classes_of(project, module, without_moves(model)))
+
+
+def _classes_of(project: Project, module: SourceModule, model: ast.expr) -> tuple[ClassFacts, ...]:
+    if found := model_of(project, module, model).classes:
+        return tuple(class_facts(project, s.module, s.node) for s in found)
+    values = [model] if isinstance(model, ast.Call) else assigned(module, model, dotted(model)) if dotted(model) else []
+    made = (find_class(project, module, dotted(v.func)) for v in map(without_moves, values) if isinstance(v, ast.Call) and dotted(v.func))
+    facts = [class_facts(project, s.module, s.node) for s in made if s is not None]
+    return tuple(f for f in facts if any(last(e) in ("ModelMixin", "PreTrainedModel", "Module") for e in f.external))
 
 
 def is_pretrained(project: Project, module: SourceModule, model: ast.expr | None) -> bool:
@@ -59,6 +68,14 @@ def has_attribute(project: Project, facts: ClassFacts, name: str) -> bool:
     return name in PRETRAINED and any(family(e) in _PACKAGES for e in facts.external)
 
 
+def is_named_in(project: Project, name: str) -> bool:
+    """True where some class of the project defines the name, or every pretrained model has it."""
+    if name in PRETRAINED:
+        return True
+    words = (f"def {name}(".encode(), f"self.{name} = ".encode())
+    return any(project.files_containing(word) for word in words)
+
+
 def is_wrapped_by_prepare(
     project: Project, module: SourceModule, call: ast.Call, given: ast.expr, *, many: bool = False
 ) -> bool:
@@ -66,6 +83,11 @@ def is_wrapped_by_prepare(
 
     `Accelerator.prepare_model` leaves alone what has no parameter that requires a gradient, and what is prepared to evaluate.
     """
+    place = ("wrapped by prepare", module.path, given.lineno, given.col_offset, many)
+    return project.memo(place, lambda: _is_wrapped(project, module, call, given, many))
+
+
+def _is_wrapped(project: Project, module: SourceModule, call: ast.Call, given: ast.expr, many: bool) -> bool:
     if any(k.arg in ("evaluation_mode", "device_placement") for k in call.keywords):
         return False
     text = dotted(given)
