@@ -61,8 +61,8 @@ def near_wraps(project: Project) -> frozenset[str]:
 def _near(project: Project) -> Iterator[str]:
     for module in _wrapping(project):
         yield module.path
-        for name in module.imports.values():
-            resolved = project.resolve(name[0].dotted, module.path)
+        for item in (i for found in module.imports.values() for i in found):
+            resolved = project.resolve(item.dotted.removesuffix(".*"), module.path)
             if resolved is not None:
                 yield resolved.path
     for word in sorted(_getters(project)):
@@ -117,6 +117,8 @@ class _Search:
         if is_prepare(module, call):
             return self._prepared(module, call, 0) if len(call.args) == 1 else None
         name = last(dotted(call.func))
+        if name == "deepcopy" and call.args:
+            return self.of(module, call.args[0], depth + 1)
         if name not in _giving(self.project):
             return None
         site = called_function(self.project, module, call) or self._method_of(module, call)

@@ -11,16 +11,17 @@ from codemods.source import SourceModule
 # Words of a test that tells the wrapper from the model, or one process from several. A test of the rank (`rank == 0`) is none.
 _ASKS = late(
     r"hasattr|isinstance|type\(|getattr|distribut|ddp|dp\b|parallel|world_?size|num_?process|n_?gpus?\b|num_?gpus?|gpus\b|nproc"
-    r"|device_count|multi|deepspeed|fsdp|zero|local_?rank\w*\s*(?:==|!=|<|>|>=)\s*-\s*1|is_initialized|n_?nodes?\b|use_?cuda|dist\b",
+    r"|device_count|multi|deepspeed|fsdp|zero_?stage|rank\w*\s*(?:==|!=|<|>|>=)\s*-\s*1|is_initialized|n_?nodes?\b|use_?cuda|dist\b",
     2,
 )  # fmt: skip  # 2: re.IGNORECASE
+_RANK = late(r"(?:\w+\.)*dist(?:ributed)?\.\w*rank\w*\(\)")
 _CAUGHT = frozenset({"AttributeError", "Exception", "BaseException"})
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def asks_for_wrapper(text: str) -> bool:
     """True for the text of a test that may tell the wrapper from the bare model."""
-    return _ASKS.search(text) is not None
+    return _ASKS.search(_RANK.sub("rank", text)) is not None
 
 
 def is_tested(module: SourceModule, node: ast.AST, wrap: ast.AST | None = None) -> bool:
