@@ -28,8 +28,8 @@ class AttributeOfWrapper(DdpCodemod):
     ## What it does
     Follows what `DistributedDataParallel(model)` and `accelerator.prepare(model)` give, through names, fields, lists, loops and
     calls, to the places where something is read that the model has and the wrapper has not, and asks the model inside instead.
-    Tells `hasattr(model, "x")`, which is False for the wrapper, a write that the model inside does not see, and `model.module`
-    behind `prepare`, which one process lacks.
+    So with `hasattr(model, "x")`, which is False for the wrapper, with a write that the model inside does not see, with
+    `model.module` where one process does not wrap, and with a test of the number of GPUs that stands for one of the wrapper.
 
     ## Why it matters
     The wrapper has `forward`, `parameters`, `state_dict` and little else. Accelerate wraps with several processes only: a program
@@ -64,8 +64,8 @@ class AttributeOfWrapper(DdpCodemod):
 
     ## Safety
     Safe where the class of the model is shown to have the attribute and no gradient goes through it: behind `prepare` by
-    `accelerator.unwrap_model(model)`, which gives a bare model as it is; behind DistributedDataParallel by `model.module`, where no
-    test stands over the wrap. Unsafe where the class is not seen, or where a method may run a forward: gradients of a forward that
+    `accelerator.unwrap_model(model)`, which gives a bare model as it is; behind DistributedDataParallel by `model.module`, and by
+    `getattr(model, "module", model)` where a test stands over the wrap. Unsafe where the class is not seen, or where a method may run a forward: gradients of a forward that
     goes past the wrapper are not averaged.
 
     ## Refuses
@@ -123,6 +123,9 @@ def _repair(
     project: Project, module: SourceModule, asked: list[Asked], passes: _Losses
 ) -> tuple[list[ReplaceExpression], Applicability, str]:
     first = asked[0]
+    if first.instead:
+        edit = ReplaceExpression(module.path, module.span(first.holder), first.instead)
+        return [edit], _UNSAFE, "assumes that the test is there for the wrapper alone"
     inside, doubt = way_inside(project, module, first.node, first.wrapped, first.receiver)
     if first.handed:
         return [], _DISPLAY, f"hand over `{inside or 'the model inside'}`, or take the model out of the wrapper in the function"

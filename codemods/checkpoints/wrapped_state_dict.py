@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.wrapped.holders import near_wraps
+from codemods.analysis.wrapped.holders import Wrapped, near_wraps
 from codemods.analysis.wrapped.passing_on import passes_on
-from codemods.analysis.wrapped.saved_states import Loaded, Saved, load_of, saved_wrappers
+from codemods.analysis.wrapped.saved_states import Loaded, Saved, copied_wrappers, load_of, saved_wrappers
 from codemods.analysis.wrapped.way_inside import way_inside
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -22,7 +23,8 @@ class WrappedStateDict(DdpCodemod):
 
     ## What it does
     Finds `torch.save` of a wrapper's `state_dict()` where the project loads such a file into a bare model and nothing takes
-    `module.` off the keys, and `torch.save` of the wrapper itself. The module inside is saved instead.
+    `module.` off the keys, and `torch.save` of the wrapper itself. The module inside is saved instead. Tells `deepcopy` of a
+    wrapper, as for a moving average of the weights.
 
     ## Why it matters
     The keys of the wrapper begin with `module.`. A bare model of the same class refuses them all, on the day the run is resumed
@@ -64,7 +66,8 @@ class WrappedStateDict(DdpCodemod):
     - Says nothing where the file that loads takes `module.` off, or puts it on, and where a test tells the wrapper from the model.
     - Says nothing of a load from a file with given weights (`pretrained`, `backbone`, ...): another program wrote it.
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP.
-    - Tells where the model is wrapped on some ways only, and where no name of the Accelerator is in reach.
+    - Tells where no name of the Accelerator is in reach.
+    - Tells a copy: what updates it may go by the names of the wrapper's parameters.
     - A repository's own tests.
 
     ## References
@@ -72,7 +75,7 @@ class WrappedStateDict(DdpCodemod):
     """
 
     code = "DDP502"
-    TRIGGERS = ((b".save(",),)
+    TRIGGERS = ((b".save(", b"deepcopy("),)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -86,6 +89,23 @@ class WrappedStateDict(DdpCodemod):
             if (saved.state and load is None) or passes_on(project, saved.wrapped):
                 continue
             yield self._tell(module, project, saved, load)
+
+        for call, node, wrapped in copied_wrappers(project, module):
+            if not passes_on(project, wrapped):
+                yield self._tell_copy(module, project, call, node, wrapped)
+
+    def _tell_copy(
+        self, module: SourceModule, project: Project, call: ast.Call, node: ast.expr, wrapped: Wrapped
+    ) -> Finding:
+        receiver = module.text_of(node)
+        inside, doubt = way_inside(project, module, node, wrapped, receiver)
+        message = (
+            f"`{module.text_of(call)}` copies the DDP wrapper: the keys of the copy's state begin with `module.`, it has no attribute "
+            "of the model, and where the model has buffers its forward waits for all ranks"
+        )
+        reason = f"write `deepcopy({inside or 'the module inside'})`, and go by the names of the module inside where it is updated"
+        evidence = [Evidence("static", "the model is wrapped", wrapped.module.path, wrapped.wrap.lineno)]
+        return self.finding(module, call, message, evidence=evidence, reason=f"{reason}; {doubt}" if doubt else reason)
 
     def _tell(self, module: SourceModule, project: Project, saved: Saved, load: Loaded | None) -> Finding:
         receiver = module.text_of(saved.node)

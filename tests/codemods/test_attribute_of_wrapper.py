@@ -226,6 +226,24 @@ def test_module_behind_prepare() -> None:
     check_transformed(AttributeOfWrapper, source, source.replace("model.module", "accelerator.unwrap_model(model)"), files=NETS)
 
 
+MANY = "if args.world_size > 1:\n        model = DDP(model)"
+
+
+def test_module_where_one_process_does_not_wrap() -> None:
+    source = wrapped("torch.save(model.module.state_dict(), 'a.pt')", prepare=MANY)
+    check_transformed(AttributeOfWrapper, source, source.replace("model.module", 'getattr(model, "module", model)'), files=NETS)
+    check_nothing(AttributeOfWrapper, source.replace("world_size > 1", "averaged"), files=NETS)
+    check_nothing(AttributeOfWrapper, source.replace("    torch.save", "    if args.world_size > 1:\n        torch.save"), files=NETS)
+
+
+def test_a_test_of_the_gpus_that_stands_for_one_of_the_wrapper() -> None:
+    lines = "if torch.cuda.device_count() > 1:", "    model.module.load_state_dict(args.state)"
+    source = wrapped(*lines, prepare=MANY)
+    after = source.replace("torch.cuda.device_count() > 1", 'hasattr(model, "module")')
+    check_transformed(AttributeOfWrapper, source, after, files=NETS, unsafe=True)
+    check_nothing(AttributeOfWrapper, wrapped(*lines, prepare=MANY.replace("args.world_size", "torch.cuda.device_count()")), files=NETS)
+
+
 @pytest.mark.parametrize(
     "use",
     [
@@ -265,7 +283,12 @@ def test_places_that_tell_the_wrapper_from_the_model(lines: tuple[str, ...]) -> 
 
 def test_a_wrap_on_some_ways_only() -> None:
     some = "if args.many:\n        model = DDP(model)"
-    check_told(AttributeOfWrapper, wrapped("print(model.width)", prepare=some), files=NETS, reason="on some ways only")
+    source = wrapped("print(model.width)", prepare=some)
+    check_transformed(AttributeOfWrapper, source, source.replace("(model.width", '(getattr(model, "module", model).width'), files=NETS)
+    own = {"nets.py": NETS["nets.py"].replace("self.body = ", "self.module = self.body = ")}
+    check_told(AttributeOfWrapper, source, files=own, reason="a `module` of its own")
+    inside = wrapped("pass", prepare="if args.many:\n        model = DDP(model)\n        print(model.width)")
+    check_transformed(AttributeOfWrapper, inside, inside.replace("model.width", "model.module.width"), files=NETS)
     engine = "if args.engine:\n        model, _ = start_engine(model)\n    else:\n        model = DDP(model)"
     check_nothing(AttributeOfWrapper, wrapped("print(model.width)", prepare=engine), files=NETS)
 

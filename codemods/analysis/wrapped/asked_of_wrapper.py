@@ -12,7 +12,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of, has_attribute, is_plain, is_pretrained
 from codemods.analysis.wrapped.passing_on import passes_on
-from codemods.analysis.wrapped.wrapper_tests import is_tested
+from codemods.analysis.wrapped.wrapper_tests import counts_devices, is_tested, several_processes
 from codemods.data.wrapper_attributes import ENGINE, PRETRAINED, WRAPPER
 from codemods.findings import Evidence
 from codemods.project import Project
@@ -27,7 +27,8 @@ _WRAPPERS = ("Parallel", "DDP", "FSDP", "Module", "Engine", "Tensor", "dict", "l
 class Asked:
     """A question to a wrapper. holder: the expression of the wrapper; key: what two questions have in common; rest: what follows
     the model in the repaired line; known: the class is shown to have it; handed: a function that is called here asks; inverse:
-    `module` of what may be bare; plain: the class keeps a plain value under the name; asks_by_name: `hasattr(model, "x")`."""
+    `module` of what may be bare; plain: the class keeps a plain value under the name; asks_by_name: `hasattr(model, "x")`; instead: what to
+    write for `holder`, where that is not the model inside."""
 
     node: ast.expr
     holder: ast.expr
@@ -42,6 +43,7 @@ class Asked:
     inverse: bool = False
     plain: bool = False
     asks_by_name: bool = False
+    instead: str = ""
     evidence: tuple[Evidence, ...] = ()
 
 
@@ -50,7 +52,11 @@ def asked_here(project: Project, module: SourceModule) -> Iterator[Asked]:
     for node in module.nodes(ast.Attribute):
         if (node.attr in WRAPPER and node.attr != "module") or node.attr.startswith("_") or not _may_hold(module, node.value):
             continue
-        if (found := wrapper_in(project, module, node.value)) is None or not _counts(project, module, node, found):
+        if (found := wrapper_in(project, module, node.value)) is None:
+            continue
+        if node.attr == "module" and (one := _by_devices(module, node, found)) is not None:
+            yield one
+        if not _counts(project, module, node, found):
             continue
         if node.attr == "module":
             if (one := _module_of_bare(project, module, node, found)) is not None:
@@ -79,13 +85,40 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     """`model.module` behind `prepare`: with one process Accelerate does not wrap."""
     above = module.parent(node)
     runs = isinstance(above, ast.Call) and above.func is node
-    if not found.prepared or found.many or runs or not isinstance(node.ctx, ast.Load) or not isinstance(above, ast.Attribute):
+    if found.many or (not found.prepared and not _is_bare_alone(found)) or runs or not isinstance(node.ctx, ast.Load) or not isinstance(above, ast.Attribute):
         return None
     if isinstance(found.model, ast.expr) and any(has_attribute(project, f, "module") for f in _classes(project, found)):
         return None
     receiver = module.text_of(node.value)
-    text = f"`{receiver}.module`: with one process Accelerate does not wrap the model, and this line raises AttributeError"
+    who = "Accelerate does not wrap the model" if found.prepared else f"line {found.wrap.lineno} does not wrap the model"
+    text = f"`{receiver}.module`: with one process {who}, and this line raises AttributeError"
     return Asked(node, node, found, receiver, "module", text, ".module", f".{above.attr}", known=True, inverse=True)
+
+
+def _by_devices(module: SourceModule, node: ast.Attribute, found: Wrapped) -> Asked | None:
+    """`if torch.cuda.device_count() > 1: model.module`, where the model is wrapped for several processes."""
+    up = next((u for u in module.ancestors(node) if isinstance(u, (ast.If, ast.FunctionDef))), None)
+    if not isinstance(up, ast.If) or not _is_bare_alone(found) or not counts_devices(module.text_of(up.test)):
+        return None
+    receiver, text = module.text_of(node.value), module.text_of(up.test)
+    message = (
+        f"`{text}` decides whether `{receiver}.module` is there, and the wrap asks for the processes: one process with several GPUs "
+        "raises AttributeError, and with one GPU for each process the keys of the state do not fit"
+    )
+    return Asked(
+        up.test, up.test, found, receiver, "module", message, "devices", known=True, inverse=True,
+        instead=f'hasattr({receiver}, "module")',
+    )  # fmt: skip
+
+
+def _is_bare_alone(found: Wrapped) -> bool:
+    """True where `DDP(...)` stands under a test for several processes, without another arm."""
+    module = found.module
+    statement = module.statement_of(found.wrap)
+    up = module.parent(statement)
+    if found.always or not isinstance(up, ast.If) or up.orelse or statement not in up.body:
+        return False
+    return several_processes(module.text_of(up.test))
 
 
 def _by_name(project: Project, module: SourceModule, call: ast.Call) -> Iterator[Asked]:

@@ -267,11 +267,13 @@ class _Search:
             if found is None or one.function is None:
                 continue
             statement = one.site.module.statement_of(one.value)
-            if any(self._undone(other, one, node.attr, depth) for other in given if other is not one):
+            others = [g for g in given if g is not one and (place[1] is not one.function or g.function is one.function)]
+            if any(self._undone(other, one, node.attr, depth) for other in others):
                 return None
             if not runs_behind(facts, (place[1], node), (one.function, statement)):
                 return None
-            sure = not conditions_of(one.site.module, statement, one.function)
+            round_it = {id(up) for up in module.ancestors(node)}
+            sure = all(id(c) in round_it for c in conditions_of(one.site.module, statement, one.function))
             return found if sure else replace(found, always=False)
         return None
 
@@ -372,9 +374,23 @@ def _callers(project: Project, module: SourceModule, function: FunctionNode) -> 
     owner = module.parent(function)
     built = isinstance(owner, ast.ClassDef) and function.name == "__init__"
     uses = constructions(project, module, owner) if built and isinstance(owner, ast.ClassDef) else uses_of(project, module, function)
-    if uses is None or uses.more or uses.handed_on:
+    if uses is None or uses.more or not all(_is_annotation(h.module, h.node) for h in uses.handed_on):
         return []
     return [s for s in uses.calls if not is_test_file(s.module.path)]
+
+
+def _is_annotation(module: SourceModule, node: ast.expr) -> bool:
+    """True for a mention that only says what something is: `managers: list[Manager] = []`, `isinstance(x, Manager)`."""
+    below: ast.AST = node
+    for up in module.ancestors(node):
+        if isinstance(up, ast.arg) or (isinstance(up, ast.AnnAssign) and up.annotation is below):
+            return True
+        if isinstance(up, ast.Call) and dotted(up.func) == "isinstance":
+            return True
+        if isinstance(up, ast.stmt):
+            return isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)) and up.returns is below
+        below = up
+    return False
 
 
 def _giving(project: Project) -> frozenset[str]:

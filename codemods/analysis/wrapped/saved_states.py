@@ -186,3 +186,10 @@ def load_of(project: Project, module: SourceModule, saved: Saved) -> Loaded | No
 
 def _end(node: ast.AST) -> int:
     return getattr(node, "end_lineno", None) or getattr(node, "lineno", 0)
+
+
+def copied_wrappers(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, Wrapped]]:
+    for call in module.calls_named("deepcopy"):
+        if call.args and isinstance(call.args[0], (ast.Name, ast.Attribute)) and not is_tested(module, call):
+            if (found := wrapper_in(project, module, call.args[0])) is not None:
+                yield call, call.args[0], found

@@ -7,17 +7,20 @@ import ast
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.holders import Wrapped
+from codemods.analysis.wrapped.made_models import classes_of, has_attribute
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
 
 def way_inside(project: Project, module: SourceModule, node: ast.AST, wrapped: Wrapped, receiver: str) -> tuple[str, str]:
     """(the expression, why it cannot be written without a look). The expression is "" where no name leads there."""
-    del project
     if not wrapped.prepared:
         if wrapped.always and not wrapped.many:
             return f"{receiver}.module", ""
-        return f"{receiver}.module", "the model is wrapped on some ways only: where it is bare it has no `module`"
+        own = any(has_attribute(project, facts, "module") for facts in classes_of(project, wrapped.module, wrapped.model))
+        if own:
+            return "", "the model has a `module` of its own, and is wrapped on some ways only: ask `isinstance` before it is taken out"
+        return f'getattr({receiver}, "module", {receiver})', ""  # wrapped on some ways only: a bare model is given as it is
     func = wrapped.wrap.func
     owner = dotted(func.value) if isinstance(func, ast.Attribute) else ""
     if not owner:

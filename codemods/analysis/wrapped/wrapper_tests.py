@@ -15,6 +15,8 @@ _ASKS = late(
     2,
 )  # fmt: skip  # 2: re.IGNORECASE
 _RANK = late(r"(?:\w+\.)*dist(?:ributed)?\.\w*rank\w*\(\)")
+_MANY = late(r"world_?size\w*(?:\(\))?\s*(?:>\s*1|!=\s*1|>=\s*2)|\.distributed$|^distributed$|is_dist\w*\(\)|num_process\w*\s*>\s*1|^ddp$|\.ddp$")
+_DEVICES = late(r"torch\.cuda\.device_count\(\)\s*(?:>\s*1|!=\s*1|>=\s*2)")
 _CAUGHT = frozenset({"AttributeError", "Exception", "BaseException"})
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
@@ -22,6 +24,16 @@ _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 def asks_for_wrapper(text: str) -> bool:
     """True for the text of a test that may tell the wrapper from the bare model."""
     return _ASKS.search(_RANK.sub("rank", text)) is not None
+
+
+def several_processes(text: str) -> bool:
+    """True for the text of a test that is true with several processes alone."""
+    return _MANY.search(text) is not None
+
+
+def counts_devices(text: str) -> bool:
+    """True for a test of the GPUs of the machine, and of nothing else: `torch.cuda.device_count() > 1`."""
+    return _DEVICES.fullmatch(text.strip()) is not None
 
 
 def is_tested(module: SourceModule, node: ast.AST, wrap: ast.AST | None = None) -> bool:
