@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee
-from codemods.analysis.wrapped.holders import Wrapped, near_wraps
-from codemods.analysis.wrapped.made_models import is_named_in
+from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.losses import backward_passes, behind, is_quiet
+from codemods.analysis.wrapped.made_models import is_named_in
+from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.way_inside import way_inside
 from codemods.codemod import DdpCodemod
 from codemods.data.wrapper_attributes import QUIET
@@ -33,8 +34,8 @@ class AttributeOfWrapper(DdpCodemod):
 
     ## Why it matters
     The wrapper has `forward`, `parameters`, `state_dict` and little else. Accelerate wraps with several processes only: a program
-    that was written on one GPU ends with `'DistributedDataParallel' object has no attribute 'config'` on two, often only where the
-    first checkpoint is written, when hours are gone and the other ranks wait.
+    that was written on one GPU ends with `'DistributedDataParallel' object has no attribute 'config'` on two, often only where
+    the first checkpoint is written, when hours are gone and the other ranks wait.
 
     ## Example
     ```python
@@ -64,9 +65,9 @@ class AttributeOfWrapper(DdpCodemod):
 
     ## Safety
     Safe where the class of the model is shown to have the attribute and no gradient goes through it: behind `prepare` by
-    `accelerator.unwrap_model(model)`, which gives a bare model as it is; behind DistributedDataParallel by `model.module`, and by
-    `getattr(model, "module", model)` where a test stands over the wrap. Unsafe where the class is not seen, or where a method may run a forward: gradients of a forward that
-    goes past the wrapper are not averaged.
+    `accelerator.unwrap_model(model)`, which gives a bare model as it is; behind DistributedDataParallel by `model.module`,
+    and by `getattr(model, "module", model)` where a test stands over the wrap. Unsafe where the class is not seen, or where a
+    method may run a forward: gradients of a forward that goes past the wrapper are not averaged.
 
     ## Refuses
     - Says nothing where a test, an exit above or a handler tells the wrapper from the model, or one process from several.
@@ -112,11 +113,8 @@ class AttributeOfWrapper(DdpCodemod):
 
 
 def _wrapped(wrapped: Wrapped) -> Iterable[Evidence]:
-    line = wrapped.wrap.lineno
-    if wrapped.prepared:
-        yield Evidence("static", "Accelerate wraps the model here as soon as there are several processes", wrapped.module.path, line)
-    else:
-        yield Evidence("static", "the model is wrapped", wrapped.module.path, line)
+    text = "Accelerate wraps the model here where several processes run" if wrapped.prepared else "the model is wrapped"
+    yield Evidence("static", text, wrapped.module.path, wrapped.wrap.lineno)
 
 
 def _repair(

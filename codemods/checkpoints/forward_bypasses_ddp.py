@@ -112,8 +112,8 @@ class ForwardBypassesDdp(DdpCodemod):
     def _tell_taken(self, module: SourceModule, one: Backward, past: Behind, inside: Held, taken: ast.AST) -> Finding:
         name, text = inside.wrapper, _short(past.module, past.call.func)
         message = (
-            f"`{_short(module, taken)}` takes the DDP wrapper away: `{text}(...)` in line {past.call.lineno} trains the module inside, "
-            "no gradients are averaged, and the weights of the ranks drift apart without an error"
+            f"`{_short(module, taken)}` takes the DDP wrapper away: `{text}(...)` in line {past.call.lineno} trains the module "
+            "inside, no gradients are averaged, and the weights of the ranks drift apart without an error"
         )
         ask = f"accelerator.unwrap_model({name})" if inside.prepared else f"{name}.module"
         reason = f"leave this line out, and write `{ask}` where something is asked of the model inside (`{ask}.config`)"

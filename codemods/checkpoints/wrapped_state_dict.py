@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.wrapped.holders import Wrapped, near_wraps
+from codemods.analysis.wrapped.holders import Wrapped
+from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.saved_states import Loaded, Saved, copied_wrappers, load_of, saved_wrappers
 from codemods.analysis.wrapped.way_inside import way_inside
@@ -63,7 +64,7 @@ class WrappedStateDict(DdpCodemod):
     ## Refuses
     - Says nothing where no load into a bare model is seen of the same class, or of the variable that is wrapped later, under the
       same key.
-    - Says nothing where the file that loads takes `module.` off, or puts it on, and where a test tells the wrapper from the model.
+    - Says nothing where the file that loads takes `module.` off, or puts it on, and where a test tells wrapper from model.
     - Says nothing of a load from a file with given weights (`pretrained`, `backbone`, ...): another program wrote it.
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP.
     - Tells where no name of the Accelerator is in reach.
@@ -100,10 +101,10 @@ class WrappedStateDict(DdpCodemod):
         receiver = module.text_of(node)
         inside, doubt = way_inside(project, module, node, wrapped, receiver)
         message = (
-            f"`{module.text_of(call)}` copies the DDP wrapper: the keys of the copy's state begin with `module.`, it has no attribute "
-            "of the model, and where the model has buffers its forward waits for all ranks"
+            f"`{module.text_of(call)}` copies the DDP wrapper: the keys of the copy's state begin with `module.`, it has no "
+            "attribute of the model, and where the model has buffers its forward waits for all ranks"
         )
-        reason = f"write `deepcopy({inside or 'the module inside'})`, and go by the names of the module inside where it is updated"
+        reason = f"write `deepcopy({inside or 'the module inside'})`, and go by the names of that module where it is updated"
         evidence = [Evidence("static", "the model is wrapped", wrapped.module.path, wrapped.wrap.lineno)]
         return self.finding(module, call, message, evidence=evidence, reason=f"{reason}; {doubt}" if doubt else reason)
 
@@ -131,4 +132,7 @@ def _message(receiver: str, saved: Saved, load: Loaded | None) -> str:
         )
     where = f"{load.module.path}:{load.call.lineno}"
     come = "raises an error for every key" if load.strict else "takes none of them with strict=False, and says nothing"
-    return f"`{receiver}.state_dict()` of the DDP wrapper is saved: its keys begin with `module.`, and the bare model at {where} {come}"
+    return (
+        f"`{receiver}.state_dict()` of the DDP wrapper is saved: its keys begin with `module.`, and the bare model at "
+        f"{where} {come}"
+    )

@@ -72,12 +72,16 @@ def test_a_method_that_may_run_a_forward_is_unsafe() -> None:
     after = prepared("print(accelerator.unwrap_model(model).report())")
     check_transformed(AttributeOfWrapper, prepared("print(model.report())"), after, files=NETS, unsafe=True)
     quiet = prepared("with torch.no_grad():", "    print(model.report())")
-    check_transformed(AttributeOfWrapper, quiet, quiet.replace("model.report", "accelerator.unwrap_model(model).report"), files=NETS)
+    check_transformed(
+        AttributeOfWrapper, quiet, quiet.replace("model.report", "accelerator.unwrap_model(model).report"), files=NETS
+    )
 
 
 def test_all_places_of_a_function_are_one_finding() -> None:
     source = prepared("a = model.width", "b = model.width")
-    check_transformed(AttributeOfWrapper, source, source.replace("model.width", "accelerator.unwrap_model(model).width"), files=NETS)
+    check_transformed(
+        AttributeOfWrapper, source, source.replace("model.width", "accelerator.unwrap_model(model).width"), files=NETS
+    )
     (found,) = findings_of(AttributeOfWrapper, source, files=NETS)
     assert "also in line 10" in found.message
 
@@ -148,7 +152,9 @@ def test_a_field_behind_the_wrap() -> None:
     (one, other) = findings_of(AttributeOfWrapper, source, files=NETS)
     assert {one.symbol, other.symbol} == {"Loop.early", "Loop.late"}
     check_nothing(AttributeOfWrapper, FIELD.format("self.early()", "pass"), files=NETS)
-    check_nothing(AttributeOfWrapper, FIELD.format("print(self.model.width)", "pass").replace("return self.model.width", "pass"), files=NETS)
+    check_nothing(
+        AttributeOfWrapper, FIELD.format("print(self.model.width)", "pass").replace("return self.model.width", "pass"), files=NETS
+    )
 
 
 def test_a_field_that_is_wrapped_where_training_begins() -> None:
@@ -178,7 +184,9 @@ def test_a_function_that_is_handed_the_wrapper() -> None:
     source = wrapped("describe(model)", "describe(Net(args))") + "\n\ndef describe(model):\n    print(model.width)\n"
     check_told(AttributeOfWrapper, source, files=NETS, reason="hand over `model.module`")
     check_nothing(AttributeOfWrapper, source.replace("describe(model)\n    desc", "describe(model.module)\n    desc"), files=NETS)
-    asked = source.replace("    print(model.width)", "    if hasattr(model, 'module'):\n        model = model.module\n    print(model.width)")
+    asked = source.replace(
+        "    print(model.width)", "    if hasattr(model, 'module'):\n        model = model.module\n    print(model.width)"
+    )
     check_nothing(AttributeOfWrapper, asked, files=NETS)
 
 
@@ -233,7 +241,9 @@ def test_module_where_one_process_does_not_wrap() -> None:
     source = wrapped("torch.save(model.module.state_dict(), 'a.pt')", prepare=MANY)
     check_transformed(AttributeOfWrapper, source, source.replace("model.module", 'getattr(model, "module", model)'), files=NETS)
     check_nothing(AttributeOfWrapper, source.replace("world_size > 1", "averaged"), files=NETS)
-    check_nothing(AttributeOfWrapper, source.replace("    torch.save", "    if args.world_size > 1:\n        torch.save"), files=NETS)
+    check_nothing(
+        AttributeOfWrapper, source.replace("    torch.save", "    if args.world_size > 1:\n        torch.save"), files=NETS
+    )
 
 
 def test_a_test_of_the_gpus_that_stands_for_one_of_the_wrapper() -> None:
@@ -241,7 +251,9 @@ def test_a_test_of_the_gpus_that_stands_for_one_of_the_wrapper() -> None:
     source = wrapped(*lines, prepare=MANY)
     after = source.replace("torch.cuda.device_count() > 1", 'hasattr(model, "module")')
     check_transformed(AttributeOfWrapper, source, after, files=NETS, unsafe=True)
-    check_nothing(AttributeOfWrapper, wrapped(*lines, prepare=MANY.replace("args.world_size", "torch.cuda.device_count()")), files=NETS)
+    check_nothing(
+        AttributeOfWrapper, wrapped(*lines, prepare=MANY.replace("args.world_size", "torch.cuda.device_count()")), files=NETS
+    )
 
 
 @pytest.mark.parametrize(
@@ -284,7 +296,9 @@ def test_places_that_tell_the_wrapper_from_the_model(lines: tuple[str, ...]) -> 
 def test_a_wrap_on_some_ways_only() -> None:
     some = "if args.many:\n        model = DDP(model)"
     source = wrapped("print(model.width)", prepare=some)
-    check_transformed(AttributeOfWrapper, source, source.replace("(model.width", '(getattr(model, "module", model).width'), files=NETS)
+    check_transformed(
+        AttributeOfWrapper, source, source.replace("(model.width", '(getattr(model, "module", model).width'), files=NETS
+    )
     own = {"nets.py": NETS["nets.py"].replace("self.body = ", "self.module = self.body = ")}
     check_told(AttributeOfWrapper, source, files=own, reason="a `module` of its own")
     inside = wrapped("pass", prepare="if args.many:\n        model = DDP(model)\n        print(model.width)")

@@ -29,7 +29,9 @@ def test_example_of_the_page() -> None:
 
 
 def test_a_resume_under_the_same_key() -> None:
-    source = train("torch.save({'model': model.state_dict(), 'epoch': 1}, path)", load="net.load_state_dict(torch.load(path)['model'])")
+    source = train(
+        "torch.save({'model': model.state_dict(), 'epoch': 1}, path)", load="net.load_state_dict(torch.load(path)['model'])"
+    )
     check_transformed(WrappedStateDict, source, source.replace("model.state_dict()", "model.module.state_dict()"), unsafe=True)
     named = source.replace("torch.save({'model'", "state = {'model'").replace("1}, path)", "1}\n    torch.save(state, path)")
     check_transformed(WrappedStateDict, named, named.replace("model.state_dict()", "model.module.state_dict()"), unsafe=True)
@@ -51,7 +53,7 @@ def test_a_load_that_is_not_strict() -> None:
 
 def test_a_model_that_is_wrapped_on_some_ways_only() -> None:
     source = train("torch.save(net.state_dict(), path)", wrap="if args.many:\n        net = DDP(net)")
-    after = source.replace("save(net.state_dict()", "save(getattr(net, \"module\", net).state_dict()")
+    after = source.replace("save(net.state_dict()", 'save(getattr(net, "module", net).state_dict()')
     check_transformed(WrappedStateDict, source, after, unsafe=True)
 
 
@@ -116,7 +118,7 @@ def train(path):
         "torch.save(net.state_dict(), path)",
         "torch.save({'other': model.state_dict()}, path)",
         "torch.save(args, path)",
-        "if hasattr(model, 'module'):\n        torch.save(model.module.state_dict(), path)\n    else:\n        torch.save(model.state_dict(), path)",
+        "if not hasattr(model, 'module'):\n        torch.save(model.state_dict(), path)",
         "model = model.module\n    torch.save(model.state_dict(), path)",
         "logger.save(model)",
     ],

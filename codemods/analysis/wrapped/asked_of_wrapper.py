@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
@@ -27,8 +28,8 @@ _WRAPPERS = ("Parallel", "DDP", "FSDP", "Module", "Engine", "Tensor", "dict", "l
 class Asked:
     """A question to a wrapper. holder: the expression of the wrapper; key: what two questions have in common; rest: what follows
     the model in the repaired line; known: the class is shown to have it; handed: a function that is called here asks; inverse:
-    `module` of what may be bare; plain: the class keeps a plain value under the name; asks_by_name: `hasattr(model, "x")`; instead: what to
-    write for `holder`, where that is not the model inside."""
+    `module` of what may be bare; plain: the class keeps a plain value under the name; asks_by_name: `hasattr(model, "x")`;
+    instead: what to write for `holder`, where that is not the model inside."""
 
     node: ast.expr
     holder: ast.expr
@@ -71,7 +72,7 @@ def asked_here(project: Project, module: SourceModule) -> Iterator[Asked]:
 def _asked(project: Project, module: SourceModule, node: ast.Attribute, found: Wrapped, known: bool) -> Asked:
     receiver = module.text_of(node.value)
     if isinstance(node.ctx, ast.Store):
-        text = f"`{receiver}.{node.attr}` is set on the DDP wrapper: the model inside keeps its own `{node.attr}`, and does not see it"
+        text = f"`{receiver}.{node.attr}` is set on the DDP wrapper: the model inside keeps its own, and does not see it"
     else:
         text = (
             f"`{receiver}.{node.attr}` is asked of the DDP wrapper, which has no `{node.attr}`: with several processes this line "
@@ -85,7 +86,9 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     """`model.module` behind `prepare`: with one process Accelerate does not wrap."""
     above = module.parent(node)
     runs = isinstance(above, ast.Call) and above.func is node
-    if found.many or (not found.prepared and not _is_bare_alone(found)) or runs or not isinstance(node.ctx, ast.Load) or not isinstance(above, ast.Attribute):
+    if found.many or runs or not isinstance(node.ctx, ast.Load) or not isinstance(above, ast.Attribute):
+        return None
+    if not found.prepared and not _is_bare_alone(found):
         return None
     if isinstance(found.model, ast.expr) and any(has_attribute(project, f, "module") for f in _classes(project, found)):
         return None
@@ -102,8 +105,8 @@ def _by_devices(module: SourceModule, node: ast.Attribute, found: Wrapped) -> As
         return None
     receiver, text = module.text_of(node.value), module.text_of(up.test)
     message = (
-        f"`{text}` decides whether `{receiver}.module` is there, and the wrap asks for the processes: one process with several GPUs "
-        "raises AttributeError, and with one GPU for each process the keys of the state do not fit"
+        f"`{text}` decides whether `{receiver}.module` is there, and the wrap asks for the processes: one process with several "
+        "GPUs raises AttributeError, and with one GPU for each process the keys of the state do not fit"
     )
     return Asked(
         up.test, up.test, found, receiver, "module", message, "devices", known=True, inverse=True,
@@ -146,7 +149,7 @@ def _counts(project: Project, module: SourceModule, node: ast.AST, found: Wrappe
     name = node.attr if isinstance(node, ast.Attribute) else ""
     holder = dotted(node.value) if isinstance(node, ast.Attribute) else ""
     stores = (a for a in module.nodes(ast.Attribute) if isinstance(a.ctx, ast.Store) and a.attr == name and a is not node)
-    return not any(dotted(a.value) == holder and not module.function_of(a) is None for a in stores) or not holder
+    return not any(dotted(a.value) == holder and module.function_of(a) is not None for a in stores) or not holder
 
 
 def _is_own(project: Project, found: Wrapped, name: str) -> bool | None:
@@ -159,7 +162,7 @@ def _is_own(project: Project, found: Wrapped, name: str) -> bool | None:
     return None if name in ENGINE or (classes and not any(f.opaque for f in classes)) else False
 
 
-def _classes(project: Project, found: Wrapped):  # type: ignore[no-untyped-def]
+def _classes(project: Project, found: Wrapped) -> tuple[ClassFacts, ...]:
     return classes_of(project, found.module, found.model)
 
 
@@ -192,8 +195,8 @@ def asked_in_callee(project: Project, module: SourceModule) -> Iterator[Asked]:
                 where, line, what = asked
                 receiver = module.text_of(holder)
                 text = (
-                    f"`{dotted(call.func)}` is handed the DDP wrapper and {what} ({where}:{line}): with several processes this call "
-                    "raises an error"
+                    f"`{dotted(call.func)}` is handed the DDP wrapper and {what} ({where}:{line}): with several processes this "
+                    "call raises an error"
                 )
                 proof = Evidence("static", what, where, line)
                 yield Asked(call, holder, found, receiver, "", text, f"({dotted(call.func)}", handed=True, evidence=(proof,))

@@ -32,7 +32,8 @@ def _classes_of(project: Project, module: SourceModule, model: ast.expr) -> tupl
     if found := model_of(project, module, model).classes:
         return tuple(class_facts(project, s.module, s.node) for s in found)
     values = [model] if isinstance(model, ast.Call) else assigned(module, model, dotted(model)) if dotted(model) else []
-    made = (find_class(project, module, dotted(v.func)) for v in map(without_moves, values) if isinstance(v, ast.Call) and dotted(v.func))
+    calls = [v for v in map(without_moves, values) if isinstance(v, ast.Call) and dotted(v.func)]
+    made = (find_class(project, module, dotted(v.func)) for v in calls)
     facts = [class_facts(project, s.module, s.node) for s in made if s is not None]
     return tuple(f for f in facts if any(last(e) in ("ModelMixin", "PreTrainedModel", "Module") for e in f.external))
 

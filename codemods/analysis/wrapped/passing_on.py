@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.late_pattern import late
 from codemods.project import Project
 
 _TYPE = late(rb"^[ \t]*distributed_type[ \t]*:[ \t]*['\"]?(\w+)", 8)  # 8: re.MULTILINE
 _PASSING = frozenset({b"DEEPSPEED", b"FSDP", b"MEGATRON_LM"})
+_PLUGINS = frozenset({"deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin"})
 _BARE = frozenset({b"NO", b"no"})
 
 
@@ -19,7 +19,7 @@ def passes_on(project: Project, found: Wrapped) -> bool:
     if not found.prepared:
         return False
     for call in found.module.calls_named("Accelerator"):
-        if any(k.arg in ("deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin") and not _is_none(k.value) for k in call.keywords):
+        if any(k.arg in _PLUGINS and not _is_none(k.value) for k in call.keywords):
             return True
     return _configured(project)
 
@@ -35,7 +35,3 @@ def _configured(project: Project) -> bool:
         return bool(types) and types <= _PASSING
 
     return project.keep("accelerate passes attributes on", build)
-
-
-def is_accelerator(node: ast.expr) -> bool:
-    return "accelerator" in last(dotted(node)).lower()

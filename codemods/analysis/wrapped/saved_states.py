@@ -11,6 +11,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.wrapped.bound_places import end_of
 from codemods.analysis.wrapped.holders import MOST_CALLERS, Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of
 from codemods.analysis.wrapped.wrapper_tests import is_tested
@@ -77,12 +78,11 @@ def _entries(module: SourceModule, node: ast.expr) -> Iterator[tuple[str, ast.ex
         return
     if isinstance(node, ast.Name):
         scope = module.function_of(node)
-        above = [b for b in bindings_in(module, scope, node.id) if b.value is not None and not b.part and _end(b.node) < node.lineno]
-        values = [b.value for b in above if isinstance(b.value, (ast.Dict, ast.Call))]
-        if len(above) == 1 and values and isinstance(values[0], ast.expr) and not isinstance(values[0], ast.Name):
-            if isinstance(values[0], ast.Dict) or dotted(values[0].func).endswith(("state_dict", "dict")):  # type: ignore[attr-defined]
-                yield from _entries(module, values[0])
-                return
+        above = [b for b in bindings_in(module, scope, node.id) if not b.part and end_of(b.node) < node.lineno]
+        held = above[0].value if len(above) == 1 else None
+        if isinstance(held, ast.Dict) or (isinstance(held, ast.Call) and dotted(held.func).endswith("dict")):
+            yield from _entries(module, held)
+            return
     yield "", node
 
 
@@ -148,7 +148,7 @@ def _key(module: SourceModule, node: ast.expr, depth: int) -> str | None:
         return _below(module, node.value, node.slice, depth)
     if isinstance(node, ast.Name):
         scope = module.function_of(node)
-        values = [b for b in bindings_in(module, scope, node.id) if _end(b.node) < node.lineno]
+        values = [b for b in bindings_in(module, scope, node.id) if end_of(b.node) < node.lineno]
         if scope is not None and not values:
             values = bindings_in(module, None, node.id)
         one = values[-1] if len(values) == 1 else None
@@ -182,10 +182,6 @@ def load_of(project: Project, module: SourceModule, saved: Saved) -> Loaded | No
         if same and saved.wrapped.model is not None and one.receiver == dotted(saved.wrapped.model) and not one.classes:
             return one
     return None
-
-
-def _end(node: ast.AST) -> int:
-    return getattr(node, "end_lineno", None) or getattr(node, "lineno", 0)
 
 
 def copied_wrappers(project: Project, module: SourceModule) -> Iterator[tuple[ast.Call, ast.expr, Wrapped]]:

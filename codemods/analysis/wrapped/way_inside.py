@@ -19,7 +19,7 @@ def way_inside(project: Project, module: SourceModule, node: ast.AST, wrapped: W
             return f"{receiver}.module", ""
         own = any(has_attribute(project, facts, "module") for facts in classes_of(project, wrapped.module, wrapped.model))
         if own:
-            return "", "the model has a `module` of its own, and is wrapped on some ways only: ask `isinstance` before it is taken out"
+            return "", "the model has a `module` of its own, and is wrapped on some ways only: ask by `isinstance`"
         return f'getattr({receiver}, "module", {receiver})', ""  # wrapped on some ways only: a bare model is given as it is
     func = wrapped.wrap.func
     owner = dotted(func.value) if isinstance(func, ast.Attribute) else ""

@@ -15,7 +15,10 @@ _ASKS = late(
     2,
 )  # fmt: skip  # 2: re.IGNORECASE
 _RANK = late(r"(?:\w+\.)*dist(?:ributed)?\.\w*rank\w*\(\)")
-_MANY = late(r"world_?size\w*(?:\(\))?\s*(?:>\s*1|!=\s*1|>=\s*2)|\.distributed$|^distributed$|is_dist\w*\(\)|num_process\w*\s*>\s*1|^ddp$|\.ddp$")
+# Words of a test that is true with several processes alone.
+_MANY = late(
+    r"world_?size\w*(?:\(\))?\s*(?:>\s*1|!=\s*1|>=\s*2)|(?:^|\.)(?:distributed|ddp)$|is_dist\w*\(\)|num_process\w*\s*>\s*1"
+)
 _DEVICES = late(r"torch\.cuda\.device_count\(\)\s*(?:>\s*1|!=\s*1|>=\s*2)")
 _CAUGHT = frozenset({"AttributeError", "Exception", "BaseException"})
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
