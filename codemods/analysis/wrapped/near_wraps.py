@@ -25,8 +25,14 @@ def _near(project: Project) -> Iterator[str]:
             resolved = project.resolve(item.dotted.removesuffix(".*"), module.path)
             if resolved is not None:
                 yield resolved.path
-    for word in sorted(getters(project)):
-        yield from project.files_calling(word)
+    known = handed(project)
+    for path in sorted({p for word in getters(project) for p in project.files_calling(word)}):
+        yield path
+        module = None if is_test_file(path) else project.module(path)
+        for name, found in module.imports.items() if module is not None else ():
+            resolved = project.resolve(found[0].dotted, path) if name in known else None
+            if resolved is not None:
+                yield resolved.path
 
 
 def handed(project: Project) -> frozenset[str]:
