@@ -205,6 +205,11 @@ FACTS: Mapping[str, Facts] = {
         "Two processes get past these lines, and one process prints and saves what it did.",
         ("object has no attribute",),
     ),
+    "DDP508": Facts(
+        "Let Lightning see each backward pass",
+        "After some steps on two processes the weights of both agree.",
+        UNUSED,
+    ),
     "DDP601": Facts(
         "Remove compute_metrics that is never called",
         "One evaluation runs to its end, and whatever reads its metrics finds the keys it wants.",
