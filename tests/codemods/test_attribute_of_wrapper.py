@@ -336,3 +336,10 @@ def test_the_tests_of_a_repository() -> None:
 def test_a_wrapper_of_the_project() -> None:
     own = wrapped("print(model.width)").replace("torch.nn.parallel", "wrappers")
     check_nothing(AttributeOfWrapper, own, files=NETS | {"wrappers.py": "class DistributedDataParallel:\n    pass\n"})
+
+
+def test_a_function_that_gives_back_what_it_gets() -> None:
+    widen = "\n\ndef widen(model, args):\n    print(args)\n    return model\n"
+    source = wrapped("model = widen(model, args)", "print(model.width)") + widen
+    check_transformed(AttributeOfWrapper, source, source.replace("model.width", "model.module.width"), files=NETS)
+    check_nothing(AttributeOfWrapper, source.replace("return model", "return model.module"), files=NETS)

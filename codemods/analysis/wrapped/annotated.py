@@ -1,14 +1,32 @@
-"""The project class that an object has by the annotation of the parameter it comes from."""
+"""The project class that an object has by the annotation of the parameter it comes from, and what functions hand back."""
 
 from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, class_facts, find_class
 from codemods.analysis.class_values import class_values
+from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted
 from codemods.project import Project
 from codemods.source import SourceModule
+
+
+def given_back(project: Project, module: SourceModule, call: ast.Call) -> ast.expr | None:
+    """The argument that a project function gives back as it is, asked for `model = change(model)` alone."""
+    up = module.parent(call)
+    target = dotted(up.targets[0]) if isinstance(up, ast.Assign) and len(up.targets) == 1 else ""
+    if not target or not any(dotted(a) == target for a in call.args):
+        return None
+    site = called_function(project, module, call)
+    values = {dotted(v) for v in returned(site.node, site.module)} if site is not None else set()
+    name = values.pop() if len(values) == 1 else ""
+    if site is None or not name or len(bindings_in(site.module, site.node, name)) != 1:
+        return None
+    given = bind(site.node, call, bound=isinstance(site.module.parent(site.node), ast.ClassDef)) or {}
+    return given.get(name)
 
 
 def annotated_class(project: Project, module: SourceModule, node: ast.expr) -> ClassFacts | None:

@@ -14,7 +14,7 @@ from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.wrapped.annotated import annotated_class
+from codemods.analysis.wrapped.annotated import annotated_class, given_back
 from codemods.analysis.wrapped.bound_places import (
     bound_by,
     comprehension_of,
@@ -117,6 +117,8 @@ class _Search:
         name = last(dotted(call.func))
         if name == "deepcopy" and call.args:
             return self.of(module, call.args[0], depth + 1)
+        if call.args and (handed_on := given_back(self.project, module, call)) is not None:
+            return self.of(module, handed_on, depth + 1)
         if name not in giving(self.project):
             return None
         site = called_function(self.project, module, call) or self._method_of(module, call)
@@ -186,7 +188,10 @@ class _Search:
         if not is_wrap(module, without_moves(one.value)) and not is_prepare(module, one.value) and is_tested(module, one.node):
             return False
         others = (b for b in above if b is not one and not b.parameter and arms_exclude(module, b.node, one.node))
-        return all(is_alike(module, b.value, name) for b in others)
+        return all(is_alike(module, b.value, name) or self._is_given_back(module, b.value) for b in others)
+
+    def _is_given_back(self, module: SourceModule, value: ast.expr | None) -> bool:
+        return isinstance(value, ast.Call) and given_back(self.project, module, value) is not None
 
     def _bound(
         self, module: SourceModule, scope: FunctionNode | None, name: ast.Name, one: Binding, depth: int

@@ -28,8 +28,8 @@ def _near(project: Project) -> Iterator[str]:
     known = handed(project)
     for path in sorted({p for word in getters(project) for p in project.files_calling(word)}):
         yield path
-        module = None if is_test_file(path) else project.module(path)
-        for name, found in module.imports.items() if module is not None else ():
+        caller = None if is_test_file(path) else project.module(path)
+        for name, found in caller.imports.items() if caller is not None else ():
             resolved = project.resolve(found[0].dotted, path) if name in known else None
             if resolved is not None:
                 yield resolved.path
