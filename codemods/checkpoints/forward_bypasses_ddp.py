@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, behind
@@ -21,6 +22,10 @@ from codemods.source import SourceModule
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 # Gradients that are averaged by hand: then the wrapper is left out on purpose.
 _BY_HAND = late(rb"(?:all_?reduce|average|sync)\w*[^\n]{0,60}grad|grad\w*[^\n]{0,40}(?:all_?reduce|average_|sync)\w*\(", re.I)
+
+
+# A prepared loader is gone through by these; none of them runs a model that it is given.
+_GO_THROUGH = frozenset({"enumerate", "iter", "next", "zip", "len", "tqdm", "range", "cycle", "prepare"})
 
 
 class ForwardBypassesDdp(DdpCodemod):
@@ -75,6 +80,7 @@ class ForwardBypassesDdp(DdpCodemod):
     - Says nothing where the project averages gradients itself.
     - Says nothing of what rank 0 does alone, and of DataParallel, whose module is trained in either way.
     - Tells a method of the module inside, a part of it, and a module that came as an argument.
+    - Tells `model = model.module`, after which no name holds the wrapper.
     - A repository's own tests.
 
     ## References
@@ -103,8 +109,25 @@ class ForwardBypassesDdp(DdpCodemod):
                     done.add(key)
                     yield self._tell(module, one, past, inside, node)
 
+    def _tell_taken(self, module: SourceModule, one: Backward, past: Behind, inside: Held, taken: ast.AST) -> Finding:
+        name, text = inside.wrapper, _short(past.module, past.call.func)
+        message = (
+            f"`{_short(module, taken)}` takes the DDP wrapper away: `{text}(...)` in line {past.call.lineno} trains the module "
+            "inside, no gradients are averaged, and the weights of the ranks drift apart without an error"
+        )
+        ask = f"accelerator.unwrap_model({name})" if inside.prepared else f"{name}.module"
+        reason = f"leave this line out, and write `{ask}` where something is asked of the model inside (`{ask}.config`)"
+        evidence = [
+            Evidence("static", "the model is wrapped", inside.module.path, inside.wrap.lineno),
+            Evidence("static", "the loss is made of this call, and of no wrapper", past.module.path, past.call.lineno),
+            Evidence("static", "the backward pass", module.path, one.call.lineno),
+        ]
+        return self.finding(module, taken, message, evidence=evidence, reason=reason)
+
     def _tell(self, module: SourceModule, one: Backward, past: Behind, inside: Held, node: ast.expr) -> Finding:
         text = _short(past.module, past.call.func)
+        if (taken := _taken_away(past.module, node, inside)) is not None and past.module is module:
+            return self._tell_taken(module, one, past, inside, taken)
         edits, reason = _repair(past, inside, node)
         here = past.module is module
         where = "" if here else f" ({past.module.path}:{past.call.lineno})"
@@ -127,6 +150,19 @@ class ForwardBypassesDdp(DdpCodemod):
         )
 
 
+def _taken_away(module: SourceModule, node: ast.expr, inside: Held) -> ast.AST | None:
+    """`model = model.module`: the statement after which no name holds the wrapper."""
+    if not isinstance(node, ast.Name) or inside.wrapper != node.id:
+        return None
+    bound = [b.node for b in bindings_in(module, module.function_of(node), node.id) if b.value is not None and not b.part]
+    above = [b for b in bound if isinstance(b, ast.Assign) and b.lineno < node.lineno and _names(b.value, node.id)]
+    return above[-1] if above else None
+
+
+def _names(value: ast.expr, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value))
+
+
 def _is_possible(project: Project) -> bool:
     """False where no file wraps a model: most projects, at the price of one look at the bytes."""
     return any(project.files_containing(word) for word in (b"DistributedDataParallel", b".prepare("))
@@ -135,7 +171,9 @@ def _is_possible(project: Project) -> bool:
 def _averages_by_hand(project: Project) -> bool:
     def build() -> bool:
         paths = {p for word in (b"reduce", b"average", b"sync") for p in project.files_containing(word)}
-        return any(_BY_HAND.search(project.read(p) or b"") for p in paths if p.endswith(".py") and not is_test_file(p))
+        texts = (project.read(p) or b"" for p in paths if p.endswith(".py") and not is_test_file(p))
+        # `accelerator.sync_gradients` says that the wrapper averages in this step: it averages nothing itself
+        return any(_BY_HAND.search(text.replace(b".sync_gradients", b"")) for text in texts)
 
     return project.keep("gradients averaged by hand", build)
 
@@ -207,6 +245,7 @@ def _runs_a_wrapper(project: Project, each: Behind) -> bool:
     func = each.call.func
     ran = [func.value, func] if isinstance(func, ast.Attribute) and func.attr == "forward" else [func]
     taken_out = held(project, each.module, each.call) is not None  # `unwrap_model(ddp)` runs nothing
+    taken_out = taken_out or last(dotted(func)) in _GO_THROUGH
     given = [] if each.entered or taken_out else [*each.call.args, *(k.value for k in each.call.keywords)]
     for node in [*ran, *(a.value if isinstance(a, ast.Starred) else a for a in given)]:
         if isinstance(node, (ast.Name, ast.Attribute)):

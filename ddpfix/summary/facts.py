@@ -190,8 +190,23 @@ FACTS: Mapping[str, Facts] = {
         "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it.",
         (*HALF_WRITTEN, *WAITING),
     ),
+    "DDP502": Facts(
+        "Save the module inside the DDP wrapper",
+        "A checkpoint that was written on two processes loads into a bare model, and its keys do not begin with `module.`.",
+        ("Error(s) in loading state_dict",),
+    ),
     "DDP504": Facts(
         "Train through the DDP wrapper",
+        "After some steps on two processes the weights of both agree.",
+        UNUSED,
+    ),
+    "DDP507": Facts(
+        "Ask the model inside the DDP wrapper",
+        "Two processes get past these lines, and one process prints and saves what it did.",
+        ("object has no attribute",),
+    ),
+    "DDP508": Facts(
+        "Let Lightning see each backward pass",
         "After some steps on two processes the weights of both agree.",
         UNUSED,
     ),

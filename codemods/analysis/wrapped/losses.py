@@ -170,5 +170,5 @@ def _find_put_in(module: SourceModule) -> Iterator[tuple[ast.AST | None, str, as
 def _cuts(module: SourceModule, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Attribute) and call.func.attr in _CUT:
         return True
-    return qualified(module, call.func) == "torch.autograd.grad" or last(dotted(call.func)) in ("len", "int", "float")
+    return qualified(module, call.func) == "torch.autograd.grad" or dotted(call.func) in ("len", "int", "float")
 

@@ -141,7 +141,7 @@ class _Search:
             if scope is None:
                 return None
             scope = module.function_of(scope)
-        before = [b for b in bound if scope is not function or _line(b.node) < name.lineno or _same_loop(module, b.node, name)]
+        before = [b for b in bound if scope is not function or _end(b.node) < name.lineno or _same_loop(module, b.node, name)]
         before.sort(key=lambda b: (_line(b.node) >= name.lineno, _line(b.node)))
         if found := self._wrapped_below(module, scope, name):
             return found
@@ -151,7 +151,7 @@ class _Search:
         self, module: SourceModule, name: ast.Name, before: list[Binding], scope: FunctionNode | None, depth: int
     ) -> Held | None:
         """By the bindings above, the nearest first; one under a test leaves those above it standing."""
-        above = [b for b in before if _line(b.node) < name.lineno] or before
+        above = [b for b in before if _end(b.node) < name.lineno] or before
         for bound in reversed(above):
             if bound.parameter:
                 return self._parameter(module, scope, name.id, depth) if scope is not None else None
@@ -274,3 +274,8 @@ def _mentions(value: ast.expr, name: str) -> bool:
 
 def _line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)
+
+
+def _end(node: ast.AST) -> int:
+    """The last line of what binds a name: an assignment over several lines binds behind the last, a loop at its first."""
+    return _line(node) if isinstance(node, (ast.For, ast.AsyncFor)) else getattr(node, "end_lineno", None) or _line(node)

@@ -1,0 +1,245 @@
+"""What is asked of a DDP wrapper that only the model inside can answer: reads, writes, questions by name, calls that do it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import ClassFacts
+from codemods.analysis.model.signatures import bind
+from codemods.analysis.names import dotted, last
+from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
+from codemods.analysis.wrapped.made_models import classes_of, has_attribute, is_plain, is_pretrained
+from codemods.analysis.wrapped.passing_on import passes_on
+from codemods.analysis.wrapped.wrapper_tests import counts_devices, is_tested, several_processes
+from codemods.data.wrapper_attributes import ENGINE, PRETRAINED, WRAPPER
+from codemods.findings import Evidence
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+DEPTH = 2
+_WRAPPERS = ("Parallel", "DDP", "FSDP", "Module", "Engine", "Tensor", "dict", "list", "tuple", "str", "Path", "Callable")
+
+
+@record
+class Asked:
+    """A question to a wrapper. holder: the expression of the wrapper; key: what two questions have in common; rest: what follows
+    the model in the repaired line; known: the class is shown to have it; handed: a function that is called here asks; inverse:
+    `module` of what may be bare; plain: the class keeps a plain value under the name; asks_by_name: `hasattr(model, "x")`;
+    instead: what to write for `holder`, where that is not the model inside."""
+
+    node: ast.expr
+    holder: ast.expr
+    wrapped: Wrapped
+    receiver: str
+    attribute: str
+    text: str
+    key: str
+    rest: str = ""
+    known: bool = False
+    handed: bool = False
+    inverse: bool = False
+    plain: bool = False
+    asks_by_name: bool = False
+    instead: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+
+def asked_here(project: Project, module: SourceModule) -> Iterator[Asked]:
+    """The reads and writes of this file, and its questions by name."""
+    for node in module.nodes(ast.Attribute):
+        if (node.attr in WRAPPER and node.attr != "module") or node.attr.startswith("_") or not _may_hold(module, node.value):
+            continue
+        if (found := wrapper_in(project, module, node.value)) is None:
+            continue
+        if node.attr == "module" and (one := _by_devices(module, node, found)) is not None:
+            yield one
+        if not _counts(project, module, node, found):
+            continue
+        if node.attr == "module":
+            if (one := _module_of_bare(project, module, node, found)) is not None:
+                yield one
+        elif (known := _is_own(project, found, node.attr)) is not None:
+            if isinstance(node.ctx, ast.Load) or (known and isinstance(node.ctx, ast.Store)):
+                yield _asked(project, module, node, found, known)
+    for call in module.calls_named("hasattr"):
+        yield from _by_name(project, module, call)
+
+
+def _asked(project: Project, module: SourceModule, node: ast.Attribute, found: Wrapped, known: bool) -> Asked:
+    receiver = module.text_of(node.value)
+    if isinstance(node.ctx, ast.Store):
+        text = f"`{receiver}.{node.attr}` is set on the DDP wrapper: the model inside keeps its own, and does not see it"
+    else:
+        text = (
+            f"`{receiver}.{node.attr}` is asked of the DDP wrapper, which has no `{node.attr}`: with several processes this line "
+            "raises AttributeError"
+        )
+    plain = is_plain(project, found.module, found.model, node.attr) or isinstance(node.ctx, ast.Store)
+    return Asked(node, node.value, found, receiver, node.attr, text, f".{node.attr}", f".{node.attr}", known, plain=plain)
+
+
+def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute, found: Wrapped) -> Asked | None:
+    """`model.module` behind `prepare`: with one process Accelerate does not wrap."""
+    above = module.parent(node)
+    runs = isinstance(above, ast.Call) and above.func is node
+    if found.many or runs or not isinstance(node.ctx, ast.Load) or not isinstance(above, ast.Attribute):
+        return None
+    if not found.prepared and not _is_bare_alone(found):
+        return None
+    if isinstance(found.model, ast.expr) and any(has_attribute(project, f, "module") for f in _classes(project, found)):
+        return None
+    receiver = module.text_of(node.value)
+    who = "Accelerate does not wrap the model" if found.prepared else f"line {found.wrap.lineno} does not wrap the model"
+    text = f"`{receiver}.module`: with one process {who}, and this line raises AttributeError"
+    return Asked(node, node, found, receiver, "module", text, ".module", f".{above.attr}", known=True, inverse=True)
+
+
+def _by_devices(module: SourceModule, node: ast.Attribute, found: Wrapped) -> Asked | None:
+    """`if torch.cuda.device_count() > 1: model.module`, where the model is wrapped for several processes."""
+    up = next((u for u in module.ancestors(node) if isinstance(u, (ast.If, ast.FunctionDef))), None)
+    if not isinstance(up, ast.If) or not _is_bare_alone(found) or not counts_devices(module.text_of(up.test)):
+        return None
+    receiver, text = module.text_of(node.value), module.text_of(up.test)
+    message = (
+        f"`{text}` decides whether `{receiver}.module` is there, and the wrap asks for the processes: one process with several "
+        "GPUs raises AttributeError, and with one GPU for each process the keys of the state do not fit"
+    )
+    return Asked(
+        up.test, up.test, found, receiver, "module", message, "devices", known=True, inverse=True,
+        instead=f'hasattr({receiver}, "module")',
+    )  # fmt: skip
+
+
+def _is_bare_alone(found: Wrapped) -> bool:
+    """True where `DDP(...)` stands under a test for several processes, without another arm."""
+    module = found.module
+    statement = module.statement_of(found.wrap)
+    up = module.parent(statement)
+    if found.always or not isinstance(up, ast.If) or up.orelse or statement not in up.body:
+        return False
+    return several_processes(module.text_of(up.test))
+
+
+def _by_name(project: Project, module: SourceModule, call: ast.Call) -> Iterator[Asked]:
+    """`hasattr(model, "x")`: False for the wrapper, whatever the model has."""
+    if not isinstance(call.func, ast.Name) or len(call.args) != 2 or not isinstance(call.args[1], ast.Constant):
+        return
+    name, holder = call.args[1].value, call.args[0]
+    if not isinstance(name, str) or name in WRAPPER or not _may_hold(module, holder):
+        return
+    found = wrapper_in(project, module, holder)
+    if found is None or not _counts(project, module, call, found):
+        return
+    if _is_own(project, found, name) or (found.many and found.prepared):
+        receiver = module.text_of(holder)
+        text = f"`hasattr({receiver}, {name!r})` asks the DDP wrapper: with several processes it is False, whatever the model has"
+        known = bool(_is_own(project, found, name))
+        yield Asked(call, holder, found, receiver, name, text, f"?{name}", "", known=known, asks_by_name=True)
+
+
+def _counts(project: Project, module: SourceModule, node: ast.AST, found: Wrapped) -> bool:
+    """False where a test stands over it, where attributes are passed on, and where the project sets the name on a wrapper."""
+    same = module is found.module and module.function_of(node) is module.function_of(found.wrap)
+    if is_tested(module, node, found.wrap if same else None) or passes_on(project, found):
+        return False
+    name = node.attr if isinstance(node, ast.Attribute) else ""
+    holder = dotted(node.value) if isinstance(node, ast.Attribute) else ""
+    stores = (a for a in module.nodes(ast.Attribute) if isinstance(a.ctx, ast.Store) and a.attr == name and a is not node)
+    return not any(dotted(a.value) == holder and module.function_of(a) is not None for a in stores) or not holder
+
+
+def _is_own(project: Project, found: Wrapped, name: str) -> bool | None:
+    """True where the class of the model has it; None where its classes are known and none of them has."""
+    classes = _classes(project, found)
+    if any(has_attribute(project, facts, name) for facts in classes):
+        return True
+    if name in PRETRAINED and found.model is not None and is_pretrained(project, found.module, found.model):
+        return True
+    return None if name in ENGINE or (classes and not any(f.opaque for f in classes)) else False
+
+
+def _classes(project: Project, found: Wrapped) -> tuple[ClassFacts, ...]:
+    return classes_of(project, found.module, found.model)
+
+
+def _may_hold(module: SourceModule, node: ast.expr) -> bool:
+    """A name or a field: told from the node alone, before anything is followed."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Name):
+        return node.id not in ("self", "cls") and node.id not in module.imports
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+# Functions that are handed the wrapper
+
+
+def asked_in_callee(project: Project, module: SourceModule) -> Iterator[Asked]:
+    """Calls that hand a wrapper to a function which asks it for something of the model."""
+    for call in module.nodes(ast.Call):
+        given = [*call.args, *(k.value for k in call.keywords)]
+        for holder in given:
+            if not isinstance(holder, (ast.Name, ast.Attribute)) or not _may_hold(module, holder):
+                continue
+            if (found := wrapper_in(project, module, holder)) is None or not _counts(project, module, call, found):
+                continue
+            site = called_function(project, module, call)
+            if site is None or site.node.name == "__init__" or site.module.path.startswith("tests"):
+                continue
+            asked = _first_in(project, site, call, holder, found, 0)
+            if asked is not None:
+                where, line, what = asked
+                receiver = module.text_of(holder)
+                text = (
+                    f"`{dotted(call.func)}` is handed the DDP wrapper and {what} ({where}:{line}): with several processes this "
+                    "call raises an error"
+                )
+                proof = Evidence("static", what, where, line)
+                yield Asked(call, holder, found, receiver, "", text, f"({dotted(call.func)}", handed=True, evidence=(proof,))
+
+
+def _first_in(
+    project: Project, site: FunctionSite, call: ast.Call, holder: ast.expr, found: Wrapped, depth: int
+) -> tuple[str, int, str] | None:
+    """(file, line, what is asked) of the first question in a function to the parameter that the wrapper goes to."""
+    module, function = site.module, site.node
+    bound = bind(function, call, bound=isinstance(module.parent(function), ast.ClassDef))
+    name = next((p for p, v in (bound or {}).items() if v is holder), "")
+    if not name or len(bindings_in(module, function, name)) != 1:
+        return None
+    for node in module.nodes(ast.Attribute):
+        if node.attr in WRAPPER or node.attr.startswith("_") or not isinstance(node.ctx, ast.Load):
+            continue
+        if not isinstance(node.value, ast.Name) or node.value.id != name or module.function_of(node) is not function:
+            continue
+        if is_tested(module, node) or wrapper_in(project, module, node.value) is not None:
+            continue
+        if _is_own(project, found, node.attr) is not None:
+            return module.path, node.lineno, f"reads `{name}.{node.attr}`"
+    if (raised := _raises_for_wrapper(module, function, name)) is not None:
+        return module.path, raised, f"asks `isinstance({name}, ...)` for the bare classes alone"
+    return None
+
+
+def _raises_for_wrapper(module: SourceModule, function: ast.AST, name: str) -> int | None:
+    """The line of `if isinstance(model, A): … elif isinstance(model, B): … else: raise`."""
+    for test in module.nodes(ast.If):
+        if module.function_of(test) is not function or not _asks_class(test.test, name):
+            continue
+        rest: list[ast.stmt] = test.orelse
+        while len(rest) == 1 and isinstance(rest[0], ast.If) and _asks_class(rest[0].test, name):
+            rest = rest[0].orelse
+        if rest and isinstance(rest[-1], ast.Raise):
+            return test.lineno
+    return None
+
+
+def _asks_class(test: ast.expr, name: str) -> bool:
+    if not isinstance(test, ast.Call) or dotted(test.func) != "isinstance" or len(test.args) != 2 or dotted(test.args[0]) != name:
+        return False
+    classes = test.args[1].elts if isinstance(test.args[1], ast.Tuple) else [test.args[1]]
+    return all(dotted(c) and not last(dotted(c)).endswith(_WRAPPERS) for c in classes)

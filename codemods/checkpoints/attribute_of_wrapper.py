@@ -1,0 +1,167 @@
+"""DDP507: attributes and methods of the model that are asked of the wrapper round it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted
+from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee
+from codemods.analysis.wrapped.holders import Wrapped
+from codemods.analysis.wrapped.losses import backward_passes, behind, is_quiet
+from codemods.analysis.wrapped.made_models import is_named_in
+from codemods.analysis.wrapped.near_wraps import near_wraps
+from codemods.analysis.wrapped.way_inside import way_inside
+from codemods.codemod import DdpCodemod
+from codemods.data.wrapper_attributes import QUIET
+from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_OF_WEIGHTS = frozenset({"state_dict", "load_state_dict", "parameters", "named_parameters", "save_pretrained", "requires_grad_"})
+_SAFE, _UNSAFE, _DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
+
+
+class AttributeOfWrapper(DdpCodemod):
+    """An attribute or a method of the model that is asked of the DDP wrapper round it.
+
+    ## What it does
+    Follows what `DistributedDataParallel(model)` and `accelerator.prepare(model)` give, through names, fields, lists, loops and
+    calls, to the places where something is read that the model has and the wrapper has not, and asks the model inside instead.
+    So with `hasattr(model, "x")`, which is False for the wrapper, with a write that the model inside does not see, with
+    `model.module` where one process does not wrap, and with a test of the number of GPUs that stands for one of the wrapper.
+
+    ## Why it matters
+    The wrapper has `forward`, `parameters`, `state_dict` and little else. Accelerate wraps with several processes only: a program
+    that was written on one GPU ends with `'DistributedDataParallel' object has no attribute 'config'` on two, often only where
+    the first checkpoint is written, when hours are gone and the other ranks wait.
+
+    ## Example
+    ```python
+    from accelerate import Accelerator
+    from transformers import AutoModel
+
+
+    def main(folder):
+        accelerator = Accelerator()
+        model = AutoModel.from_pretrained("bert-base-uncased")
+        model = accelerator.prepare(model)
+        model.save_pretrained(folder)
+    ```
+
+    ## Use instead
+    ```python
+    from accelerate import Accelerator
+    from transformers import AutoModel
+
+
+    def main(folder):
+        accelerator = Accelerator()
+        model = AutoModel.from_pretrained("bert-base-uncased")
+        model = accelerator.prepare(model)
+        accelerator.unwrap_model(model).save_pretrained(folder)
+    ```
+
+    ## Safety
+    Safe where the class of the model is shown to have the attribute and no gradient goes through it: behind `prepare` by
+    `accelerator.unwrap_model(model)`, which gives a bare model as it is; behind DistributedDataParallel by `model.module`,
+    and by `getattr(model, "module", model)` where a test stands over the wrap. Unsafe where the class is not seen, or where a
+    method may run a forward: gradients of a forward that goes past the wrapper are not averaged.
+
+    ## Refuses
+    - Says nothing where a test, an exit above or a handler tells the wrapper from the model, or one process from several.
+    - Says nothing of what the wrapper has itself, of what is set on it in the file, and of names with an underscore in front.
+    - Says nothing of a field in methods that may run in front of the wrap, and of a parameter that one caller gives a bare model.
+    - Says nothing of a model without parameters to train: `prepare` does not wrap it.
+    - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP: their wrappers pass attributes on.
+    - Says nothing of Fabric, whose wrapper passes them on, too.
+    - Tells what a loss is made of: it belongs into the forward of the model.
+    - A repository's own tests.
+
+    ## References
+    `torch.nn.parallel.DistributedDataParallel` (torch 2.13), `Accelerator.prepare_model` (accelerate 1.15); `__getattr__` of
+    DeepSpeedEngine, FullyShardedDataParallel and `_FabricModule`.
+    """
+
+    code = "DDP507"
+    TRIGGERS = ((b"DistributedDataParallel", b".prepare(", b".prepare_model(", b"self.", b"model", b"net"),)
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return path in near_wraps(project)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or not self.is_worth_parsing(module.path, project):
+            return
+        grouped: dict[tuple[int, str, str], list[Asked]] = {}
+        for one in [*asked_here(project, module), *asked_in_callee(project, module)]:
+            key = (id(module.function_of(one.node)), one.receiver, one.key)
+            grouped.setdefault(key, []).append(one)
+        passes = _Losses(project, module)
+        for asked in grouped.values():
+            yield self._tell(module, project, asked, passes)
+
+    def _tell(self, module: SourceModule, project: Project, asked: list[Asked], passes: _Losses) -> Finding:
+        first = asked[0]
+        edits, level, reason = _repair(project, module, asked, passes)
+        where = "" if len(asked) == 1 else f" (also in line {', '.join(str(a.node.lineno) for a in asked[1:5])})"
+        return self.finding(
+            module, first.node, f"{first.text}{where}", level=level, edits=edits,
+            evidence=[*_wrapped(first.wrapped), *first.evidence], reason=reason,
+        )  # fmt: skip
+
+
+def _wrapped(wrapped: Wrapped) -> Iterable[Evidence]:
+    text = "Accelerate wraps the model here where several processes run" if wrapped.prepared else "the model is wrapped"
+    yield Evidence("static", text, wrapped.module.path, wrapped.wrap.lineno)
+
+
+def _repair(
+    project: Project, module: SourceModule, asked: list[Asked], passes: _Losses
+) -> tuple[list[ReplaceExpression], Applicability, str]:
+    first = asked[0]
+    if first.instead:
+        edit = ReplaceExpression(module.path, module.span(first.holder), first.instead)
+        return [edit], _UNSAFE, "assumes that the test is there for the wrapper alone"
+    inside, doubt = way_inside(project, module, first.node, first.wrapped, first.receiver)
+    if first.handed:
+        return [], _DISPLAY, f"hand over `{inside or 'the model inside'}`, or take the model out of the wrapper in the function"
+    if any(passes.made_of(a.node) for a in asked) and not first.inverse:
+        return [], _DISPLAY, (
+            "a loss is made of it: let `forward` of the model make it, and call the wrapper; the gradients of what goes past the "
+            "wrapper are not averaged"
+        )  # fmt: skip
+    if not inside or doubt:
+        also = "" if all(_is_harmless(module, a) for a in asked) else "; where a loss is made of it, let `forward` make it"
+        return [], _DISPLAY, f"write `{inside or 'the model inside'}{first.rest}`; {doubt}{also}"
+    edits = [ReplaceExpression(module.path, module.span(a.holder), inside) for a in asked]
+    if first.inverse or (first.known and all(_is_harmless(module, a) for a in asked)):
+        return edits, _SAFE, ""
+    if not first.known and not is_named_in(project, first.attribute):
+        return [], _DISPLAY, f"the class of the model is not seen: where it has `{first.attribute}`, write `{inside}{first.rest}`"
+    if not first.known:
+        return edits, _UNSAFE, "assumes that the model has it, and that it runs no forward whose gradients are needed"
+    return edits, _UNSAFE, "assumes that it runs no forward whose gradients are needed: those would not be averaged"
+
+
+def _is_harmless(module: SourceModule, one: Asked) -> bool:
+    """True where no gradient can go through it: a setting, what saves, all under `no_grad`, a question by its name."""
+    if one.attribute in QUIET or one.asks_by_name or one.plain or is_quiet(module, one.node):
+        return True
+    above = module.parent(one.node)  # `model.head.state_dict()`
+    return isinstance(above, ast.Attribute) and above.attr in _OF_WEIGHTS
+
+
+class _Losses:
+    """What the losses of the file are made of: worked out where the first finding asks."""
+
+    def __init__(self, project: Project, module: SourceModule) -> None:
+        self.project, self.module = project, module
+        self._parts: set[int] | None = None
+
+    def made_of(self, node: ast.AST) -> bool:
+        if self._parts is None:
+            calls = (b.call for one in backward_passes(self.module) for b in behind(self.project, one) if b.module is self.module)
+            self._parts = {id(n) for c in calls for n in ast.walk(c.func) if dotted(c.func) or n is not c.func}
+        return id(node) in self._parts

@@ -1,0 +1,138 @@
+"""DDP502: the state of a DDP wrapper, or the wrapper itself, in a checkpoint that a bare model is to be made of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.wrapped.holders import Wrapped
+from codemods.analysis.wrapped.near_wraps import near_wraps
+from codemods.analysis.wrapped.passing_on import passes_on
+from codemods.analysis.wrapped.saved_states import Loaded, Saved, copied_wrappers, load_of, saved_wrappers
+from codemods.analysis.wrapped.way_inside import way_inside
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
+
+
+class WrappedStateDict(DdpCodemod):
+    """A checkpoint that holds the state of a DDP wrapper, or the wrapper itself.
+
+    ## What it does
+    Finds `torch.save` of a wrapper's `state_dict()` where the project loads such a file into a bare model and nothing takes
+    `module.` off the keys, and `torch.save` of the wrapper itself. The module inside is saved instead. Tells `deepcopy` of a
+    wrapper, as for a moving average of the weights.
+
+    ## Why it matters
+    The keys of the wrapper begin with `module.`. A bare model of the same class refuses them all, on the day the run is resumed
+    or evaluated; with `strict=False` it takes none of them, says nothing, and trains or predicts with its first weights. A
+    wrapper that was pickled whole asks for a process group where it is loaded.
+
+    ## Example
+    ```python
+    import torch
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    def train(net, path, resume):
+        if resume:
+            net.load_state_dict(torch.load(path))
+        model = DDP(net)
+        torch.save(model.state_dict(), path)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    def train(net, path, resume):
+        if resume:
+            net.load_state_dict(torch.load(path))
+        model = DDP(net)
+        torch.save(model.module.state_dict(), path)
+    ```
+
+    ## Safety
+    Unsafe: files that were written before keep their keys, and a reader outside the project may have learned to strip them.
+
+    ## Refuses
+    - Says nothing where no load into a bare model is seen of the same class, or of the variable that is wrapped later, under the
+      same key.
+    - Says nothing where the file that loads takes `module.` off, or puts it on, and where a test tells wrapper from model.
+    - Says nothing of a load from a file with given weights (`pretrained`, `backbone`, ...): another program wrote it.
+    - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP.
+    - Tells where no name of the Accelerator is in reach.
+    - Tells a copy: what updates it may go by the names of the wrapper's parameters.
+    - A repository's own tests.
+
+    ## References
+    `DistributedDataParallel.__setstate__` asks for the default process group (torch 2.13).
+    """
+
+    code = "DDP502"
+    TRIGGERS = ((b".save(", b"deepcopy("),)
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return path in near_wraps(project)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or not self.is_worth_parsing(module.path, project):
+            return
+        for saved in saved_wrappers(project, module):
+            load = load_of(project, module, saved) if saved.state else None
+            if (saved.state and load is None) or passes_on(project, saved.wrapped):
+                continue
+            yield self._tell(module, project, saved, load)
+
+        for call, node, wrapped in copied_wrappers(project, module):
+            if not passes_on(project, wrapped):
+                yield self._tell_copy(module, project, call, node, wrapped)
+
+    def _tell_copy(
+        self, module: SourceModule, project: Project, call: ast.Call, node: ast.expr, wrapped: Wrapped
+    ) -> Finding:
+        receiver = module.text_of(node)
+        inside, doubt = way_inside(project, module, node, wrapped, receiver)
+        message = (
+            f"`{module.text_of(call)}` copies the DDP wrapper: the keys of the copy's state begin with `module.`, it has no "
+            "attribute of the model, and where the model has buffers its forward waits for all ranks"
+        )
+        reason = f"write `deepcopy({inside or 'the module inside'})`, and go by the names of that module where it is updated"
+        evidence = [Evidence("static", "the model is wrapped", wrapped.module.path, wrapped.wrap.lineno)]
+        return self.finding(module, call, message, evidence=evidence, reason=f"{reason}; {doubt}" if doubt else reason)
+
+    def _tell(self, module: SourceModule, project: Project, saved: Saved, load: Loaded | None) -> Finding:
+        receiver = module.text_of(saved.node)
+        inside, doubt = way_inside(project, module, saved.node, saved.wrapped, receiver)
+        edits: list[Edit] = [ReplaceExpression(module.path, module.span(saved.node), inside)] if inside and not doubt else []
+        evidence = [Evidence("static", "the model is wrapped", saved.wrapped.module.path, saved.wrapped.wrap.lineno)]
+        if load is not None:
+            evidence.append(Evidence("static", "a bare model loads it", load.module.path, load.call.lineno))
+        reason = "assumes that nothing outside the project expects the wrapper in this file" if edits else (
+            f"write `{inside or 'the module inside'}`; {doubt}"
+        )  # fmt: skip
+        return self.finding(
+            module, saved.node, _message(receiver, saved, load), level=_UNSAFE if edits else _DISPLAY, edits=edits,
+            evidence=evidence, reason=reason,
+        )  # fmt: skip
+
+
+def _message(receiver: str, saved: Saved, load: Loaded | None) -> str:
+    if load is None:
+        return (
+            f"`{receiver}` is saved as the DDP wrapper: where it is loaded without a process group, the load ends with “Default "
+            "process group has not been initialized”, and what it gives is a wrapper"
+        )
+    where = f"{load.module.path}:{load.call.lineno}"
+    come = "raises an error for every key" if load.strict else "takes none of them with strict=False, and says nothing"
+    return (
+        f"`{receiver}.state_dict()` of the DDP wrapper is saved: its keys begin with `module.`, and the bare model at "
+        f"{where} {come}"
+    )

@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.checkpoints.attribute_of_wrapper import AttributeOfWrapper
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+ACCELERATE = """from accelerate import Accelerator
+from nets import Net
+
+
+def main(args, loader, optimizer):
+    accelerator = Accelerator()
+    model = Net(args)
+    {prepare}
+    {use}
+"""
+PLAIN = """from torch.nn.parallel import DistributedDataParallel as DDP
+from nets import Net
+
+
+def main(args, loader, optimizer):
+    model = Net(args)
+    {prepare}
+    {use}
+"""
+NETS = {
+    "nets.py": """import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.config = args
+        self.width = 3
+        self.body = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.body(x)
+
+    def penalty(self):
+        return self.body.weight.sum()
+
+    def report(self):
+        return self.width
+"""
+}
+
+
+def prepared(*use: str, prepare: str = "model, optimizer = accelerator.prepare(model, optimizer)") -> str:
+    return ACCELERATE.format(prepare=prepare, use="\n    ".join(use))
+
+
+def wrapped(*use: str, prepare: str = "model = DDP(model)") -> str:
+    return PLAIN.format(prepare=prepare, use="\n    ".join(use))
+
+
+def test_example_of_the_page() -> None:
+    sections = AttributeOfWrapper.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(AttributeOfWrapper, before, after)
+
+
+@pytest.mark.parametrize("use", ["print({}.config)", "torch.save({}.body.state_dict(), 'a.pt')", "width = {}.width"])
+def test_what_the_class_has_is_safe(use: str) -> None:
+    after = prepared(use.format("accelerator.unwrap_model(model)"))
+    check_transformed(AttributeOfWrapper, prepared(use.format("model")), after, files=NETS)
+    check_transformed(AttributeOfWrapper, wrapped(use.format("model")), wrapped(use.format("model.module")), files=NETS)
+
+
+def test_a_method_that_may_run_a_forward_is_unsafe() -> None:
+    after = prepared("print(accelerator.unwrap_model(model).report())")
+    check_transformed(AttributeOfWrapper, prepared("print(model.report())"), after, files=NETS, unsafe=True)
+    quiet = prepared("with torch.no_grad():", "    print(model.report())")
+    check_transformed(
+        AttributeOfWrapper, quiet, quiet.replace("model.report", "accelerator.unwrap_model(model).report"), files=NETS
+    )
+
+
+def test_all_places_of_a_function_are_one_finding() -> None:
+    source = prepared("a = model.width", "b = model.width")
+    check_transformed(
+        AttributeOfWrapper, source, source.replace("model.width", "accelerator.unwrap_model(model).width"), files=NETS
+    )
+    (found,) = findings_of(AttributeOfWrapper, source, files=NETS)
+    assert "also in line 10" in found.message
+
+
+def test_what_a_loss_is_made_of_is_told() -> None:
+    source = wrapped("for x in loader:", "    loss = model(x).mean() + model.penalty()", "    loss.backward()")
+    check_told(AttributeOfWrapper, source, files=NETS, reason="let `forward` of the model make it")
+
+
+def test_a_class_that_is_not_seen() -> None:
+    source = wrapped("print(model.some_report())").replace("from nets import Net", "from elsewhere import Net")
+    check_told(AttributeOfWrapper, source, reason="the class of the model is not seen")
+    known = source.replace("some_report()", "config")
+    check_transformed(AttributeOfWrapper, known, known.replace("model.config", "model.module.config"), unsafe=True)
+
+
+def test_a_question_by_name() -> None:
+    source = prepared("if hasattr(model, 'report'):", "    accelerator.print('it reports')")
+    after = source.replace("hasattr(model,", "hasattr(accelerator.unwrap_model(model),")
+    check_transformed(AttributeOfWrapper, source, after, files=NETS)
+
+
+def test_a_write_that_the_model_does_not_see() -> None:
+    source = wrapped("model.width = 4")
+    check_transformed(AttributeOfWrapper, source, source.replace("model.width", "model.module.width"), files=NETS)
+
+
+def test_a_list_of_models() -> None:
+    source = """
+        from accelerate import Accelerator
+
+        class Loop:
+            def __init__(self, pipeline, names):
+                self.accelerator = Accelerator()
+                self.models = [getattr(pipeline, n) for n in names]
+                self.models = self.accelerator.prepare(*self.models)
+                self.names = names
+
+            def save(self, folder):
+                for name, model in zip(self.names, self.models):
+                    model.save_pretrained(folder, name)
+        """
+    after = source.replace("model.save_pretrained", "self.accelerator.unwrap_model(model).save_pretrained")
+    check_transformed(AttributeOfWrapper, source, after, unsafe=True)
+
+
+FIELD = """
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from nets import Net
+
+    class Loop:
+        def __init__(self, args):
+            self.model = Net(args)
+            {0}
+            self.model = DDP(self.model)
+            {1}
+
+        def early(self):
+            return self.model.width
+
+        def late(self):
+            return 1
+    """
+
+
+def test_a_field_behind_the_wrap() -> None:
+    source = FIELD.format("pass", "pass").replace("return 1", "return self.model.config")
+    (one, other) = findings_of(AttributeOfWrapper, source, files=NETS)
+    assert {one.symbol, other.symbol} == {"Loop.early", "Loop.late"}
+    check_nothing(AttributeOfWrapper, FIELD.format("self.early()", "pass"), files=NETS)
+    check_nothing(
+        AttributeOfWrapper, FIELD.format("print(self.model.width)", "pass").replace("return self.model.width", "pass"), files=NETS
+    )
+
+
+def test_a_field_that_is_wrapped_where_training_begins() -> None:
+    source = """
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        from nets import Net
+
+        class Loop:
+            def __init__(self, args):
+                self.model = Net(args)
+
+            def train(self):
+                self.model = DDP(self.model)
+                self.step()
+
+            def step(self):
+                return self.model.width
+
+            def summary(self):
+                return self.model.width
+        """
+    (found,) = findings_of(AttributeOfWrapper, source, files=NETS)
+    assert found.symbol == "Loop.step"
+
+
+def test_a_function_that_is_handed_the_wrapper() -> None:
+    source = wrapped("describe(model)", "describe(Net(args))") + "\n\ndef describe(model):\n    print(model.width)\n"
+    check_told(AttributeOfWrapper, source, files=NETS, reason="hand over `model.module`")
+    check_nothing(AttributeOfWrapper, source.replace("describe(model)\n    desc", "describe(model.module)\n    desc"), files=NETS)
+    asked = source.replace(
+        "    print(model.width)", "    if hasattr(model, 'module'):\n        model = model.module\n    print(model.width)"
+    )
+    check_nothing(AttributeOfWrapper, asked, files=NETS)
+
+
+def test_a_function_that_knows_the_bare_classes_alone() -> None:
+    chain = "\n\ndef widen(model):\n    if isinstance(model, Net):\n        pass\n    else:\n        raise NotImplementedError\n"
+    check_told(AttributeOfWrapper, wrapped("widen(model)") + chain, files=NETS, reason="hand over `model.module`")
+    check_nothing(AttributeOfWrapper, wrapped("widen(model)") + chain.replace("raise NotImplementedError", "pass"), files=NETS)
+
+
+def test_a_parameter_that_all_callers_give_a_wrapper() -> None:
+    source = wrapped("Loop(model)") + "\n\nclass Loop:\n    def __init__(self, model):\n        self.model = model\n\n"
+    source += "    def run(self):\n        return self.model.width\n"
+    (found,) = findings_of(AttributeOfWrapper, source, files=NETS)
+    assert found.symbol == "Loop.run"
+    check_nothing(AttributeOfWrapper, source.replace("Loop(model)", "Loop(model)\n    Loop(Net(args))"), files=NETS)
+
+
+def test_what_another_file_gets_from_the_class_that_wraps() -> None:
+    home = """from accelerate import Accelerator
+
+
+class Trainer:
+    def __init__(self, nets):
+        self.accelerator = Accelerator()
+        self.models = self.accelerator.prepare(*nets_of_models)
+
+    def get_part(self, i):
+        return self.models[i]
+"""
+    source = """
+        from trainer import Trainer
+
+        class Part:
+            def __init__(self, trainer: Trainer):
+                self.net = trainer.get_part(0)
+
+            def step(self, x):
+                return self.net.encode(x)
+        """
+    check_told(AttributeOfWrapper, source, files={"trainer.py": home, "trainer_test.py": ""}, reason="has to be handed on")
+
+
+def test_module_behind_prepare() -> None:
+    source = prepared("torch.save(model.module.state_dict(), 'a.pt')")
+    check_transformed(AttributeOfWrapper, source, source.replace("model.module", "accelerator.unwrap_model(model)"), files=NETS)
+
+
+MANY = "if args.world_size > 1:\n        model = DDP(model)"
+
+
+def test_module_where_one_process_does_not_wrap() -> None:
+    source = wrapped("torch.save(model.module.state_dict(), 'a.pt')", prepare=MANY)
+    check_transformed(AttributeOfWrapper, source, source.replace("model.module", 'getattr(model, "module", model)'), files=NETS)
+    check_nothing(AttributeOfWrapper, source.replace("world_size > 1", "averaged"), files=NETS)
+    check_nothing(
+        AttributeOfWrapper, source.replace("    torch.save", "    if args.world_size > 1:\n        torch.save"), files=NETS
+    )
+
+
+def test_a_test_of_the_gpus_that_stands_for_one_of_the_wrapper() -> None:
+    lines = "if torch.cuda.device_count() > 1:", "    model.module.load_state_dict(args.state)"
+    source = wrapped(*lines, prepare=MANY)
+    after = source.replace("torch.cuda.device_count() > 1", 'hasattr(model, "module")')
+    check_transformed(AttributeOfWrapper, source, after, files=NETS, unsafe=True)
+    check_nothing(
+        AttributeOfWrapper, wrapped(*lines, prepare=MANY.replace("args.world_size", "torch.cuda.device_count()")), files=NETS
+    )
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "print(model.device)",
+        "torch.save(model.state_dict(), 'a.pt')",
+        "print(model.module.width)",
+        "print(accelerator.unwrap_model(model).width)",
+        "print(model.width if accelerator.num_processes == 1 else model.module.width)",
+        "print(getattr(model, 'module', model).width)",
+        "print(model._private)",
+        "print(optimizer.width)",
+        "print(model.unheard_of)",
+        "model(loader)",
+    ],
+)
+def test_uses_that_are_fine(use: str) -> None:
+    check_nothing(AttributeOfWrapper, prepared(use).replace("model.module.width)\n", "1)\n"), files=NETS)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if not isinstance(model, DDP):", "    print(model.width)"),
+        ("if args.world_size == 1:", "    print(model.width)"),
+        ("core = model.module if hasattr(model, 'module') else model", "print(core.width)"),
+        ("if isinstance(model, DDP):", "    core = model.module", "else:", "    core = model", "print(core.width)"),
+        ("if isinstance(model, DDP):", "    return", "print(model.width)"),
+        ("try:", "    print(model.width)", "except AttributeError:", "    pass"),
+        ("model = model.module", "print(model.width)"),
+        ("model = strip(model)", "print(model.width)"),
+        ("print(hasattr(model, 'module'))",),
+    ],
+)
+def test_places_that_tell_the_wrapper_from_the_model(lines: tuple[str, ...]) -> None:
+    check_nothing(AttributeOfWrapper, wrapped(*lines), files=NETS)
+
+
+def test_a_wrap_on_some_ways_only() -> None:
+    some = "if args.many:\n        model = DDP(model)"
+    source = wrapped("print(model.width)", prepare=some)
+    check_transformed(
+        AttributeOfWrapper, source, source.replace("(model.width", '(getattr(model, "module", model).width'), files=NETS
+    )
+    own = {"nets.py": NETS["nets.py"].replace("self.body = ", "self.module = self.body = ")}
+    check_told(AttributeOfWrapper, source, files=own, reason="a `module` of its own")
+    inside = wrapped("pass", prepare="if args.many:\n        model = DDP(model)\n        print(model.width)")
+    check_transformed(AttributeOfWrapper, inside, inside.replace("model.width", "model.module.width"), files=NETS)
+    engine = "if args.engine:\n        model, _ = start_engine(model)\n    else:\n        model = DDP(model)"
+    check_nothing(AttributeOfWrapper, wrapped("print(model.width)", prepare=engine), files=NETS)
+
+
+def test_another_wrapper_that_passes_attributes_on() -> None:
+    source = prepared("print(model.width)")
+    check_nothing(AttributeOfWrapper, source.replace("Accelerator()", "Accelerator(fsdp_plugin=plugin)"), files=NETS)
+    config = {"config/a.yaml": "distributed_type: DEEPSPEED\nnum_processes: 8\n"}
+    check_nothing(AttributeOfWrapper, source, files=NETS | config)
+    both = config | {"config/b.yaml": "distributed_type: MULTI_GPU\n"}
+    assert findings_of(AttributeOfWrapper, source, files=NETS | both)
+    fabric = source.replace("accelerator.prepare", "fabric.setup")
+    check_nothing(AttributeOfWrapper, fabric, files=NETS)
+
+
+def test_a_model_with_nothing_to_train_is_not_wrapped() -> None:
+    source = prepared("print(model.width)", prepare="model.requires_grad_(False)\n    model = accelerator.prepare(model)")
+    check_nothing(AttributeOfWrapper, source, files=NETS)
+    lora = source.replace("_(False)\n", "_(False)\n    model.add_adapter(args)\n")
+    assert findings_of(AttributeOfWrapper, lora, files=NETS)
+
+
+def test_an_attribute_that_is_set_on_the_wrapper() -> None:
+    check_nothing(AttributeOfWrapper, wrapped("model.steps_done = 0", "print(model.steps_done)"), files=NETS)
+
+
+def test_the_tests_of_a_repository() -> None:
+    check_nothing(AttributeOfWrapper, prepared("print(model.width)"), files=NETS, path="tests/test_a.py")
+
+
+def test_a_wrapper_of_the_project() -> None:
+    own = wrapped("print(model.width)").replace("torch.nn.parallel", "wrappers")
+    check_nothing(AttributeOfWrapper, own, files=NETS | {"wrappers.py": "class DistributedDataParallel:\n    pass\n"})
+
+
+def test_a_function_that_gives_back_what_it_gets() -> None:
+    widen = "\n\ndef widen(model, args):\n    print(args)\n    return model\n"
+    source = wrapped("model = widen(model, args)", "print(model.width)") + widen
+    check_transformed(AttributeOfWrapper, source, source.replace("model.width", "model.module.width"), files=NETS)
+    check_nothing(AttributeOfWrapper, source.replace("return model", "return model.module"), files=NETS)

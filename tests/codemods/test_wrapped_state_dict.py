@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.checkpoints.wrapped_state_dict import WrappedStateDict
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = "import torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"
+NETS = {"nets.py": "import torch\n\n\nclass Net(torch.nn.Module):\n    pass\n"}
+PREDICT = {
+    "predict.py": "import torch\nfrom nets import Net\n\n\ndef predict(path):\n    net = Net()\n"
+    "    net.load_state_dict(torch.load(path)['model'])\n    return net\n"
+}
+
+
+def train(save: str, *, load: str = "net.load_state_dict(torch.load(path))", wrap: str = "model = DDP(net)") -> str:
+    return f"{HEAD}def train(net, path, resume, args):\n    if resume:\n        {load}\n    {wrap}\n    {save}\n"
+
+
+def known(save: str, *, wrap: str = "model = DDP(net)") -> str:
+    head = HEAD.replace("\n\n", "\nfrom nets import Net\n\n")
+    return f"{head}def train(path, args):\n    net = Net()\n    {wrap}\n    {save}\n"
+
+
+def test_example_of_the_page() -> None:
+    sections = WrappedStateDict.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(WrappedStateDict, before, after, unsafe=True)
+
+
+def test_a_resume_under_the_same_key() -> None:
+    source = train(
+        "torch.save({'model': model.state_dict(), 'epoch': 1}, path)", load="net.load_state_dict(torch.load(path)['model'])"
+    )
+    check_transformed(WrappedStateDict, source, source.replace("model.state_dict()", "model.module.state_dict()"), unsafe=True)
+    named = source.replace("torch.save({'model'", "state = {'model'").replace("1}, path)", "1}\n    torch.save(state, path)")
+    check_transformed(WrappedStateDict, named, named.replace("model.state_dict()", "model.module.state_dict()"), unsafe=True)
+
+
+def test_another_program_that_loads_it() -> None:
+    source = known("torch.save({'model': model.state_dict()}, path)")
+    after = source.replace("model.state_dict()", "model.module.state_dict()")
+    check_transformed(WrappedStateDict, source, after, files=NETS | PREDICT, unsafe=True)
+    (found,) = findings_of(WrappedStateDict, source, files=NETS | PREDICT)
+    assert "predict.py:7 raises an error for every key" in found.message
+
+
+def test_a_load_that_is_not_strict() -> None:
+    files = {"predict.py": PREDICT["predict.py"].replace("['model'])", "['model'], strict=False)")}
+    (found,) = findings_of(WrappedStateDict, known("torch.save({'model': model.state_dict()}, path)"), files=NETS | files)
+    assert "takes none of them with strict=False" in found.message
+
+
+def test_a_model_that_is_wrapped_on_some_ways_only() -> None:
+    source = train("torch.save(net.state_dict(), path)", wrap="if args.many:\n        net = DDP(net)")
+    after = source.replace("save(net.state_dict()", 'save(getattr(net, "module", net).state_dict()')
+    check_transformed(WrappedStateDict, source, after, unsafe=True)
+
+
+def test_a_function_that_saves_what_it_is_handed() -> None:
+    save = "\n\ndef save(model, path):\n    torch.save({'model': model.state_dict()}, path)\n"
+    source = known("save(model, path)") + save
+    after = source.replace("model.state_dict()", "model.module.state_dict()")
+    check_transformed(WrappedStateDict, source, after, files=NETS | PREDICT, unsafe=True)
+    check_nothing(WrappedStateDict, source.replace("save(model, path)\n", "save(model.module, path)\n", 1), files=NETS | PREDICT)
+
+
+def test_the_wrapper_itself() -> None:
+    source = train("torch.save(model, path)")
+    check_transformed(WrappedStateDict, source, source.replace("save(model,", "save(model.module,"), unsafe=True)
+    kept = train("torch.save({'net': model}, path)")
+    check_transformed(WrappedStateDict, kept, kept.replace("'net': model", "'net': model.module"), unsafe=True)
+
+
+def test_accelerate() -> None:
+    source = """
+        import torch
+        from accelerate import Accelerator
+        from nets import Net
+
+        def train(path, loader):
+            accelerator = Accelerator()
+            net = Net()
+            net, loader = accelerator.prepare(net, loader)
+            accelerator.save({"model": net.state_dict()}, path)
+        """
+    after = source.replace("net.state_dict()", "accelerator.unwrap_model(net).state_dict()")
+    check_transformed(WrappedStateDict, source, after, files=NETS | PREDICT, unsafe=True)
+    sharded = {"a.yaml": "distributed_type: FSDP\n"}
+    check_nothing(WrappedStateDict, source, files=NETS | PREDICT | sharded)
+
+
+def test_a_copy_of_the_wrapper_is_told() -> None:
+    source = known("average = deepcopy(model)").replace("import torch\n", "import torch\nfrom copy import deepcopy\n", 1)
+    check_told(WrappedStateDict, source, files=NETS, reason="write `deepcopy(model.module)`")
+    check_nothing(WrappedStateDict, source.replace("deepcopy(model)", "deepcopy(net)"), files=NETS)
+
+
+def test_an_accelerator_out_of_reach() -> None:
+    home = "\n\ndef save(model, path):\n    torch.save(model, path)\n"
+    source = """import torch
+from accelerate import Accelerator
+from nets import Net
+
+
+def train(path):
+    here = Accelerator()
+    net = here_accelerator.prepare(Net())
+    save(net, path)
+"""
+    check_told(WrappedStateDict, source + home, files=NETS, reason="has to be handed on to here")
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        "torch.save(model.module.state_dict(), path)",
+        "torch.save(net.state_dict(), path)",
+        "torch.save({'other': model.state_dict()}, path)",
+        "torch.save(args, path)",
+        "if not hasattr(model, 'module'):\n        torch.save(model.state_dict(), path)",
+        "model = model.module\n    torch.save(model.state_dict(), path)",
+        "logger.save(model)",
+    ],
+)
+def test_saves_that_are_fine(save: str) -> None:
+    check_nothing(WrappedStateDict, train(save))
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "pass",
+        "net.load_state_dict(strip(torch.load(path)))",
+        "state = {k.replace('module.', ''): v for k, v in torch.load(path).items()}\n        net.load_state_dict(state)",
+        "net.load_state_dict(torch.load(args.pretrained))",
+        "net.load_state_dict(torch.load(path)['state'])",
+        "other.load_state_dict(torch.load(path))",
+    ],
+)
+def test_loads_that_fit_or_are_not_of_this_file(load: str) -> None:
+    check_nothing(WrappedStateDict, train("torch.save(model.state_dict(), path)", load=load))
+
+
+def test_a_load_into_the_wrapper() -> None:
+    source = train("torch.save(model.state_dict(), path)", load="pass")
+    check_nothing(WrappedStateDict, source + "    model.load_state_dict(torch.load(path))\n")
+
+
+def test_the_tests_of_a_repository() -> None:
+    check_nothing(WrappedStateDict, train("torch.save(model.state_dict(), path)"), path="tests/test_a.py")
