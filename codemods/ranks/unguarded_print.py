@@ -17,6 +17,7 @@ from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
+from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_data import sees_batches
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
@@ -89,14 +90,18 @@ class UnguardedPrint(DdpCodemod):
     already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
     a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
     `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`,
-    read from the environment where nothing else is known; lines under a test of each rank's own batch; methods of a module
+    read from the environment where nothing else is known; lines that show a number of each rank's own batches or of its clock,
+    or stand under a test of one; methods of a module
     that no hook is seen to reach; the decorator, for it goes by the rank that Lightning reads from the environment, which
     the launcher must have set before the call.
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
     - Prints in `except`, prints that speak of an error or a warning, and those under a test for NaN or infinity.
-    - Prints in a loop over the rank's own share of the items.
+    - Prints in a loop over the rank's own share of the items, of what was filled from it, of values made of the rank, and of
+      the answers for each batch of an evaluation.
+    - Functions that one role alone runs, as the target of a `Process` under a test of the rank.
+    - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it tells no processes apart.
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
     - Prints that are guarded already, by a test, a decorator, or every caller.
     - Constructors, and places where no test is sure to work.
@@ -172,6 +177,10 @@ class UnguardedPrint(DdpCodemod):
                 continue
             assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
             assumes = assumes or _by_own_data(module, function, run)
+            own = own_line(project, module, function, run.statements)
+            if own.own is Own.RESULT:
+                continue  # no repetition: what a guard takes from the other ranks is shown nowhere else
+            assumes = assumes or own.assumes
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
             edits: list[Edit] = [guard, *spelled.edits]
             verb = "prints" if run.makes(Kind.PRINT) else "logs"
@@ -204,11 +213,15 @@ class UnguardedPrint(DdpCodemod):
             return None
         if ranks_reaching(project, module, function.body[0]).some:
             return None
+        own = own_line(project, module, function, function.body)
+        if own.own is Own.RESULT:
+            return None
         return self.finding(
             module,
             function,
             f"every rank prints in {function.name}, which does nothing else: the output appears once for each process",
-            level=Applicability.SAFE,
+            level=Applicability.UNSAFE if own.assumes else Applicability.SAFE,
+            reason=own.assumes,
             edits=[AddDecorator(module.path, module.span(function), planned.name), *planned.edits],
             evidence=[Evidence("static", e.phrase, e.path, e.line) for e in effects.output[:3]],
         )

@@ -14,6 +14,7 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.ranks.given_numbers import is_given_a_number
 from codemods.findings import Applicability, Edit
 from codemods.imports import plan_rank_zero_only, runs_at_import
 from codemods.late_pattern import late
@@ -50,7 +51,7 @@ def script_guard(
             return None
         if found := _of_object(project, module, name, value):
             return found
-    if function is not None and (found := _of_argument(module, function)):
+    if function is not None and (found := _of_argument(project, module, function)):
         return found
     if function is not None and (found := _of_attribute(module, function)):
         return found
@@ -112,7 +113,7 @@ def _is_accelerator(module: SourceModule, value: ast.expr) -> bool:
     return any(isinstance(v, ast.Call) and qualified(module, v.func) == _ACCELERATOR for v in made)
 
 
-def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | None:
+def _of_argument(project: Project, module: SourceModule, function: FunctionNode) -> Spelling | None:
     for argument in sure_arguments(function):
         written = ast.unparse(argument.annotation) if argument.annotation else ""
         if argument.arg == "accelerator" and (_imports(module, "accelerate") or written.endswith("Accelerator")):
@@ -120,7 +121,8 @@ def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | Non
         if argument.arg == "fabric" and (_imports(module, "lightning") or written.endswith("Fabric")):
             return Spelling("fabric.is_global_zero")
         if argument.arg in _RANK_NAMES and module.holds(b"torch.distributed") and not writes_minus_one(module):
-            return Spelling(f"{argument.arg} == 0")
+            if not is_given_a_number(project, module, function, argument.arg):
+                return Spelling(f"{argument.arg} == 0")
     return None
 
 

@@ -8,6 +8,7 @@ import re
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
 from codemods.analysis.names import dotted, is_from, last, qualified
+from codemods.analysis.ranks.given_numbers import is_an_option_with_a_number, is_given_a_number
 from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, spawned_parameter
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES
@@ -154,6 +155,8 @@ def _attribute(module: SourceModule, node: ast.Attribute, project: Project | Non
             return None
         if own:
             return _weak_binding(module, node, own, project, depth)
+        if holder != "self" and is_an_option_with_a_number(project):
+            return None
         if holder == "self" and (found := _returned_by(properties(project, module, node), project, depth)):
             return found
         return Ranks.ZERO if shows_processes(module) and not low_rank_place(module, node) else None
@@ -213,17 +216,27 @@ def _weak_binding(
         value = binding.value
         if binding.part and value is not None and _may_be_rank(value) and not low_rank_place(module, node):
             return Ranks.ZERO  # rank, world_size = get_dist_info()
+        if binding.parameter and isinstance(node, ast.Name) and _is_a_number(module, node, project):
+            return None
         if binding.parameter or binding.part:
             open_ended = True
         elif value is None:  # a loop over ranks, a ranking
             return None
         elif found := rank_source(module, value, project, depth + 1):
             return found
+        elif isinstance(value, ast.Name) and _is_a_number(module, value, project):
+            return None  # self.rank = rank, of an adapter
         elif isinstance(value, (ast.Call, ast.Attribute, ast.Name, ast.Subscript)):
             open_ended = open_ended or _may_be_rank(value)
     if not open_ended or low_rank_place(module, node) or not shows_processes(module):
         return None
     return Ranks.ZERO
+
+
+def _is_a_number(module: SourceModule, node: ast.Name, project: Project | None) -> bool:
+    function = module.function_of(node)
+    parameter = function is not None and any(b.parameter for b in bindings_of(module, node))
+    return function is not None and parameter and is_given_a_number(project, module, function, node.id)
 
 
 def _may_be_rank(value: ast.expr) -> bool:
