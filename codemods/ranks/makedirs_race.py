@@ -13,7 +13,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.analysis.ranks.uses import calls_of
+from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.late_pattern import late
@@ -219,13 +219,15 @@ def _asks_for_rank(module: SourceModule, call: ast.Call) -> bool:
 
 
 def _is_asked_for(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """False in a function that the project names nowhere else: no training comes there."""
+    """False in a helper that no file of several processes calls: its callers test, show or prepare on one."""
     function = module.function_of(call)
     if function is None or not isinstance(module.parent(function), ast.Module):
         return True
-    name = function.name
-    here = any(n.id == name for n in module.nodes(ast.Name)) or any(n.attr == name for n in module.nodes(ast.Attribute))
-    return here or any(path != module.path for path in project.files_containing(name.encode()))
+    used = uses_of(project, module, function)
+    if used.more:
+        return True
+    users = {place.module.path: place.module for place in (*used.calls, *used.handed_on) if not is_test_file(place.module.path)}
+    return any(ranks_in_file(project, m) or ranks_in_importers(project, m) for m in users.values())
 
 
 # What stands round the call

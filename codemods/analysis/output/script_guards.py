@@ -7,6 +7,7 @@ last the variable that every launcher of processes sets.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, external_role
@@ -20,11 +21,12 @@ from codemods.imports import plan_rank_zero_only, runs_at_import
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk_scope
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk, walk_scope
 
 _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
 _TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer"})
 _TRAINS = late(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
+_COUNTED = late(r"gpu|device|world_size|num_proc|n_?proc", re.IGNORECASE)
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _ACCELERATOR = "accelerate.Accelerator"
 _FABRICS = frozenset({"lightning.fabric.Fabric", "lightning_fabric.Fabric", "lightning.Fabric"})
@@ -46,6 +48,8 @@ def script_guard(
     project: Project, module: SourceModule, statement: ast.stmt, function: FunctionNode | None, *, lines: bool
 ) -> Spelling | None:
     """The test for rank 0 that what stands above `statement` offers. lines: it is for printed lines, not for files."""
+    if any(_claims_one_process(module, s) for s in run_before(module, statement)):
+        return None
     for name, value in bound_above(module, function, statement):
         if _is_alone(module, value):
             return None
@@ -87,6 +91,15 @@ def _is_alone(module: SourceModule, value: ast.expr) -> bool:
     single = isinstance(devices, ast.Constant) and devices.value in (1, "1")
     single |= isinstance(devices, ast.List) and len(devices.elts) == 1
     return single and (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)) and None not in given
+
+
+def _claims_one_process(module: SourceModule, statement: ast.stmt) -> bool:
+    """True for `assert len(args.gpus) == 1`: what follows is one process."""
+    if not isinstance(statement, ast.Assert):
+        return False
+    compared = [n for n in walk(statement.test) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)]
+    of_one = [n for n in compared if isinstance(n.comparators[0], ast.Constant) and n.comparators[0].value == 1]
+    return any(_COUNTED.search(module.text_of(n.left)) for n in of_one)
 
 
 def _made_by(project: Project, module: SourceModule, name: str, value: ast.expr) -> str:
