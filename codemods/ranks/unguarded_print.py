@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
@@ -173,7 +173,9 @@ class UnguardedPrint(DdpCodemod):
             assumes = _assumes(project, module, function, run)
             if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
                 continue
-            if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements) or _of_bad_numbers(module, run):
+            if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
+                continue
+            if _of_bad_numbers(module, run.statements):
                 continue
             assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
             assumes = assumes or _by_own_data(module, function, run)
@@ -214,7 +216,7 @@ class UnguardedPrint(DdpCodemod):
         if ranks_reaching(project, module, function.body[0]).some:
             return None
         own = own_line(project, module, function, function.body)
-        if own.own is Own.RESULT:
+        if own.own is Own.RESULT or _of_bad_numbers(module, function.body):
             return None
         return self.finding(
             module,
@@ -333,15 +335,24 @@ def _by_own_data(module: SourceModule, function: FunctionNode | ast.Module, run:
     return ""
 
 
-def _of_bad_numbers(module: SourceModule, run: Run) -> bool:
-    """True under a test for numbers that are none: only the rank that has them can say so."""
-    for up in module.ancestors(run.first):
+def _of_bad_numbers(module: SourceModule, statements: Sequence[ast.stmt]) -> bool:
+    """True under a test for numbers that are none, or with one inside: only the rank that has them can say so."""
+    inside = [n for s in statements for n in walk(s)]
+    return any(_asks_for_bad_numbers(n) for n in (*inside, *_within_function(module, statements[0])))
+
+
+def _within_function(module: SourceModule, statement: ast.stmt) -> Iterator[ast.AST]:
+    """What stands round a statement in its function."""
+    for up in module.ancestors(statement):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, (ast.If, ast.While)):
-            if any(isinstance(n, ast.Call) and last(dotted(n.func)) in ("isnan", "isinf", "isfinite") for n in walk(up.test)):
-                return True
-    return False
+            return
+        yield up
+
+
+def _asks_for_bad_numbers(node: ast.AST) -> bool:
+    if not isinstance(node, (ast.If, ast.While)):
+        return False
+    return any(isinstance(n, ast.Call) and last(dotted(n.func)) in ("isnan", "isinf", "isfinite") for n in walk(node.test))
 
 
 def _reads_numbers(module: SourceModule, test: ast.expr) -> bool:

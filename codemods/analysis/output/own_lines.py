@@ -53,7 +53,7 @@ def own_line(
     above = _above(module, function, statements[0])
     loops = [n for n in (*inside, *above) if isinstance(n, (ast.For, ast.AsyncFor))]
     found = [_of_loop(analysis, module, loop) for loop in loops]
-    in_batches = any(_goes_over_batches(analysis, module, loop) for loop in loops) and not _trains(loops)
+    in_batches = any(_goes_over_batches(analysis, module, loop) for loop in loops) and not trains(loops)
     for node in inside:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             found += [_of_value(module, g, analysis.value(module, g), in_batches=in_batches) for g in node.value.args]
@@ -75,13 +75,29 @@ def _above(module: SourceModule, function: FunctionNode | ast.Module, statement:
     return found
 
 
-def _trains(loops: Sequence[ast.For | ast.AsyncFor]) -> bool:
+def trains(loops: Sequence[ast.For | ast.AsyncFor]) -> bool:
+    """True where a loop goes backward: it reports on its own batches, and people let rank 0 do that for all."""
     return any(isinstance(n, ast.Call) and last(dotted(n.func)) in _TRAINS for loop in loops for s in loop.body for n in walk(s))
 
 
 def _goes_over_batches(analysis: Analysis, module: SourceModule, loop: ast.For | ast.AsyncFor) -> bool:
     value = analysis.value(module, unpacked(loop.iter))
     return value.kind is Kind.LOADER or (value.kind in _OVER_BATCHES and value.cause is Cause.DATA)
+
+
+def names_own_items(project: Project, module: SourceModule, name: ast.expr) -> bool:
+    """True for a name that is made from the items of this rank alone, in a loop over them: no other rank has the same."""
+    analysis = variance(project)
+    function = module.function_of(name)
+    above = (up for up in module.ancestors(name) if isinstance(up, (ast.For, ast.AsyncFor)))
+    loops = [up for up in above if module.function_of(up) is function]
+    if not loops or trains(loops) or not _is_of_rank(analysis.value(module, name)):
+        return False
+    return any(_is_of_rank(analysis.value(module, loop.iter)) for loop in loops)
+
+
+def _is_of_rank(value: Value) -> bool:
+    return value.differs and value.cause in (Cause.DATA, Cause.RANK)
 
 
 def _of_loop(analysis: Analysis, module: SourceModule, loop: ast.For | ast.AsyncFor) -> OwnLine:
