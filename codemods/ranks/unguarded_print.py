@@ -175,7 +175,7 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
                 continue
-            if _of_bad_numbers(module, run.statements):
+            if _of_bad_numbers(module, run.statements) or _reports_bad_numbers(project, run):
                 continue
             assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
             assumes = assumes or _by_own_data(module, function, run)
@@ -339,6 +339,16 @@ def _of_bad_numbers(module: SourceModule, statements: Sequence[ast.stmt]) -> boo
     """True under a test for numbers that are none, or with one inside: only the rank that has them can say so."""
     inside = [n for s in statements for n in walk(s)]
     return any(_asks_for_bad_numbers(n) for n in (*inside, *_within_function(module, statements[0])))
+
+
+def _reports_bad_numbers(project: Project, run: Run) -> bool:
+    """True where a function that the run calls prints under such a test."""
+    for effect in run.effects.output:
+        home = project.module(effect.path)
+        calls = [c for c in home.calls_named("print", "info") if c.lineno == effect.line] if home is not None else []
+        if home is not None and any(_of_bad_numbers(home, [home.statement_of(c)]) for c in calls):
+            return True
+    return False
 
 
 def _within_function(module: SourceModule, statement: ast.stmt) -> Iterator[ast.AST]:

@@ -48,8 +48,6 @@ def script_guard(
     project: Project, module: SourceModule, statement: ast.stmt, function: FunctionNode | None, *, lines: bool
 ) -> Spelling | None:
     """The test for rank 0 that what stands above `statement` offers. lines: it is for printed lines, not for files."""
-    if any(_claims_one_process(module, s) for s in run_before(module, statement)):
-        return None
     for name, value in bound_above(module, function, statement):
         if _is_alone(module, value):
             return None
@@ -93,7 +91,7 @@ def _is_alone(module: SourceModule, value: ast.expr) -> bool:
     return single and (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)) and None not in given
 
 
-def _claims_one_process(module: SourceModule, statement: ast.stmt) -> bool:
+def claims_one_process(module: SourceModule, statement: ast.stmt) -> bool:
     """True for `assert len(args.gpus) == 1`: what follows is one process."""
     if not isinstance(statement, ast.Assert):
         return False
