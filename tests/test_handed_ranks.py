@@ -6,10 +6,12 @@ import textwrap
 
 import pytest
 
+from codemods.findings import Applicability
 from codemods.ranks.makedirs_race import MakedirsRace
 from codemods.ranks.progress_bar_on_every_rank import ProgressBarOnEveryRank
 from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
+from codemods.sync.missing_barrier import MissingBarrier
 from ddpfix.testing import check_nothing, findings_of
 
 DIST = "import os\nimport torch\nimport torch.distributed as dist\n"
@@ -238,3 +240,42 @@ def test_an_assertion_of_one_device_leaves_one_process() -> None:
         """
     assert findings_of(UnguardedPrint, program(textwrap.dedent(body).format("assert args.devices")))
     check_nothing(UnguardedPrint, program(textwrap.dedent(body).format("assert len(args.devices) == 1")))
+
+
+# The way to a repair: which tests come out the same
+
+WAITS = """
+    from accelerate import Accelerator
+
+    def every(n):
+        return n % 5 == 0
+
+    def main(loader, args, model):
+        accelerator = Accelerator()
+        loader = accelerator.prepare(loader)
+        found = 0
+        for batch in loader:
+            found += batch.sum()
+        part = 3 + 2
+        {0}:
+            if accelerator.is_main_process:
+                torch.save(model.state_dict(), "m.pt")
+            state = torch.load("m.pt")
+        return state
+    """
+
+
+@pytest.mark.parametrize(
+    ("test", "level"),
+    [
+        ("if args.load", Applicability.SAFE),
+        ("if part > 3", Applicability.SAFE),
+        ("if every(part)", Applicability.SAFE),
+        ("if found > 3", Applicability.DISPLAY),
+        ("if args.model.ready()", Applicability.DISPLAY),
+        ("if unseen(part)", Applicability.DISPLAY),
+    ],
+)
+def test_a_repair_is_safe_under_tests_that_come_out_the_same(test: str, level: Applicability) -> None:
+    (found,) = findings_of(MissingBarrier, program(textwrap.dedent(WAITS).format(test)))
+    assert found.applicability is level

@@ -226,8 +226,9 @@ def _is_asked_for(project: Project, module: SourceModule, call: ast.Call) -> boo
     used = uses_of(project, module, function)
     if used.more:
         return True
-    users = {place.module.path: place.module for place in (*used.calls, *used.handed_on) if not is_test_file(place.module.path)}
-    return any(ranks_in_file(project, m) or ranks_in_importers(project, m) for m in users.values())
+    outside = used.outside_tests()
+    users = [*(s.module for s in outside.calls), *(h.module for h in outside.handed_on)]
+    return any(not is_test_file(m.path) and (ranks_in_file(project, m) or ranks_in_importers(project, m)) for m in users)
 
 
 # What stands round the call

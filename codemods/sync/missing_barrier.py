@@ -114,7 +114,7 @@ class MissingBarrier(DdpCodemod):
             way = next(parting_calls(project, module, found.function), "")
             if way:
                 level, reason = Applicability.UNSAFE, f"right if {way}: otherwise the ranks that get here wait for the others"
-        for line, assumed in parting_ways(module, anchor, found.function):
+        for line, assumed in parting_ways(project, module, anchor, found.function):
             level, reason = Applicability.DISPLAY, f"a barrier here could hang: it is not shown that {assumed} (line {line})"
         if found.in_branch:
             level = Applicability.DISPLAY

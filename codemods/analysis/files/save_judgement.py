@@ -64,7 +64,7 @@ class Judgement:
         function = module.function_of(end)
         line: int = found.use.call.lineno  # type: ignore[attr-defined]
         use = f"line {line}" if found.use.module is module else f"{found.use.module.path}:{line}"
-        for tested, assumed in parting_ways(module, end, function):
+        for tested, assumed in parting_ways(project, module, end, function):
             told = f"every rank uses it in {use}, and a barrier here could hang: it is not shown that {assumed} (line {tested})"
             return Judgement(told=told)
         barrier = _barrier(project, module, end, test)

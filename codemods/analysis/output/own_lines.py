@@ -10,12 +10,11 @@ import ast
 from collections.abc import Sequence
 from enum import IntEnum
 
-from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.paths import unpacked
-from codemods.analysis.variance.values import UNKNOWN, Cause, Kind, Value
+from codemods.analysis.variance.values import Cause, Kind, Value
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
@@ -58,7 +57,7 @@ def own_line(
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             found += [_of_value(module, g, analysis.value(module, g), in_batches=in_batches) for g in node.value.args]
     tests = [n.test for n in (*inside, *above) if isinstance(n, (ast.If, ast.While, ast.IfExp))]
-    found += [_of_test(module, test, _tested(analysis, module, test)) for test in tests]
+    found += [_of_test(module, test, analysis.tested(module, test)) for test in tests]
     return max(found, key=lambda line: line.own, default=OwnLine())
 
 
@@ -115,13 +114,6 @@ def _of_value(module: SourceModule, node: ast.expr, value: Value, *, in_batches:
         return OwnLine(Own.RESULT)
     by = "is each process's own" if value.cause is Cause.PLACE else "comes from each rank's own batches"
     return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, node)}` {by}")
-
-
-def _tested(analysis: Analysis, module: SourceModule, test: ast.expr) -> Value:
-    function = module.function_of(test)
-    site = FunctionSite(module, function) if function else None
-    state = analysis.of(site) if site else analysis.top_level(module)
-    return analysis.resolved(site, state.tests.get(id(test), UNKNOWN)) if state is not None else UNKNOWN
 
 
 def _of_test(module: SourceModule, test: ast.expr, value: Value) -> OwnLine:

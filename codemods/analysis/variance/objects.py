@@ -138,8 +138,9 @@ def loader_of_class(state: State, site: ClassSite, init: FunctionSite) -> Value 
     if not any(name.endswith("DataLoader") for name in class_facts(state.project, site.module, site.node).external):
         return None
     inside = state.summaries.of(init)
-    calls = (n for n in walk_scope(init.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    given = [k.value for c in calls if c.func.attr == "__init__" for k in c.keywords if k.arg in ("sampler", "batch_sampler")]
+    calls = [n for n in walk_scope(init.node) if isinstance(n, ast.Call)]
+    bases = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "__init__"]
+    given = [k.value for c in bases for k in c.keywords if k.arg in ("sampler", "batch_sampler")]
     if inside is None or not any(inside.values.get(id(v), SAME).kind is Kind.SAMPLER for v in given):
         return None
     how = Link(site.module.path, site.node.lineno, f"the sampler of {site.node.name} gives each rank its own share of the data")
