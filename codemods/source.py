@@ -469,10 +469,10 @@ class SourceModule:
         return self.text_at(self.span(node))
 
     def is_whole(self, statement: ast.stmt) -> bool:
-        """True if the statement shares its first and last line with nothing but a comment, and is no `elif`."""
+        """True if the statement shares its first and last line with nothing but a `;` or a comment, and is no `elif`."""
         span = self.span(statement)
         head = self.lines[span.line - 1][: span.column]
-        tail = self.lines[span.end_line - 1][span.end_column :].strip()
+        tail = self.lines[span.end_line - 1][span.end_column :].strip().removeprefix(";").lstrip()
         if head.strip() or (tail and not tail.startswith("#")):
             return False
         return not (isinstance(statement, ast.If) and self.text_at(span).startswith("elif"))

@@ -12,6 +12,7 @@ from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.script_guards import (
     Spelling,
+    binds,
     bound_above,
     claims_one_process,
     is_text,
@@ -198,16 +199,7 @@ def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) 
     bound = [b for b in bindings_of(module, name) if not b.parameter]
     if not bound or any(module.statement_of(b.node).lineno >= statement.lineno for b in bound):
         return False
-    return any(_binds(s, name.id) for s in run_before(module, statement))
-
-
-def _binds(statement: ast.stmt, name: str) -> bool:
-    if isinstance(statement, ast.Assign):
-        targets = [e for t in statement.targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
-        return any(isinstance(t, ast.Name) and t.id == name for t in targets)
-    if isinstance(statement, ast.If):
-        return any(_binds(s, name) for s in statement.body) and any(_binds(s, name) for s in statement.orelse)
-    return False
+    return any(binds(s, name.id) for s in run_before(module, statement))
 
 
 def _tests_of_zero(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[tuple[Ranks, ast.If]]]:
