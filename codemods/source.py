@@ -138,6 +138,12 @@ def _children(node: ast.AST) -> list[ast.AST]:
 _SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
 
 
+def line_of(node: ast.AST) -> int:
+    """The line in which a statement, an expression or anything else that has a place begins."""
+    line: int = getattr(node, "lineno", 0)
+    return line
+
+
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """Every node below and including `node`, parents first, in source order; iterative, so depth does not matter."""
     stack = [node]

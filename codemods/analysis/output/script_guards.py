@@ -263,10 +263,9 @@ def _of_group(module: SourceModule, function: FunctionNode | None, statement: as
         calls = [n for n in walk(above) if isinstance(n, ast.Call)] if module.function_of(above) is function else []
         if any(last(dotted(c.func)) in _ENDS for c in calls):
             return None
-        if isinstance(above, ast.Expr) and above.value in calls:
-            started = above.value.func if isinstance(above.value, ast.Call) else above.value
-            holder = dotted(started).rpartition(".")[0]
-            if holder and qualified(module, started) == "torch.distributed.init_process_group":
+        if calls and isinstance(above, ast.Expr) and isinstance(above.value, ast.Call):
+            holder = dotted(above.value.func).rpartition(".")[0]
+            if holder and qualified(module, above.value.func) == "torch.distributed.init_process_group":
                 spelled = Spelling(f"{holder}.get_rank() == 0")
     return spelled
 

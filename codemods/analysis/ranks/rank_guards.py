@@ -15,7 +15,7 @@ from codemods.analysis.ranks.rank_tests import split_of
 from codemods.data.rank_names import LOCAL_DECORATORS, ORDERED_CONTEXTS, ZERO_DECORATORS
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, walk
 
 __all__ = [
     "ORDERED_CONTEXTS", "Guard", "Ranks", "both", "decorated_ranks", "early_exit", "guards_over", "negated", "ranks_at",
@@ -43,7 +43,7 @@ class Guard:
 
     @property
     def line(self) -> int:
-        return self.node.lineno  # type: ignore[attr-defined,no-any-return]
+        return line_of(self.node)
 
 
 def ranks_at(module: SourceModule, node: ast.AST, *, project: Project | None = None) -> Ranks:
