@@ -29,7 +29,7 @@ _STILL_THERE = frozenset(
      "clear", "unpause", "disable", "total", "iterable"}
 )  # fmt: skip
 _NEGATED = (
-    (late(r"^(?P<a>[\w.]+) == 0$"), r"\g<a> != 0"),
+    (late(r"^(?P<a>[\w.]+(?:\(\))?) == 0$"), r"\g<a> != 0"),
     (late(r"^(?P<a>[\w.]+) in (?P<b>[(\[].*)$"), r"\g<a> not in \g<b>"),
     (late(r"^(?P<a>int\(os\.environ\.get\(\"RANK\", 0\)\)) == 0$"), r"\g<a> != 0"),
 )

@@ -14,6 +14,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
@@ -103,7 +104,8 @@ class UnguardedPrint(DdpCodemod):
     - Functions that one role alone runs, as the target of a `Process` under a test of the rank.
     - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it tells no processes apart.
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
-    - Prints that are guarded already, by a test, a decorator, or every caller.
+    - Prints that are guarded already, by a test, a decorator, or every caller, and programs that put a `print` of their own in
+      the place of Python's (`builtins.print = …`).
     - Constructors, and places where no test is sure to work.
     - Functions that do more than print, whose value is used, or that the project does not call: no decorator.
     - Hooks that only print: DDP201 takes them as a whole.
@@ -170,6 +172,8 @@ class UnguardedPrint(DdpCodemod):
         for run in output_runs(project, module, function, lambda s: _may_go_under(module, s)):
             if run.makes(Kind.FILE, Kind.TRACKER) or ranks_reaching(project, module, run.first).some:
                 continue
+            if run.makes(Kind.PRINT) and is_muted(project, module.path):
+                continue
             assumes = _assumes(project, module, function, run)
             if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
                 continue
@@ -216,7 +220,7 @@ class UnguardedPrint(DdpCodemod):
         if ranks_reaching(project, module, function.body[0]).some:
             return None
         own = own_line(project, module, function, function.body)
-        if own.own is Own.RESULT or _of_bad_numbers(module, function.body):
+        if is_muted(project, module.path) or own.own is Own.RESULT or _of_bad_numbers(module, function.body):
             return None
         return self.finding(
             module,

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from codemods.ranks.unguarded_print import UnguardedPrint
-from ddpfix.testing import check_nothing, check_transformed
+from ddpfix.testing import check_nothing, check_transformed, findings_of
 
 HEAD = "import torch\nimport torch.distributed as dist\n\n\ndef main(args):\n"
 
@@ -83,7 +83,8 @@ def test_an_accelerator_however_it_is_written(imported: str, name: str, package:
 
 
 def test_the_cases_of_a_match_are_looked_into() -> None:
-    before = torch_main(START, "rank = dist.get_rank()", "match args.mode:", '    case "fit":', '        print("fits")', "        args.fit()")
+    cases = ("match args.mode:", '    case "fit":', '        print("fits")', "        args.fit()")
+    before = torch_main(START, "rank = dist.get_rank()", *cases)
     guarded = '            if rank == 0:\n                print("fits")\n'
     check_transformed(UnguardedPrint, before, before.replace('            print("fits")\n', guarded))
     other = before.replace("match args.mode", "match rank").replace('case "fit"', "case 0")
@@ -92,3 +93,29 @@ def test_the_cases_of_a_match_are_looked_into() -> None:
 
 def test_two_statements_in_one_line_stay() -> None:
     check_nothing(UnguardedPrint, torch_main(START, "rank = dist.get_rank()", 'print("a"); args.work()'))
+
+
+# A print of the program's own
+
+QUIET = {
+    "in the file": "import builtins\n\nif dist.get_rank() != 0:\n    builtins.print = lambda *a: None\n",
+    "as a local import": (
+        "def quiet(first):\n    import builtins as __builtin__\n    __builtin__.print = print if first else max\n\nquiet(0)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_a_program_that_replaces_print_has_seen_to_it(name: str) -> None:
+    body = torch_main(START, "rank = dist.get_rank()", "args.work()", 'print("begins")')
+    check_nothing(UnguardedPrint, f"{body}\n\n{QUIET[name]}")
+    other = QUIET[name].replace("builtins.print", "args.print").replace("__builtin__.print", "args.print")
+    assert findings_of(UnguardedPrint, f"{body}\n\n{other}")
+
+
+def test_another_program_of_the_repository_prints_as_before() -> None:
+    body = torch_main(START, "rank = dist.get_rank()", "args.work()", 'print("begins")')
+    helper = "def quiet(first):\n    import builtins\n    builtins.print = print if first else max\n"
+    imports = "from module import main\nfrom quiet import quiet\n\n"
+    check_nothing(UnguardedPrint, body, files={"quiet.py": helper, "train.py": f"{imports}quiet(True)\nmain(None)\n"})
+    assert findings_of(UnguardedPrint, body, {"quiet.py": helper, "train.py": f"{imports}main(None)\n"})

@@ -20,6 +20,7 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 _TRAINS = frozenset({"backward", "manual_backward", "training_step"})
+_MAKE_TEXT = frozenset({"join", "str", "repr", "format", "sorted", "list", "tuple", "dumps", "pformat"})
 _OVER_BATCHES = frozenset({Kind.LOADER, Kind.ENUMERATED, Kind.ZIPPED})
 
 
@@ -55,7 +56,8 @@ def own_line(
     in_batches = any(_goes_over_batches(analysis, module, loop) for loop in loops) and not trains(loops)
     for node in inside:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            found += [_of_value(module, g, analysis.value(module, g), in_batches=in_batches) for g in node.value.args]
+            shown = [part for given in node.value.args for part in _shown(given)]
+            found += [_of_value(module, part, analysis.value(module, part), in_batches=in_batches) for part in shown]
     tests = [n.test for n in (*inside, *above) if isinstance(n, (ast.If, ast.While, ast.IfExp))]
     found += [_of_test(module, test, analysis.tested(module, test)) for test in tests]
     return max(found, key=lambda line: line.own, default=OwnLine())
@@ -105,6 +107,25 @@ def _of_loop(analysis: Analysis, module: SourceModule, loop: ast.For | ast.Async
     if not value.differs or value.kind is Kind.LOADER or _goes_over_batches(analysis, module, loop):
         return OwnLine()
     return OwnLine(Own.RESULT)
+
+
+def _shown(node: ast.expr) -> list[ast.expr]:
+    """The values that a printed text is put together from: a list that is joined to a text is still as long as it was."""
+    if isinstance(node, ast.JoinedStr):
+        inner = [v.value for v in node.values if isinstance(v, ast.FormattedValue)]
+    elif isinstance(node, ast.Call) and _end(node.func) in _MAKE_TEXT:
+        inner = [*node.args, *(k.value for k in node.keywords)]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
+        inner = [node.left, node.right]
+    elif isinstance(node, (ast.Tuple, ast.List)):
+        inner = node.elts
+    else:
+        return [node]
+    return [node, *(part for value in inner for part in _shown(value))]
+
+
+def _end(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else last(dotted(func))
 
 
 def _of_value(module: SourceModule, node: ast.expr, value: Value, *, in_batches: bool) -> OwnLine:
