@@ -80,7 +80,8 @@ class MakedirsRace(DdpCodemod):
     - Where the code stops if the folder exists (`if os.path.exists(p): raise`), told: `exist_ok` would let it go on.
     - Where the folder is deleted just before, told: a slower rank deletes what a faster one has written.
     - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`.
-    - In a helper's file without a word of processes: under a test of a `rank`, or where nothing asks for the function.
+    - In a helper's file without a word of processes: under a test of a `rank`, or where no file of
+      several processes calls the function.
     - Where the path is the rank's own (rank, process id, temporary folder).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
     - `mkdir` of an object that is not shown to be a `pathlib` path.

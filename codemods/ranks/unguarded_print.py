@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.muted_print import is_muted
@@ -19,7 +20,6 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.own_lines import Own, own_line
-from codemods.analysis.output.rank_data import sees_batches
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -179,10 +179,10 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
                 continue
-            if _of_bad_numbers(module, run.statements) or _reports_bad_numbers(project, run):
+            if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue
             assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
-            assumes = assumes or _by_own_data(module, function, run)
+            assumes = assumes or by_own_data(module, function, run)
             own = own_line(project, module, function, run.statements)
             if own.own is Own.RESULT:
                 continue  # no repetition: what a guard takes from the other ranks is shown nowhere else
@@ -220,7 +220,7 @@ class UnguardedPrint(DdpCodemod):
         if ranks_reaching(project, module, function.body[0]).some:
             return None
         own = own_line(project, module, function, function.body)
-        if is_muted(project, module.path) or own.own is Own.RESULT or _of_bad_numbers(module, function.body):
+        if is_muted(project, module.path) or own.own is Own.RESULT or of_bad_numbers(module, function.body):
             return None
         return self.finding(
             module,
@@ -325,56 +325,6 @@ def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
 def _is_a_share(value: ast.expr) -> bool:
     """True for what a Trainer predicts: each rank has the answers for its own samples."""
     return isinstance(value, ast.Call) and last(dotted(value.func)) == "predict" and "trainer" in dotted(value.func).lower()
-
-
-def _by_own_data(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> str:
-    """What is assumed of a line under a test of numbers from this rank's batch: rank 0's may say no where another's say yes."""
-    if isinstance(function, ast.Module) or not sees_batches(function):
-        return ""
-    for up in module.ancestors(run.first):
-        if up is function:
-            return ""
-        if isinstance(up, (ast.If, ast.While)) and _reads_numbers(module, up.test):
-            return f"assumes that rank 0 speaks for all: `{module.text_of(up.test)}` goes by each rank's own batch"
-    return ""
-
-
-def _of_bad_numbers(module: SourceModule, statements: Sequence[ast.stmt]) -> bool:
-    """True under a test for numbers that are none, or with one inside: only the rank that has them can say so."""
-    inside = [n for s in statements for n in walk(s)]
-    return any(_asks_for_bad_numbers(n) for n in (*inside, *_within_function(module, statements[0])))
-
-
-def _reports_bad_numbers(project: Project, run: Run) -> bool:
-    """True where a function that the run calls prints under such a test."""
-    for effect in run.effects.output:
-        home = project.module(effect.path)
-        calls = [c for c in home.calls_named("print", "info") if c.lineno == effect.line] if home is not None else []
-        if home is not None and any(_of_bad_numbers(home, [home.statement_of(c)]) for c in calls):
-            return True
-    return False
-
-
-def _within_function(module: SourceModule, statement: ast.stmt) -> Iterator[ast.AST]:
-    """What stands round a statement in its function."""
-    for up in module.ancestors(statement):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        yield up
-
-
-def _asks_for_bad_numbers(node: ast.AST) -> bool:
-    if not isinstance(node, (ast.If, ast.While)):
-        return False
-    return any(isinstance(n, ast.Call) and last(dotted(n.func)) in ("isnan", "isinf", "isfinite") for n in walk(node.test))
-
-
-def _reads_numbers(module: SourceModule, test: ast.expr) -> bool:
-    """True for a test of what was read out of a tensor: `.item()`, `.any()`."""
-    given = [test, *(v for n in walk(test) if isinstance(n, ast.Name) for v in values_of(module, n))]
-    called = [n.func for v in given for n in walk(v) if isinstance(n, ast.Call)]
-    read = ("item", "any", "all", "tolist", "isnan", "isinf", "isfinite")
-    return any(isinstance(f, ast.Attribute) and f.attr in read for f in called)
 
 
 def _may_go_under(module: SourceModule, statement: ast.stmt) -> bool:

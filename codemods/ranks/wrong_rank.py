@@ -173,7 +173,7 @@ class WrongRank(DdpCodemod):
         message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"
         edits: list[Edit] = [ReplaceExpression(module.path, module.span(whole[0]), whole[1])]
         place = found.step.module.path, getattr(found.step.call, "lineno", 0)
-        evidence = [Evidence("static", "each node comes to it, with the same path", *place)]
+        evidence = [Evidence("static", "a process of each node runs this line, with the same path", *place)]
         reason = "assumes that the nodes share the disk: a file that each node needs on its own is rightly written there"
         return self.finding(
             module, node, message, level=Applicability.UNSAFE, edits=edits, evidence=evidence, reason=reason
