@@ -261,7 +261,7 @@ class Fix:
 
 @record
 class Doubt:
-    """The only doubt over a finding without a fix: one with the same `key` is told once. parts: what is said of this place."""
+    """The only doubt over a finding without a fix: one with the same `key` is told once. parts: what it says of this place."""
 
     key: str
     parts: tuple[str, ...]

@@ -35,7 +35,7 @@ from codemods.record import field, record, replace
 from codemods.source import SourceModule
 
 ROUNDS = 8  # a chain of fixes that needs more is a defect: the loop ends and the rest is told
-# None: nothing is said of this one. Of a later round, it then goes with what it comes from; else it is not accepted
+# None: nobody decided over this one. Of a later round, it then goes with what it comes from; else it is not accepted
 Accept = Callable[[Finding], bool | None]
 
 
@@ -66,7 +66,7 @@ def with_unsafe(finding: Finding) -> bool:
 
 @record
 class Chosen:
-    """What a person decided over findings, by id; nothing is said of the others. edited: lines in the place of a fix."""
+    """What a person decided over findings, by id; the others are not decided. edited: lines in the place of a fix."""
 
     accepted: frozenset[str]
     rejected: frozenset[str] = frozenset()

@@ -138,6 +138,12 @@ def _children(node: ast.AST) -> list[ast.AST]:
 _SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
 
 
+def line_of(node: ast.AST) -> int:
+    """The line in which a statement, an expression or anything else that has a place begins."""
+    line: int = getattr(node, "lineno", 0)
+    return line
+
+
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """Every node below and including `node`, parents first, in source order; iterative, so depth does not matter."""
     stack = [node]
@@ -469,10 +475,10 @@ class SourceModule:
         return self.text_at(self.span(node))
 
     def is_whole(self, statement: ast.stmt) -> bool:
-        """True if the statement shares its first and last line with nothing but a comment, and is no `elif`."""
+        """True if the statement shares its first and last line with nothing but a `;` or a comment, and is no `elif`."""
         span = self.span(statement)
         head = self.lines[span.line - 1][: span.column]
-        tail = self.lines[span.end_line - 1][span.end_column :].strip()
+        tail = self.lines[span.end_line - 1][span.end_column :].strip().removeprefix(";").lstrip()
         if head.strip() or (tail and not tail.startswith("#")):
             return False
         return not (isinstance(statement, ast.If) and self.text_at(span).startswith("elif"))

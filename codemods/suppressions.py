@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from codemods.findings import Evidence, Finding, ReplaceLines, Span
 from codemods.runs import newline_of
-from codemods.source import SourceModule, Suppression
+from codemods.source import SourceModule, Suppression, line_of
 from codemods.text_file import TextFile
 
 CODE = "DDP000"
@@ -52,7 +52,7 @@ def _reach(module: SourceModule, finding: Finding) -> tuple[int, int]:
 def _header(node: ast.AST) -> tuple[int, int]:
     """The lines of a statement; of a compound one up to its body, decorators included."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    top = min([node.lineno, *(d.lineno for d in decorators)])  # type: ignore[attr-defined]
+    top = min([line_of(node), *(line_of(d) for d in decorators)])
     if isinstance(node, ast.Match):
         return top, node.subject.end_lineno or top
     body: list[ast.stmt] | None = getattr(node, "body", None)

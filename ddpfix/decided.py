@@ -16,7 +16,7 @@ MOST = 6
 class Decided:
     """A run by decisions. Findings are as they were found before anything was fixed.
 
-    needless: accepted, and mended by another accepted fix. without_fix: accepted, though there is nothing to accept. gone: ids
+    needless: accepted, and repaired by another accepted fix. without_fix: accepted, though there is nothing to accept. gone: ids
     that name nothing here, those that were accepted first. decided_on: the commit of the decisions where HEAD is another.
     """
 
@@ -41,7 +41,7 @@ class Decided:
         elif self.gone:
             out.append(f"{_few(self.gone, 'decision')} dropped: no such finding here")
         if self.needless:
-            out.append(f"accepted, and mended by another accepted fix: {places(self.needless)}")
+            out.append(f"accepted, and repaired by another accepted fix: {places(self.needless)}")
         if self.without_fix:
             out.append(f"accepted, but there is no fix to make: {places(self.without_fix)}")
         return tuple(out)

@@ -30,7 +30,7 @@ class BadDecisions(Exception):
     """A decisions file that cannot be used: what, why, what to do, a line each."""
 
     def __init__(self, what: str, why: str, todo: str = "") -> None:
-        self.what, self.why, self.todo = what, why, todo or "mend it, or begin a new one with `ddpfix review`"
+        self.what, self.why, self.todo = what, why, todo or "repair it, or begin a new one with `ddpfix review`"
         super().__init__(what, why, self.todo)
 
     def __str__(self) -> str:

@@ -21,7 +21,7 @@ class FormatFailed(Exception):
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what}: {why}")
         self.what, self.why = what, why
-        self.todo = "Nothing was written. Mend the command, or leave --format-command out."
+        self.todo = "Nothing was written. Repair the command, or leave --format-command out."
 
 
 def formatted(root: Path, command: str, files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -128,7 +128,7 @@ class $cls(BowlerCodemod):
         return Query().select_function("old_barrier").rename("barrier")
 '''
 
-TEST = '''"""What $name makes of a text, what it refuses and why, and that the program it mends runs right on two processes."""
+TEST = '''"""What $name makes of a text, what it refuses and why, and that the program it repairs runs right on two processes."""
 
 from __future__ import annotations
 

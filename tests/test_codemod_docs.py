@@ -1,4 +1,4 @@
-"""Every codemod's page: its sections, its example as the codemod really mends it, its names, its test file."""
+"""Every codemod's page: its sections, its example as the codemod really repairs it, its names, its test file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def name_of(codemod: DdpCodemod) -> str:
     return "config.yaml" if "```yaml" in codemod.sections()["Example"] else "module.py"
 
 
-def mended(source: str, codemod: DdpCodemod, accept: Accept) -> FixResult:
+def repaired(source: str, codemod: DdpCodemod, accept: Accept) -> FixResult:
     """The example fixed; its first line may say what the requirements pin."""
     files = {name_of(codemod): source.encode()}
     if pinned := re.match(r"# requirements\.txt: (.+)\n", source):
@@ -69,13 +69,13 @@ def test_the_example_is_mended_as_the_page_says(codemod: DdpCodemod) -> None:
         assert findings_of(type(codemod), before)
         assert not findings_of(type(codemod), after), "what the page advises is told again"
         return
-    result = mended(before, codemod, safe)
+    result = repaired(before, codemod, safe)
     if not result.changed:
-        result = mended(before, codemod, with_unsafe)
+        result = repaired(before, codemod, with_unsafe)
         assert re.search(r"\bunsafe\b", codemod.sections()["Safety"], re.I), "the page does not say that the fix is an unsafe one"
     assert not result.withdrawn
     assert result.changed[name_of(codemod)].decode() == after
-    assert not mended(after, codemod, with_unsafe).changed, "its own repair is mended again"
+    assert not repaired(after, codemod, with_unsafe).changed, "its own repair is repaired again"
 
 
 @codemods

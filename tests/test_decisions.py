@@ -1,4 +1,4 @@
-"""The decisions file: what it holds, and what is said of one that cannot be used."""
+"""The decisions file: what it holds, and what ddpfix says of one that cannot be used."""
 
 from __future__ import annotations
 

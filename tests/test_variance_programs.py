@@ -106,7 +106,7 @@ def not_reached() -> set[str]:
 
 
 def _counted(name: str) -> tuple[bool, str]:
-    """Whether a class is not reached, and what is said of it."""
+    """Whether a class is not reached, and what the analysis says of it."""
     programs = [p for p in PROGRAMS if p.startswith(f"{name}/")]
     broken = [p for p in programs if said(p).expected]
     gone = sorted(missed() & set(broken))

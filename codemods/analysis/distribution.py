@@ -52,6 +52,10 @@ def _ranks_in_file(module: SourceModule) -> Evidence | None:
         for item in found:
             if _shows_ranks(item.dotted):
                 return _shown(module, f"imports {item.dotted}", item.node)
+    packages = [bound for bound, found in module.imports.items() if any(i.dotted in _NAMES for i in found)]
+    for part in module.nodes(ast.Attribute) if packages else ():  # `accelerate.Accelerator()`
+        if dotted(part).partition(".")[0] in packages and _shows_ranks(qualified(module, part)):
+            return _shown(module, f"uses {dotted(part)}", part)
     for node in [*module.nodes(ast.Attribute), *module.nodes(ast.Name)] if _is_used(module) else ():
         name = dotted(node)
         if name.startswith("torch.distributed") or last(name) == "DistributedDataParallel":

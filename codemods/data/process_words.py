@@ -26,5 +26,5 @@ OFFERS_A_GUARD: tuple[bytes, ...] = (
     b"RANK", b"PROCID", b"rank_zero", b"zero_rank", b"main_rank", b"first_rank", b"rank0", b"rank_0", b"main_process",
     b"global_zero", b"process_zero", b"process_index", b"master", b"is_main", b"is_primary", b"is_root", b"is_chief",
     b"is_logging", b"should_save", b"should_log", b"import accelerate", b"WORLD_SIZE", b"training_args",
-    b"accelerator", b"local_rank",
+    b"accelerator", b"local_rank", b"init_process_group",
 )  # fmt: skip

@@ -20,10 +20,12 @@ PROCESSES: tuple[bytes, ...] = (
     b"PROCID", b".rank", b"\"rank\"", b"_process_group", b"master_process", b"zero_rank",
 )  # fmt: skip
 
-# `… == 0`, `< 1`, `in (-1, 0)` behind a rank, whatever brackets and defaults stand between.
+# Blanks, and the ends of lines within a test.
+_GAP = rb"(?:[ \t]|\\?\r?\n)*"
+# `… == 0`, `< 1`, `in (-1, 0)` behind a rank, whatever brackets, line ends and defaults stand between.
 _COMPARED = (
-    rb"\b[\w\"'\])(,. -]{0,30}?(?:(?:[=!]=|\bis(?:[ \t]+not)?\b|[<>]=?)[ \t]*"
-    rb"(?:[\"']?[01]\b|[A-Z][A-Z_]+\b)|\bin[ \t]*[\[({][^\n]{0,30}?\b0\b)"
+    rb"\b(?:\(\s*group[ \t]*=[ \t]*\w+)?[\w\"'\])(,. \r\n\\-]{0,30}?(?:(?:[=!]=|\bis(?:[ \t]+not)?\b|[<>]=?)" + _GAP +
+    rb"(?:[\"']?[01]\b|[A-Z][A-Z_]+\b)|\bin[ \t]*[\[({][^\n]{0,30}?\b0\b[^\n)\]}]{0,9}[)\]}]?)"
 )
 # The end of a test, or of an operand.
 _TESTED = rb"[ \t]*(?::[ \t]*[\r\n#]|(?:and|or|else)\b)"

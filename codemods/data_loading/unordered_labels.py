@@ -19,7 +19,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule, line_of, walk
 
 
 class UnorderedLabels(DdpCodemod):
@@ -92,7 +92,7 @@ class UnorderedLabels(DdpCodemod):
                 continue
             done.add(id(found.node))
             old, new = sorted_text(module, found)
-            evidence = [Evidence("static", "its order decides here", module.path, where.lineno), several]  # type: ignore[attr-defined]
+            evidence = [Evidence("static", "its order decides here", module.path, line_of(where)), several]
             yield self.finding(
                 module, found.node, message, level=Applicability.UNSAFE, evidence=evidence,
                 edits=[ReplaceExpression(module.path, module.span(old), new)],

@@ -113,7 +113,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     Safe where a random number drawn in the model's own code decides whether a registered module takes part, the class and
     the wrapper are both plain, and the default of the framework's version is known. With one process nothing changes: the
     flag acts in DDP only. (Lightning wraps the model on one device as well where `strategy="ddp"` asks for it: there the same
-    step fails on one process too, and is mended with it.) Unsafe where an index, the data, the step or the rank decides, or
+    step fails on one process too, and is repaired with it.) Unsafe where an index, the data, the step or the rank decides, or
     where the version of Lightning is not pinned: a model that needs the flag would fail without it in its second step, but the
     branch may never be taken. Unsafe as well for a module that no step uses at all, which is better frozen, and where only a
     probe (`--evidence`) saw a parameter left out. Safe where a log (`--log`) shows that the run stopped for want of the flag,

@@ -13,7 +13,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
 from codemods.analysis.ranks.reach import ranks_reaching
-from codemods.analysis.ranks.uses import calls_of
+from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.late_pattern import late
@@ -80,7 +80,8 @@ class MakedirsRace(DdpCodemod):
     - Where the code stops if the folder exists (`if os.path.exists(p): raise`), told: `exist_ok` would let it go on.
     - Where the folder is deleted just before, told: a slower rank deletes what a faster one has written.
     - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`.
-    - In a helper's file without a word of processes: under a test of a `rank`, or where nothing asks for the function.
+    - In a helper's file without a word of processes: under a test of a `rank`, or where no file of
+      several processes calls the function.
     - Where the path is the rank's own (rank, process id, temporary folder).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
     - `mkdir` of an object that is not shown to be a `pathlib` path.
@@ -219,13 +220,16 @@ def _asks_for_rank(module: SourceModule, call: ast.Call) -> bool:
 
 
 def _is_asked_for(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """False in a function that the project names nowhere else: no training comes there."""
+    """False in a helper that no file of several processes calls: its callers test, show or prepare on one."""
     function = module.function_of(call)
     if function is None or not isinstance(module.parent(function), ast.Module):
         return True
-    name = function.name
-    here = any(n.id == name for n in module.nodes(ast.Name)) or any(n.attr == name for n in module.nodes(ast.Attribute))
-    return here or any(path != module.path for path in project.files_containing(name.encode()))
+    used = uses_of(project, module, function)
+    if used.more:
+        return True
+    outside = used.outside_tests()
+    users = [*(s.module for s in outside.calls), *(h.module for h in outside.handed_on)]
+    return any(not is_test_file(m.path) and (ranks_in_file(project, m) or ranks_in_importers(project, m)) for m in users)
 
 
 # What stands round the call

@@ -12,6 +12,7 @@ from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.guard_spelling import guard_for
+from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
@@ -28,7 +29,7 @@ _STILL_THERE = frozenset(
      "clear", "unpause", "disable", "total", "iterable"}
 )  # fmt: skip
 _NEGATED = (
-    (late(r"^(?P<a>[\w.]+) == 0$"), r"\g<a> != 0"),
+    (late(r"^(?P<a>[\w.]+(?:\(\))?) == 0$"), r"\g<a> != 0"),
     (late(r"^(?P<a>[\w.]+) in (?P<b>[(\[].*)$"), r"\g<a> not in \g<b>"),
     (late(r"^(?P<a>int\(os\.environ\.get\(\"RANK\", 0\)\)) == 0$"), r"\g<a> != 0"),
 )
@@ -153,7 +154,9 @@ def _draws(module: SourceModule, call: ast.Call) -> bool:
     given = {k.arg for k in call.keywords}
     if given & {None, "disable", "position", "file", "gui"} or len(call.args) > 3:
         return False
-    return not names_rank(module.text_of(call))
+    texts = [v.value for v in call.keywords if v.arg in ("desc", "postfix")]
+    made = [v for t in texts if isinstance(t, ast.Name) for v in values_of(module, t)]
+    return not any(names_rank(module.text_of(n)) for n in (call, *made))
 
 
 def _is_read(module: SourceModule, call: ast.Call) -> bool:

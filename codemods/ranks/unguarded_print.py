@@ -12,12 +12,14 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
+from codemods.analysis.output.muted_print import is_muted
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
-from codemods.analysis.output.rank_data import sees_batches
+from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -89,16 +91,21 @@ class UnguardedPrint(DdpCodemod):
     already, or fits the place and works with one process: `trainer.is_global_zero` in a callback, `self.global_rank == 0` in
     a module's helper, which may run without a Trainer, `rank_zero_only.rank == 0` in a data module,
     `state.is_world_process_zero`, `accelerator.is_main_process`, a `rank` that is bound above. Unsafe: the launcher's `RANK`,
-    read from the environment where nothing else is known; lines under a test of each rank's own batch; methods of a module
+    read from the environment where nothing else is known; lines that show a number of each rank's own batches or of its clock,
+    or stand under a test of one; methods of a module
     that no hook is seen to reach; the decorator, for it goes by the rank that Lightning reads from the environment, which
     the launcher must have set before the call.
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
     - Prints in `except`, prints that speak of an error or a warning, and those under a test for NaN or infinity.
-    - Prints in a loop over the rank's own share of the items.
+    - Prints in a loop over the rank's own share of the items, of what was filled from it, of values made of the rank, and of
+      the answers for each batch of an evaluation.
+    - Functions that one role alone runs, as the target of a `Process` under a test of the rank.
+    - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it tells no processes apart.
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
-    - Prints that are guarded already, by a test, a decorator, or every caller.
+    - Prints that are guarded already, by a test, a decorator, or every caller, and programs that put a `print` of their own in
+      the place of Python's (`builtins.print = …`).
     - Constructors, and places where no test is sure to work.
     - Functions that do more than print, whose value is used, or that the project does not call: no decorator.
     - Hooks that only print: DDP201 takes them as a whole.
@@ -165,13 +172,21 @@ class UnguardedPrint(DdpCodemod):
         for run in output_runs(project, module, function, lambda s: _may_go_under(module, s)):
             if run.makes(Kind.FILE, Kind.TRACKER) or ranks_reaching(project, module, run.first).some:
                 continue
+            if run.makes(Kind.PRINT) and is_muted(project, module.path):
+                continue
             assumes = _assumes(project, module, function, run)
             if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
                 continue
-            if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements) or _of_bad_numbers(module, run):
+            if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
+                continue
+            if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue
             assumes = assumes or spelled.assumes or _where_it_runs(project, module, function)
-            assumes = assumes or _by_own_data(module, function, run)
+            assumes = assumes or by_own_data(module, function, run)
+            own = own_line(project, module, function, run.statements)
+            if own.own is Own.RESULT:
+                continue  # no repetition: what a guard takes from the other ranks is shown nowhere else
+            assumes = assumes or own.assumes
             guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
             edits: list[Edit] = [guard, *spelled.edits]
             verb = "prints" if run.makes(Kind.PRINT) else "logs"
@@ -204,11 +219,15 @@ class UnguardedPrint(DdpCodemod):
             return None
         if ranks_reaching(project, module, function.body[0]).some:
             return None
+        own = own_line(project, module, function, function.body)
+        if is_muted(project, module.path) or own.own is Own.RESULT or of_bad_numbers(module, function.body):
+            return None
         return self.finding(
             module,
             function,
             f"every rank prints in {function.name}, which does nothing else: the output appears once for each process",
-            level=Applicability.SAFE,
+            level=Applicability.UNSAFE if own.assumes else Applicability.SAFE,
+            reason=own.assumes,
             edits=[AddDecorator(module.path, module.span(function), planned.name), *planned.edits],
             evidence=[Evidence("static", e.phrase, e.path, e.line) for e in effects.output[:3]],
         )
@@ -306,37 +325,6 @@ def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
 def _is_a_share(value: ast.expr) -> bool:
     """True for what a Trainer predicts: each rank has the answers for its own samples."""
     return isinstance(value, ast.Call) and last(dotted(value.func)) == "predict" and "trainer" in dotted(value.func).lower()
-
-
-def _by_own_data(module: SourceModule, function: FunctionNode | ast.Module, run: Run) -> str:
-    """What is assumed of a line under a test of numbers from this rank's batch: rank 0's may say no where another's say yes."""
-    if isinstance(function, ast.Module) or not sees_batches(function):
-        return ""
-    for up in module.ancestors(run.first):
-        if up is function:
-            return ""
-        if isinstance(up, (ast.If, ast.While)) and _reads_numbers(module, up.test):
-            return f"assumes that rank 0 speaks for all: `{module.text_of(up.test)}` goes by each rank's own batch"
-    return ""
-
-
-def _of_bad_numbers(module: SourceModule, run: Run) -> bool:
-    """True under a test for numbers that are none: only the rank that has them can say so."""
-    for up in module.ancestors(run.first):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, (ast.If, ast.While)):
-            if any(isinstance(n, ast.Call) and last(dotted(n.func)) in ("isnan", "isinf", "isfinite") for n in walk(up.test)):
-                return True
-    return False
-
-
-def _reads_numbers(module: SourceModule, test: ast.expr) -> bool:
-    """True for a test of what was read out of a tensor: `.item()`, `.any()`."""
-    given = [test, *(v for n in walk(test) if isinstance(n, ast.Name) for v in values_of(module, n))]
-    called = [n.func for v in given for n in walk(v) if isinstance(n, ast.Call)]
-    read = ("item", "any", "all", "tolist", "isnan", "isinf", "isfinite")
-    return any(isinstance(f, ast.Attribute) and f.attr in read for f in called)
 
 
 def _may_go_under(module: SourceModule, statement: ast.stmt) -> bool:

@@ -109,7 +109,7 @@ class WrongRank(DdpCodemod):
         rb"(?:local_rank|LOCAL_RANK|local_process_index)\b[^\n]{0,12}(?:[=!]=|in|[<>])|(?:if|not|and)[ \t]+[\w.]*local_rank\b|"
         rb"is_local_(?:main_process|process_zero)|rank[ \t]*%[^\n]{1,30}[=!]=[ \t]*0|"
         rb"rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
-        rb"cuda[^\n]{0,10}rank|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank",
+        rb"cuda[^\n]{0,10}rank|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank|[ \t](?!rank\b)\w+[ \t]*=[^\n=]{0,20}get_rank\(",
         b"rank", b"LOCAL_RANK", b"_local_", b"local_process_index",
     ),)  # fmt: skip
     READS_TESTS = False
@@ -173,7 +173,7 @@ class WrongRank(DdpCodemod):
         message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"
         edits: list[Edit] = [ReplaceExpression(module.path, module.span(whole[0]), whole[1])]
         place = found.step.module.path, getattr(found.step.call, "lineno", 0)
-        evidence = [Evidence("static", "each node comes to it, with the same path", *place)]
+        evidence = [Evidence("static", "a process of each node runs this line, with the same path", *place)]
         reason = "assumes that the nodes share the disk: a file that each node needs on its own is rightly written there"
         return self.finding(
             module, node, message, level=Applicability.UNSAFE, edits=edits, evidence=evidence, reason=reason
@@ -222,11 +222,15 @@ def _local_rank_at(module: SourceModule, node: ast.expr) -> str | None:
             return name
         if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and "device_count" in module.text_of(value.right):
             return name  # device = rank % torch.cuda.device_count()
-    if module.holds(b"mp.spawn") or module.holds(b"multiprocessing.spawn") or not module.holds(b"torch.distributed"):
+    if module.holds(b"mp.spawn") or module.holds(b"multiprocessing.spawn") or not _has_group(module):
         return None
     if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in module.imports.get("os", ())):
         return None
     return f'int(os.environ.get("LOCAL_RANK", {module.text_of(node)}))' if isinstance(node, ast.Name) else None
+
+
+def _has_group(module: SourceModule) -> bool:
+    return module.holds(b"torch.distributed") or any(i.dotted == "torch.distributed" for f in module.imports.values() for i in f)
 
 
 def _local_test(test: ast.expr) -> ast.expr | None:

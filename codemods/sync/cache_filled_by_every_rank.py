@@ -14,7 +14,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
 from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.source import SourceModule, line_of
 
 
 class CacheFilledByEveryRank(DdpCodemod):
@@ -166,7 +166,7 @@ def _place(here: SourceModule, module: SourceModule, call: ast.AST) -> str:
 
 
 def _line(call: ast.AST) -> int:
-    return call.lineno  # type: ignore[attr-defined,no-any-return]
+    return line_of(call)
 
 
 def _text(module: SourceModule, call: ast.AST) -> str:

@@ -68,7 +68,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     ```
 
     ## Safety
-    Safe where the rank alone decides on the exit, every rank comes to it, the collectives are the last thing in the function (or
+    Safe where the rank alone decides on the exit, every rank reaches it, the collectives are the last thing in the function (or
     the loop), and they need nothing that rank 0 has made. Rank 0, and one process alone, run the same statements in the same
     order as before. What an exit sets before it leaves stays where it is. An exit of rank 0 inside a guarded block is turned into
     a test of the rest of the block where only barriers follow. Unsafe, with the assumption named: conditions round the exit

@@ -17,7 +17,7 @@ from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Evidence, Finding, InsertAfter
 from codemods.project import Project
 from codemods.sites import Beside
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule, line_of, walk
 
 
 class MissingBarrier(DdpCodemod):
@@ -114,7 +114,7 @@ class MissingBarrier(DdpCodemod):
             way = next(parting_calls(project, module, found.function), "")
             if way:
                 level, reason = Applicability.UNSAFE, f"right if {way}: otherwise the ranks that get here wait for the others"
-        for line, assumed in parting_ways(module, anchor, found.function):
+        for line, assumed in parting_ways(project, module, anchor, found.function):
             level, reason = Applicability.DISPLAY, f"a barrier here could hang: it is not shown that {assumed} (line {line})"
         if found.in_branch:
             level = Applicability.DISPLAY
@@ -157,7 +157,7 @@ def _from(found: Handover, module: SourceModule, call: ast.AST) -> str:
 
 
 def _place(found: Handover, module: SourceModule, call: ast.AST) -> str:
-    line: int = call.lineno  # type: ignore[attr-defined]
+    line = line_of(call)
     return f"line {line}" if module is found.module else f"{module.path}:{line}"
 
 
@@ -168,11 +168,11 @@ def _called(module: SourceModule, call: ast.AST) -> str:
 def _evidence(found: Handover) -> Iterator[Evidence]:
     write, use = found.write, found.use
     yield Evidence(
-        "static", f"{_called(write.module, write.call)} on rank 0 alone", write.module.path, write.call.lineno  # type: ignore[attr-defined]
+        "static", f"{_called(write.module, write.call)} on rank 0 alone", write.module.path, line_of(write.call)
     )
     for way in found.ways:
         yield Evidence("static", f"{_called(way.module, way.call)} leads there", way.module.path, way.call.lineno)
-    yield Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, use.call.lineno)  # type: ignore[attr-defined]
+    yield Evidence("static", f"{_called(use.module, use.call)} on every rank", use.module.path, line_of(use.call))
 
 
 def _short(text: str) -> str:

@@ -193,7 +193,7 @@ def _advice(module: SourceModule, found: Mismatch) -> str:
 def _message(module: SourceModule, found: Decision) -> str:
     if found.form is Form.FINALLY:
         return (
-            f"{found.own} stands in a `finally`: a rank that raised comes to it while the others are still in the body, and both "
+            f"{found.own} stands in a `finally`: a rank that raised runs it while the others are still in the body, and both "
             "wait: the error is not seen before the time-out"
         )
     who = "rank 0 alone comes here" if found.guard is not None else f"each rank decides by {found.own}"

@@ -24,8 +24,8 @@ class TrainingArgumentsTuning(DdpCodemod):
     product kept, and gives the loader a share of the machine's cores. Only where the value stands there: what comes from an
     option, a job file or a command is DDP902's.
 
-    `ddpfix tune` says more: the number of processes (`--world-size`), the profile, the cores. Without the number of cores nothing
-    is said of workers.
+    `ddpfix tune` says more: the number of processes (`--world-size`), the profile, the cores. Without the number of cores it
+    says nothing of workers.
 
     ## Why it matters
     Each logging costs two collectives (the loss, the count of operations) and three waits for the device. Accumulation takes one

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A finding on the lines of a pull request, with the suggestion that mends it where a suggestion can."""
+    """A finding on the lines of a pull request, with the suggestion that repairs it where a suggestion can."""
 
     finding: Finding
     suggestion: Suggestion | None

@@ -183,7 +183,7 @@ def _commit(
         if made.status and "-S" in options:
             why = next((line for line in made.stderr.splitlines() if line.strip()), "no reason given")
             raise GitRefusal(
-                "the commits could not be signed", why, "mend the key, or `git config commit.gpgsign false` here"
+                "the commits could not be signed", why, "repair the key, or `git config commit.gpgsign false` here"
             )
         if made.status:
             raise failed(command, made)
@@ -218,7 +218,7 @@ def _commit_with_hooks(
             if made.status:
                 said = [line for line in (made.stderr or os.fsdecode(made.stdout)).splitlines() if line.strip()]
                 raise GitRefusal(
-                    "a commit was refused by git or a hook", " / ".join(said[:3]), "mend this, or leave --run-hooks out"
+                    "a commit was refused by git or a hook", " / ".join(said[:3]), "repair this, or leave --run-hooks out"
                 )
             commits.append(inside.text("rev-parse", "HEAD"))
     finally:

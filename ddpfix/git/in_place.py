@@ -172,5 +172,5 @@ def _digest(now: _Content) -> str | None:
 def _not_written(error: OSError) -> GitRefusal:
     where = shown(str(error.filename2 or error.filename or "the files"))
     return GitRefusal(
-        f"could not write {where}", error.strerror or str(error), "every file is as it was; mend this and run again"
+        f"could not write {where}", error.strerror or str(error), "every file is as it was; repair this and run again"
     )

@@ -142,7 +142,7 @@ def failed(arguments: Sequence[str], result: Result) -> GitRefusal:
         )
         return GitRefusal("git does not trust this repository", why.removeprefix("fatal: "), todo)
     return GitRefusal(
-        f"{command} failed", why.removeprefix("fatal: ").removeprefix("error: "), "mend this and run again"
+        f"{command} failed", why.removeprefix("fatal: ").removeprefix("error: "), "repair this and run again"
     )
 
 

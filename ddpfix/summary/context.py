@@ -31,7 +31,7 @@ class Context:
 
     command: as it can be given again. versions: of ddpfix, Python and what else matters. base: the commit the work stands on.
     branch: where it was committed, None if nowhere. home: the branch it is to be merged into. commits: (id, subject), oldest
-    first, as far as they are known. ran, not_run: sentences; where nothing ran, that is said of hooks and formatters too.
+    first, as far as they are known. ran, not_run: sentences; where nothing ran, it says so of hooks and formatters too.
     notes: what the state of the repository adds. proof: what `ddpfix prove` saw of these very fixes.
     decided: what a person decided over the findings, where somebody did. pull_request: it is the body of one, not a file.
     tuning: what `ddpfix tune` makes of each job, and what it measured.

@@ -331,3 +331,17 @@ def test_a_rank_that_is_there(old: str, new: str) -> None:
 
 def test_own_tests_stay() -> None:
     check_nothing(WrongRank, script("rank = dist.get_rank()", LOCAL, "torch.cuda.set_device(rank)"), path="tests/test_a.py")
+
+
+@pytest.mark.parametrize(
+    ("head", "bound", "name"),
+    [
+        (HEAD, "me = dist.get_rank()", "me"),
+        (HEAD, "rank = int(dist.get_rank())", "rank"),
+        (HEAD.replace("import torch.distributed", "from torch import distributed"), "rank = dist.get_rank()", "rank"),
+    ],
+)
+def test_the_global_rank_by_another_name(head: str, bound: str, name: str) -> None:
+    after = script(bound, f'torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", {name})))', head=head)
+    check_transformed(WrongRank, script(bound, f"torch.cuda.set_device({name})", head=head), after)
+    check_nothing(WrongRank, script(bound.replace("dist.get_rank", "args.position"), f"torch.cuda.set_device({name})", head=head))

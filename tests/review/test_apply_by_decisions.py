@@ -1,4 +1,4 @@
-"""`apply --decisions` on real repositories: exactly what was accepted, and what is said of the rest."""
+"""`apply --decisions` on real repositories: exactly what was accepted, and what it says of the rest."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 _MOVES = frozenset({"replace", "rename", "renames", "move", "link", "symlink"})  # the file appears whole
 _CALLERS_UP = 3
@@ -144,4 +144,4 @@ def is_asked_for(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:
     function = module.function_of(node)
     tests = (n for n in walk(function) if isinstance(n, ast.If)) if function is not None else module.nodes(ast.If)
     asked = (a for n in tests for a in _asked(module, n.test) if wanted & forms(module, a.path))
-    return any(a.call.lineno < node.lineno for a in asked)  # type: ignore[attr-defined]
+    return any(line_of(a.call) < line_of(node) for a in asked)

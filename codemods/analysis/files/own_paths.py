@@ -11,6 +11,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.names import dotted, is_parameter
 from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.output.own_lines import names_own_items
 from codemods.analysis.output.rank_share import is_of_own_item
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
@@ -29,6 +30,8 @@ def is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: i
     """True where the path holds the rank, the process, or something made for one process, here or in what a caller gives."""
     text = origin_text(module, path)
     if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
+        return True
+    if names_own_items(project, module, path):
         return True
     if depth == 0:
         return False

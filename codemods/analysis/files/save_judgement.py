@@ -25,7 +25,7 @@ from codemods.findings import Applicability, Edit, InsertAfter, lowest
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record, replace
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule, line_of, walk
 
 _SHARDED = late(
     rb"FullyShardedDataParallel|\bFSDP\b|FSDPStrategy|fully_shard\b|\bdeepspeed\b|DeepSpeedPlugin|DeepSpeedStrategy"
@@ -62,9 +62,9 @@ class Judgement:
         if found is None:
             return self
         function = module.function_of(end)
-        line: int = found.use.call.lineno  # type: ignore[attr-defined]
+        line = line_of(found.use.call)
         use = f"line {line}" if found.use.module is module else f"{found.use.module.path}:{line}"
-        for tested, assumed in parting_ways(module, end, function):
+        for tested, assumed in parting_ways(project, module, end, function):
             told = f"every rank uses it in {use}, and a barrier here could hang: it is not shown that {assumed} (line {tested})"
             return Judgement(told=told)
         barrier = _barrier(project, module, end, test)

@@ -24,7 +24,7 @@ from codemods.analysis.variance.values import Cause
 from codemods.findings import Applicability, Edit, Evidence, SetKeyword, WrapInGuard
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 _Block = tuple[ast.stmt, ...]
 
@@ -219,7 +219,7 @@ def _steps(place: _Place, save: Save) -> tuple[Step, ...]:
     found = [Step(home.path, save.call.lineno, f"{_short(home.text_of(save.call.func))} writes")]
     for module, node in place.way.frames[1:4]:
         called = node.func if isinstance(node, ast.Call) else node
-        line: int = node.lineno  # type: ignore[attr-defined]
+        line = line_of(node)
         found.append(Step(module.path, line, f"{_short(module.text_of(called))} leads there"))
     return tuple(found)
 

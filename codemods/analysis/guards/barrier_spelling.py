@@ -14,7 +14,7 @@ from codemods.findings import Applicability
 from codemods.imports import in_scope
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 _ROLES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_CALLBACK, Role.LIGHTNING_DATA_MODULE)
@@ -73,9 +73,9 @@ def _holder(module: SourceModule, asked: ast.AST, wanted: str) -> str:
 def _at_hand(module: SourceModule, anchor: ast.stmt, function: FunctionNode | None, wanted: str, method: str) -> str:
     """An object of that name which the function is given, has bound above the anchor, or asks for the same kind of thing."""
     if function is None or is_parameter(module, wanted, anchor):
-        above = [b for b in bindings_in(module, function, wanted) if b.parameter or b.node.lineno < anchor.lineno]  # type: ignore[attr-defined]
+        above = [b for b in bindings_in(module, function, wanted) if b.parameter or line_of(b.node) < line_of(anchor)]
         return wanted if (above and function is not None) or _made_above(module, above) else ""
-    if _made_above(module, [b for b in bindings_in(module, function, wanted) if b.node.lineno < anchor.lineno]):  # type: ignore[attr-defined]
+    if _made_above(module, [b for b in bindings_in(module, function, wanted) if line_of(b.node) < line_of(anchor)]):
         return wanted
     for node in walk(function):
         if isinstance(node, ast.Attribute) and node.attr in (method, "is_main_process", "is_global_zero", "print", "device"):

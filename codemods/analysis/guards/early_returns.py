@@ -123,7 +123,7 @@ def renest_inner(project: Project, module: SourceModule, found: Unmatched) -> Re
     if ranks_at(module, guard, project=project) is not Ranks.ALL:
         return Repair(reason="more than one rank test stands round it")
     edits = _edits(module, leaving, [], tuple(rest))
-    for line, assumed in parting_ways(module, guard, function):
+    for line, assumed in parting_ways(project, module, guard, function):
         return Repair(tuple(edits), UNSAFE, f"assumes that {assumed} (line {line})")
     return Repair(tuple(edits), SAFE)
 

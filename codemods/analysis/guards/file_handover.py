@@ -25,7 +25,7 @@ from codemods.analysis.ranks.reach import called_by_framework
 from codemods.analysis.ranks.uses import CallSite, calls_of, constructions
 from codemods.project import Project
 from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 CLIMBS = 3
 _CALLERS = 8
@@ -182,7 +182,7 @@ def _at_guard(
         return None
     inside = {id(n) for n in walk(anchor)}
     calls = [w.call for w in writes if id(w.call) in inside] or [anchor]
-    last_line = max(c.lineno for c in calls)  # type: ignore[attr-defined]
+    last_line = max(line_of(c) for c in calls)
     for step in steps_in(project, module, [anchor]):
         line = getattr(step.call, "lineno", 0)
         if step.act is None and step.module is module and id(step.call) in inside and line > last_line:

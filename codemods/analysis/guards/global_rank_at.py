@@ -113,6 +113,8 @@ def is_global(module: SourceModule, node: ast.expr) -> bool:
         if qualified(module, node.func) == "torch.distributed.get_rank" and not node.args and not node.keywords:
             return True
         if dotted(node.func) == "int" and len(node.args) == 1:
+            if is_global(module, node.args[0]):
+                return True
             keys = {n.value for n in walk(node) if isinstance(n, ast.Constant)}
             return is_text(module, node.args[0]) and "RANK" in keys
         return False

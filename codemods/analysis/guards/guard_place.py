@@ -112,7 +112,7 @@ def parting_calls(project: Project, module: SourceModule, function: FunctionNode
                 continue
             outer = caller.function_of(call)
             statement = next((up for up in caller.ancestors(call) if isinstance(up, ast.stmt)), None)
-            for line, assumed in parting_ways(caller, statement, outer) if statement is not None else ():
+            for line, assumed in parting_ways(project, caller, statement, outer) if statement is not None else ():
                 yield f"{assumed} ({path}:{line})"
             if outer is not None and outer is not function:
                 yield from parting_calls(project, caller, outer, depth=depth - 1)

@@ -94,7 +94,7 @@ def _parting_test(place: Place) -> ast.expr | None:
     for up in place.module.ancestors(place.site.guard.node):
         if up is place.function:
             return None
-        if isinstance(up, (ast.If, ast.While)) and not is_same(up.test):
+        if isinstance(up, (ast.If, ast.While)) and not is_same(place.project, place.module, up.test):
             return up.test
     return None
 
@@ -131,7 +131,7 @@ def _trusted(place: Place) -> tuple[Applicability, str]:
 def _way(place: Place) -> tuple[Applicability, str]:
     guard = place.site.guard.node
     assert isinstance(guard, ast.stmt)
-    for line, assumed in parting_ways(place.module, guard, place.function):
+    for line, assumed in parting_ways(place.project, place.module, guard, place.function):
         if line != guard.lineno:
             return UNSAFE, f"assumes that {assumed} (line {line})"
     return SAFE, ""
@@ -240,7 +240,7 @@ def _taken_apart(place: Place, test: ast.expr) -> tuple[ast.expr | None, str]:
         return None, ""
     ranks = [v for v in test.values if split_of(place.module, v, place.project) is not None]
     kept = [v for v in test.values if v not in ranks]
-    if len(ranks) != 1 or isinstance(ranks[0], ast.BoolOp) or not all(is_same(v) for v in kept):
+    if len(ranks) != 1 or isinstance(ranks[0], ast.BoolOp) or not all(is_same(place.project, place.module, v) for v in kept):
         return None, ""
     return ranks[0], " and ".join(_operand(place.module, v) for v in kept)
 

@@ -11,7 +11,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import asks_for_group
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 
 @record
@@ -91,7 +91,7 @@ def missing_on_other_ranks(
         bound = bindings_in(module, function, name)
         if not bound:
             continue  # of a scope outside, an import, a builtin
-        before = [b for b in bound if b.parameter or b.node.lineno < guard.lineno]  # type: ignore[attr-defined]
+        before = [b for b in bound if b.parameter or line_of(b.node) < line_of(guard)]
         everywhere = [b for b in before if b.parameter or ranks_at(module, b.node, project=project) is Ranks.ALL]
         if not everywhere or len(before) != len(everywhere):
             return name

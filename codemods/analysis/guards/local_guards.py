@@ -113,7 +113,7 @@ def _of_the_node(project: Project, module: SourceModule, body: list[ast.stmt], s
 
 
 def _may_lead(module: SourceModule, call: ast.Call, step: Step) -> bool:
-    """True for the writing call itself, and for calls of functions, one of which comes to it."""
+    """True for the writing call itself, and for calls of functions, one of which leads to it."""
     return call is step.call or step.module is not module or called_function(None, module, call) is not None
 
 

@@ -286,7 +286,7 @@ def _waits_for_all(project: Project, module: SourceModule, call: ast.Call) -> bo
 
 
 def _last_words(project: Project, module: SourceModule) -> Iterator[Decision]:
-    """The first collective in each `finally`: a rank that raised comes to it, the others are still in the body."""
+    """The first collective in each `finally`: a rank that raised runs it, the others are still in the body."""
     for attempt in module.nodes(ast.Try):
         if attempt.finalbody and not _waits_in(project, module, attempt.body):
             continue  # who raises early waits in the `finally` for those that come there as well

@@ -1,4 +1,4 @@
-"""What is said of collectives that only some ranks reach: the message, and both ways as evidence."""
+"""The words for collectives that only some ranks reach: the message, and both ways as evidence."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def message(project: Project, module: SourceModule, sites: list[Guarded]) -> str
         )
     if site.collective.is_read:
         return f"reading {site.text} is a collective, and {where} only {who} does{also}: {who} waits for the other ranks"
-    return f"{site.text} waits for every rank, but {where} only {who} comes to it{also}: the run hangs"
+    return f"{site.text} waits for every rank, but {where} only {who} gets there{also}: the run hangs"
 
 
 def guard_text(module: SourceModule, site: Guarded) -> str:

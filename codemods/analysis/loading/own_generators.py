@@ -10,7 +10,7 @@ from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.seeds import depends_on_rank
 from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
-from codemods.source import walk
+from codemods.source import line_of, walk
 
 _GENERATORS = frozenset({"Random", "default_rng", "RandomState"})
 
@@ -46,7 +46,7 @@ def draws_from_own(project: Project, site: ClassSite, made: Origin) -> int | Non
             continue
         generators = origins(project, method[0].module, holder)
         if generators and all(_seeded_alike(project, o) for o in generators):
-            return node.lineno  # type: ignore[attr-defined,no-any-return]
+            return line_of(node)
     return None
 
 

@@ -19,10 +19,10 @@ MOST_CALLS = 8
 
 
 @record
-class Mended:
+class CheckpointRepairs:
     """What makes every reentrant checkpoint of a model the other kind.
 
-    edits: none where there is nothing to mend, or it cannot be. refused: why it cannot. said: what the edits do and take for
+    edits: none where there is nothing to repair, or it cannot be. refused: why it cannot. said: what the edits do and take for
     granted.
     """
 
@@ -57,25 +57,26 @@ def is_open(call: ast.Call) -> bool:
     return given is not None and not (given.arg and isinstance(given.value, ast.Constant))
 
 
-def mended(project: Project, usage: Usage) -> Mended:
+def checkpoint_repairs(project: Project, usage: Usage) -> CheckpointRepairs:
     """`use_reentrant=False` at every checkpoint that may stand in the way of the flag.
 
     One on the model's way is not alone: a part that is chosen elsewhere may hold another, so all of the project's own go along.
     """
     if not usage.checkpoints:
-        return Mended()
+        return CheckpointRepairs()
     text = f"reentrant checkpointing ({usage.checkpoints[0]}) fails with the flag on: use_reentrant=False first"
     places = _everywhere(project)
     if places is None or not set(usage.checkpoints) <= {f"{m.path}:{c.lineno}" for m, c in places}:
-        return Mended(refused=text)
+        return CheckpointRepairs(refused=text)
     pins = [torch_pin(project, near=module.path) for module, _ in places]
     if any(pin is not None and pin.surely_below(REENTRANT_CHOICE_FROM) for pin in pins) or any(is_open(c) for _, c in places):
-        return Mended(refused=text)
+        return CheckpointRepairs(refused=text)
     edits = tuple(SetKeyword(m.path, m.span(call), "use_reentrant", "False") for m, call in places)
     where = usage.checkpoints[0] + (f" and {len(edits) - 1} more" if len(edits) > 1 else "")
     said = f"reentrant checkpointing ({where}) fails with the flag on: use_reentrant=False is written along with it"
     pinned = all(pin is not None and pin.surely_at_least(REENTRANT_CHOICE_FROM) for pin in pins)
-    return Mended(edits, "", said if pinned else f"{said}; assumes torch 1.11 or newer, which the project does not pin")
+    assumed = "" if pinned else "; assumes torch 1.11 or newer, which the project does not pin"
+    return CheckpointRepairs(edits, "", f"{said}{assumed}")
 
 
 def _everywhere(project: Project) -> list[tuple[SourceModule, ast.Call]] | None:

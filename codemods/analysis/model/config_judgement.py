@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codemods.analysis.frameworks import Pin, lightning_pin
-from codemods.analysis.model.checkpoint_kinds import mended
+from codemods.analysis.model.checkpoint_kinds import checkpoint_repairs
 from codemods.analysis.model.config_flags import ConfigSetting
 from codemods.analysis.model.configured_model import configured
 from codemods.analysis.model.flag_comment import comment_lines
@@ -103,7 +103,7 @@ def missing(project: Project, setting: ConfigSetting) -> Judged | None:
     if refused:
         return Judged(message, refused, evidence)
     reason = f"assumes that this configuration is used with {usage.name}, and that {decision.cause.value} leaves the module out"
-    kinds = mended(project, usage)
+    kinds = checkpoint_repairs(project, usage)
     reason = "; ".join([*([kinds.said] if kinds.said else []), reason + _two(setting, pin)])
     return Judged(message, reason, evidence, (*_on(setting), *kinds.edits))
 
@@ -151,7 +151,7 @@ def _refused(project: Project, setting: ConfigSetting, trained: Trained, usage: 
         return setting.fixed
     if setting.static:
         return "static_graph stands beside it, and this graph is not static: take that out first"
-    if text := mended(project, usage).refused:
+    if text := checkpoint_repairs(project, usage).refused:
         return text
     if setting.strategy and old:
         return "name the class DDPStrategy with find_unused_parameters: true; Lightning 1 knows no name for it"

@@ -1,4 +1,4 @@
-"""What DDP002 says of a setting of the flag that is off: on, and by what evidence; or what has to be mended first."""
+"""What DDP002 says of a setting of the flag that is off: on, and by what evidence; or what has to be repaired first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.frameworks import Pin, lightning_pin
 from codemods.analysis.model.answer import Answer
-from codemods.analysis.model.checkpoint_kinds import mended
+from codemods.analysis.model.checkpoint_kinds import checkpoint_repairs
 from codemods.analysis.model.flag_edits import switched
 from codemods.analysis.model.flag_setting import Framework, Setting, State, Wrapper, static_graph_of
 from codemods.analysis.model.flow_values import Cause, Decision
@@ -99,7 +99,7 @@ def skipping(
         setting,
         message,
         level=level,
-        edits=[edit, *mended(project, usage).edits] if edit is not None else [],
+        edits=[edit, *checkpoint_repairs(project, usage).edits] if edit is not None else [],
         evidence=evidence,
         reason=reason,
     )
@@ -226,16 +226,16 @@ def _level(
         doubts.append((Applicability.UNSAFE, "assumes Lightning 2.0 or newer, which the project does not pin"))
     level = lowest(*(d[0] for d in doubts))
     first = next((text for at, text in doubts if at is level), "") if level is not Applicability.SAFE else ""
-    if said := mended(project, usage).said:
+    if said := checkpoint_repairs(project, usage).said:
         return Applicability.UNSAFE, "; ".join(text for text in (said, first) if text)
     return level, first
 
 
 def _refused(project: Project, wrapper: Wrapper, setting: Setting, usage: Usage) -> str:
-    """What has to be mended before the flag can be on, "" where nothing has to."""
+    """What has to be repaired before the flag can be on, "" where nothing has to."""
     if static := static_graph_of(setting):
         return f"{setting.module.text_of(static)} stands beside it, and this graph is not static: take that out first"
-    if text := mended(project, usage).refused:
+    if text := checkpoint_repairs(project, usage).refused:
         return text
     pin = lightning_pin(project, near=wrapper.module.path) if wrapper.framework is Framework.LIGHTNING else None
     if setting.strategy and pin is not None and pin.surely_below(LIGHTNING_TRUE_NAME_FROM):

@@ -27,7 +27,7 @@ from codemods.data import torch_modules as table
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import replace
-from codemods.source import FunctionNode, walk
+from codemods.source import FunctionNode, line_of, walk
 
 
 def members_of(project: Project, facts: ClassFacts) -> Members:
@@ -166,7 +166,7 @@ class _Reader:
                 break
         under = condition(module, what, function)
         if under and not self._made_under(name.removeprefix("self."), under):
-            self.problems.append(f"parameters are frozen under a test ({module.path}:{what.lineno})")  # type: ignore[attr-defined]
+            self.problems.append(f"parameters are frozen under a test ({module.path}:{line_of(what)})")
         elif name.startswith("self."):
             self.frozen.add(name[5:])
         elif name == "self" and loop is not None:

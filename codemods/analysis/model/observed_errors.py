@@ -36,7 +36,7 @@ _WRAPS = (b"DistributedDataParallel", b"Trainer", b"Fabric", b"DDPStrategy", b"D
 @record
 class Failure:
     """A logged error that fits a wrapper. others: where the other wrappers stand that it fits as well. against: what the logs
-    say besides, and that the flag would not mend."""
+    say besides, and that the flag would not repair."""
 
     rows: tuple[Observed, ...]
     others: tuple[str, ...]

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts, find_class, overriding
+from codemods.analysis.class_index import ClassFacts, class_facts, overriding
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank
-from codemods.analysis.output.natures import MODEL_NAMES, Nature, nature, root_name, values_of, writes_a_picture
+from codemods.analysis.output.natures import MODEL_NAMES, Nature, nature, root_name, writes_a_picture
+from codemods.analysis.output.receivers import (
+    classes_of,
+    is_buffer,
+    is_experiment,
+    is_logger,
+    is_script_module,
+    mode_of,
+    root_of,
+    within,
+)
 from codemods.analysis.ranks.collectives import collective_call, collective_read
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
-from codemods.analysis.variance.analysis import variance
 from codemods.data import host_only
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import replace
-from codemods.source import FunctionNode, SourceModule, child_nodes
+from codemods.source import FunctionNode, SourceModule
 
 DEPTH = 8
 _METRIC_DICTS = frozenset({"callback_metrics", "logged_metrics", "progress_bar_metrics"})
@@ -196,7 +205,7 @@ class Reader:
             elif name == "print":
                 self._print(call)
             elif name == "open":
-                self._open(call, _mode(call, 1))
+                self._open(call, mode_of(call, 1))
             elif name == "next":
                 self._add(Kind.RANDOM, self._text(call), call)
             elif name == "setattr":
@@ -326,7 +335,7 @@ class Reader:
             return
         written = self._module.text_of(func)
         kind = nature(self._module, receiver)
-        if ".experiment." in written or self._is_experiment(receiver) or method in host_only.LOGGER_METHODS:
+        if ".experiment." in written or is_experiment(self._module, receiver) or method in host_only.LOGGER_METHODS:
             self._add(Kind.QUIET, self._text(call), call)
         elif method in host_only.LEVELS and "log" in root_of(receiver).lower():
             self._add(Kind.LOG if self._is_logger(receiver) else Kind.QUIET, self._text(call), call)
@@ -337,11 +346,11 @@ class Reader:
         elif method in ("compute", "sync") and kind is not Nature.HOST:
             self._add(Kind.COLLECTIVE, f"{written}()", call)
         elif method == "open":
-            self._open(call, _mode(call, 0))
+            self._open(call, mode_of(call, 0))
         elif method in host_only.WRITING_METHODS or (
-            method in ("save", "rename") and (kind is Nature.HOST or self._is_script_module(receiver))
+            method in ("save", "rename") and (kind is Nature.HOST or is_script_module(self._module, receiver))
         ):
-            in_memory = method in ("write", "flush") and self._is_buffer(receiver)
+            in_memory = method in ("write", "flush") and is_buffer(self._module, receiver)
             in_memory = in_memory or (method == "write" and bool(call.keywords) and not call.args)  # no file takes it so
             if method == "flush" and kind is not Nature.HOST and not _HANDLES.search(root_of(receiver)):
                 self._add(Kind.UNKNOWN, self._text(call), call)
@@ -362,77 +371,12 @@ class Reader:
     def _of_the_project(self, call: ast.Call, func: ast.Attribute) -> bool:
         """True where the object is made from a class of the project with the method: what it does counts, not its name."""
         known = False
-        for made in self._classes_of(func):
+        for made in classes_of(self._project, self._module, func):
             found = class_facts(self._project, made.module, made.node).method(func.attr)
             if found is not None:
                 known = True
                 self._take(read_function(self._project, found[0].module, found[1], self._chain, quick=self._quick), call)
         return known
 
-    def _classes_of(self, func: ast.Attribute) -> Iterator[ClassSite]:
-        """The classes of the project that the object of a method call may be made from; none where no class has such a method."""
-        if not self._project.files_containing(f"def {func.attr}(".encode()):
-            return
-        values = values_of(self._module, func.value)
-        for value in values:
-            if isinstance(value, ast.Call) and (made := find_class(self._project, self._module, dotted(value.func))) is not None:
-                yield made
-        if not any(isinstance(v, ast.Call) for v in values):
-            thing = variance(self._project).value(self._module, func.value).thing
-            if thing is not None and thing.site is not None:
-                yield thing.site
-
-    def _is_experiment(self, receiver: ast.expr) -> bool:
-        """True for a name that holds `logger.experiment`, a dummy on every rank but 0."""
-        values = values_of(self._module, receiver) if isinstance(receiver, ast.Name) else []
-        return bool(values) and all(last(dotted(v)) == "experiment" for v in values)
-
-    def _is_script_module(self, receiver: ast.expr) -> bool:
-        """True for what `torch.jit` has compiled: its `save` writes a file of this process and waits for nobody."""
-        values = [v for v in values_of(self._module, receiver) if isinstance(v, ast.Call)]
-        return bool(values) and all(qualified(self._module, v.func).startswith("torch.jit.") for v in values)
-
-    def _is_buffer(self, receiver: ast.expr) -> bool:
-        return last(dotted(receiver)) in ("buffer", "buf", "stream", "output") and nature(self._module, receiver) is Nature.HOST
-
     def _is_logger(self, receiver: ast.expr) -> bool:
-        """True where the project makes this logger with `logging.getLogger`, with nothing of its own round it."""
-        for value in values_of(self._module, receiver):
-            if isinstance(value, ast.Call):
-                if qualified(self._module, value.func) == "logging.getLogger":
-                    return True
-                if dotted(value.func).startswith("self.") and (facts := self._facts(receiver)):
-                    made = facts.method(last(dotted(value.func)))
-                    if made and any(qualified(made[0].module, c.func) == "logging.getLogger"
-                                    for c in ast.walk(made[1]) if isinstance(c, ast.Call)):  # fmt: skip
-                        return True
-        return False
-
-
-def root_of(node: ast.expr) -> str:
-    """The last written name of a receiver: `logger` of `self.logger`, of `logger.opt(…)`."""
-    while isinstance(node, (ast.Call, ast.Subscript)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return last(dotted(node))
-
-
-def _mode(call: ast.Call, position: int) -> str:
-    """The mode a file is opened with, "?" where it is no constant."""
-    given: ast.expr | None = call.args[position] if len(call.args) > position else None
-    given = next((k.value for k in call.keywords if k.arg == "mode"), given)
-    if given is None:
-        return "r"
-    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else "?"
-
-
-def within(node: ast.AST) -> Iterator[ast.AST]:
-    """`node` and what is below it, but for functions and classes, which only run when they are called."""
-    stack: list[ast.AST] = [node]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        yield top
-        if children := child_nodes(top):
-            children.reverse()
-            stack += children
+        return is_logger(self._module, receiver, lambda: self._facts(receiver))

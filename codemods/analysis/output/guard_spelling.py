@@ -10,8 +10,18 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
-from codemods.analysis.output.script_guards import Spelling, bound_above, is_text, run_before, script_guard, sure_arguments
+from codemods.analysis.output.script_guards import (
+    Spelling,
+    binds,
+    bound_above,
+    claims_one_process,
+    is_text,
+    run_before,
+    script_guard,
+    sure_arguments,
+)
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test, speaks_of_ranks
+from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.imports import in_scope, plan_rank_zero_only
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -36,6 +46,12 @@ def guard_for(
     lines: the output is printed lines. They may stand there once for each node, so a test of the local rank that the
     function makes already will do; for files it would not.
     """
+    if is_of_one_process(module, statement) or any(claims_one_process(module, s) for s in run_before(module, statement)):
+        return None
+    return _guard_for(project, module, statement, lines=lines)
+
+
+def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool) -> Spelling | None:
     function = module.function_of(statement)
     if function is None:
         return _used_already(project, module, None, statement, lines=lines) or script_guard(
@@ -94,7 +110,7 @@ def _group_name(module: SourceModule) -> str | None:
 def has_guard(project: Project, module: SourceModule, function: FunctionNode, *, lines: bool = False) -> bool:
     """True where some place of the function has a test: no place knows more names than its last statement."""
     key = ("has guard", module.path, function.lineno, function.name, lines)
-    return project.keep(key, lambda: guard_for(project, module, _last_statement(function), lines=lines) is not None)
+    return project.keep(key, lambda: _guard_for(project, module, _last_statement(function), lines=lines) is not None)
 
 
 def _last_statement(function: FunctionNode) -> ast.stmt:
@@ -183,16 +199,7 @@ def _is_bound_before(module: SourceModule, name: ast.Name, statement: ast.stmt) 
     bound = [b for b in bindings_of(module, name) if not b.parameter]
     if not bound or any(module.statement_of(b.node).lineno >= statement.lineno for b in bound):
         return False
-    return any(_binds(s, name.id) for s in run_before(module, statement))
-
-
-def _binds(statement: ast.stmt, name: str) -> bool:
-    if isinstance(statement, ast.Assign):
-        targets = [e for t in statement.targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
-        return any(isinstance(t, ast.Name) and t.id == name for t in targets)
-    if isinstance(statement, ast.If):
-        return any(_binds(s, name) for s in statement.body) and any(_binds(s, name) for s in statement.orelse)
-    return False
+    return any(binds(s, name.id) for s in run_before(module, statement))
 
 
 def _tests_of_zero(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[tuple[Ranks, ast.If]]]:

@@ -137,6 +137,7 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
         block = getattr(statement, name, None)
         if isinstance(block, list) and block:
             yield block
+    yield from (case.body for case in getattr(statement, "cases", ()))
 
 
 def _close(project: Project, module: SourceModule, held: list[ast.stmt], wanted: Wanted) -> Iterator[Run]:

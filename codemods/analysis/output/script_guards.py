@@ -7,23 +7,29 @@ last the variable that every launcher of processes sets.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import Role, external_role
 from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.ranks.given_numbers import is_given_a_number
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.findings import Applicability, Edit
 from codemods.imports import plan_rank_zero_only, runs_at_import
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk_scope
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk, walk_scope
 
 _RANK_NAMES = frozenset({"rank", "global_rank", "world_rank"})
 _TRAINERS = frozenset({"lightning.pytorch.Trainer", "pytorch_lightning.Trainer", "lightning.Trainer"})
 _TRAINS = late(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train\(\)")
+_COUNTED = late(r"gpu|device|world_size|num_proc|n_?proc", re.IGNORECASE)
+_ENDS = frozenset({"destroy_process_group", "end_training", "cleanup"})
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _ACCELERATOR = "accelerate.Accelerator"
 _FABRICS = frozenset({"lightning.fabric.Fabric", "lightning_fabric.Fabric", "lightning.Fabric"})
@@ -50,11 +56,15 @@ def script_guard(
             return None
         if found := _of_object(project, module, name, value):
             return found
-    if function is not None and (found := _of_argument(module, function)):
+    if function is not None and (found := _of_argument(project, module, function)):
         return found
     if function is not None and (found := _of_attribute(module, function)):
         return found
+    if found := _of_branches(module, function, statement):
+        return found
     if found := _of_settings(module, statement):
+        return found
+    if lines and (found := _of_group(module, function, statement)):
         return found
     if not lines and (found := _of_lightning(module)):
         return found
@@ -71,9 +81,49 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
         return Spelling(f"{name}.is_world_process_zero()")
     if made == "transformers.TrainingArguments":
         return Spelling(f"{name}.process_index == 0")
+    if _asks_for_zero(project, module, value):
+        return Spelling(name)
     if name in _RANK_NAMES and _is_global_rank(module, value):
         return Spelling(f"{name} in (-1, 0)" if "-1" in module.text_of(value) else f"{name} == 0")
     return None
+
+
+def _asks_for_zero(project: Project, module: SourceModule, value: ast.expr) -> bool:
+    """True for the answer to a plain test of the global rank: `is_main = dist.get_rank() == 0`."""
+    if not isinstance(value, ast.Compare) or writes_minus_one(module) or "-1" in module.text_of(value):
+        return False
+    return not is_text(module, value.left) and ranks_of_test(module, value, project=project) is Ranks.ZERO
+
+
+def _of_branches(module: SourceModule, function: FunctionNode | None, statement: ast.stmt) -> Spelling | None:
+    """A rank that both branches of an `if` or a `try` above the place have bound, to the group's or to 0 without one."""
+    if not module.holds(b"rank"):
+        return None
+    for above in run_before(module, statement):
+        if not isinstance(above, (ast.If, ast.Try)) or module.function_of(above) is not function:
+            continue
+        for name in sorted(_RANK_NAMES):
+            given = [b.value for b in bindings_in(module, function, name)]
+            inside = [a.value for a in walk(above) if isinstance(a, ast.Assign) and binds(a, name)]
+            known = [v for v in inside if _is_zero(v) or _is_global_rank(module, v)]
+            if binds(above, name) and len(given) == len(inside) == len(known) and not all(map(_is_zero, known)):
+                return Spelling(f"{name} == 0")
+    return None
+
+
+def binds(statement: ast.stmt, name: str) -> bool:
+    """True where a statement gives a name a value, whichever way it takes."""
+    if isinstance(statement, ast.Assign):
+        targets = [e for t in statement.targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
+        return any(isinstance(t, ast.Name) and t.id == name for t in targets)
+    if isinstance(statement, ast.AnnAssign):
+        return statement.value is not None and isinstance(statement.target, ast.Name) and statement.target.id == name
+    if isinstance(statement, ast.If):
+        return any(binds(s, name) for s in statement.body) and any(binds(s, name) for s in statement.orelse)
+    if isinstance(statement, ast.Try):
+        blocks = [statement.body, *(h.body for h in statement.handlers)]
+        return all(any(binds(s, name) for s in block) for block in blocks)
+    return False
 
 
 def _is_alone(module: SourceModule, value: ast.expr) -> bool:
@@ -86,6 +136,15 @@ def _is_alone(module: SourceModule, value: ast.expr) -> bool:
     single = isinstance(devices, ast.Constant) and devices.value in (1, "1")
     single |= isinstance(devices, ast.List) and len(devices.elts) == 1
     return single and (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)) and None not in given
+
+
+def claims_one_process(module: SourceModule, statement: ast.stmt) -> bool:
+    """True for `assert len(args.gpus) == 1`: what follows is one process."""
+    if not isinstance(statement, ast.Assert):
+        return False
+    compared = [n for n in walk(statement.test) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)]
+    of_one = [n for n in compared if isinstance(n.comparators[0], ast.Constant) and n.comparators[0].value == 1]
+    return any(_COUNTED.search(module.text_of(n.left)) for n in of_one)
 
 
 def _made_by(project: Project, module: SourceModule, name: str, value: ast.expr) -> str:
@@ -112,7 +171,7 @@ def _is_accelerator(module: SourceModule, value: ast.expr) -> bool:
     return any(isinstance(v, ast.Call) and qualified(module, v.func) == _ACCELERATOR for v in made)
 
 
-def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | None:
+def _of_argument(project: Project, module: SourceModule, function: FunctionNode) -> Spelling | None:
     for argument in sure_arguments(function):
         written = ast.unparse(argument.annotation) if argument.annotation else ""
         if argument.arg == "accelerator" and (_imports(module, "accelerate") or written.endswith("Accelerator")):
@@ -120,7 +179,8 @@ def _of_argument(module: SourceModule, function: FunctionNode) -> Spelling | Non
         if argument.arg == "fabric" and (_imports(module, "lightning") or written.endswith("Fabric")):
             return Spelling("fabric.is_global_zero")
         if argument.arg in _RANK_NAMES and module.holds(b"torch.distributed") and not writes_minus_one(module):
-            return Spelling(f"{argument.arg} == 0")
+            if not is_given_a_number(project, module, function, argument.arg):
+                return Spelling(f"{argument.arg} == 0")
     return None
 
 
@@ -176,7 +236,8 @@ def rank_of_settings(module: SourceModule, statement: ast.stmt) -> str | None:
     function = module.function_of(statement)
     given = [
         (a, t) for a in module.nodes(ast.Assign) for t in a.targets
-        if isinstance(t, ast.Attribute) and t.attr in _RANK_NAMES and isinstance(t.value, ast.Name) and t.value.id != "self"
+        if isinstance(t, ast.Attribute) and t.attr in _RANK_NAMES and isinstance(t.value, ast.Name)
+        and module.class_of(a) is module.class_of(statement)
     ]  # fmt: skip
     sure = {id(s) for s in run_before(module, statement)}
     for assign, target in given:
@@ -191,6 +252,22 @@ def rank_of_settings(module: SourceModule, statement: ast.stmt) -> str | None:
 
 def _is_zero(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value == 0
+
+
+def _of_group(module: SourceModule, function: FunctionNode | None, statement: ast.stmt) -> Spelling | None:
+    """`dist.get_rank() == 0`, where the same function has started the group on every path, and not ended it."""
+    if not module.holds(b"init_process_group"):
+        return None
+    spelled = None
+    for above in run_before(module, statement):
+        calls = [n for n in walk(above) if isinstance(n, ast.Call)] if module.function_of(above) is function else []
+        if any(last(dotted(c.func)) in _ENDS for c in calls):
+            return None
+        if calls and isinstance(above, ast.Expr) and isinstance(above.value, ast.Call):
+            holder = dotted(above.value.func).rpartition(".")[0]
+            if holder and qualified(module, above.value.func) == "torch.distributed.init_process_group":
+                spelled = Spelling(f"{holder}.get_rank() == 0")
+    return spelled
 
 
 def _of_lightning(module: SourceModule) -> Spelling | None:
@@ -263,9 +340,12 @@ def bound_above(
     """Names bound once, by a statement that has run when `statement` begins, with the value or the tuple they come from."""
     out: list[tuple[str, ast.expr]] = []
     for line in run_before(module, statement):
-        if not isinstance(line, ast.Assign) or len(line.targets) != 1 or module.function_of(line) is not function:
+        if not isinstance(line, (ast.Assign, ast.AnnAssign)) or module.function_of(line) is not function:
             continue
-        target = line.targets[0]
+        targets = line.targets if isinstance(line, ast.Assign) else [line.target]
+        if len(targets) != 1 or line.value is None:
+            continue
+        target = targets[0]
         names = target.elts if isinstance(target, ast.Tuple) else [target]
         same = isinstance(line.value, ast.Tuple) and isinstance(target, ast.Tuple) and len(line.value.elts) == len(names)
         given = line.value.elts if same and isinstance(line.value, ast.Tuple) else [line.value] * len(names)

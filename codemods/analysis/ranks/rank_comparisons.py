@@ -74,7 +74,7 @@ def _membership(
         bound = bindings_of(module, right)
         right = bound[0].value if len(bound) == 1 and bound[0].value is not None and not bound[0].part else right
     values = [constant_of(module, e) for e in getattr(right, "elts", [])]
-    if source is None:  # `rank in (-1, 0)` is said of processes only, whatever else the file shows
+    if source is None:  # `rank in (-1, 0)` speaks of processes only, whatever else the file shows
         said = last(dotted(left)).lstrip("_") == "rank" and len(values) == 2 and set(map(str, values)) == {"-1", "0"}
         return Split(Ranks.ZERO, Ranks.OTHERS) if said else None
     named = {str(v) for v in values}

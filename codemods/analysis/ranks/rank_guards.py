@@ -15,7 +15,7 @@ from codemods.analysis.ranks.rank_tests import split_of
 from codemods.data.rank_names import LOCAL_DECORATORS, ORDERED_CONTEXTS, ZERO_DECORATORS
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, walk
 
 __all__ = [
     "ORDERED_CONTEXTS", "Guard", "Ranks", "both", "decorated_ranks", "early_exit", "guards_over", "negated", "ranks_at",
@@ -43,7 +43,7 @@ class Guard:
 
     @property
     def line(self) -> int:
-        return self.node.lineno  # type: ignore[attr-defined,no-any-return]
+        return line_of(self.node)
 
 
 def ranks_at(module: SourceModule, node: ast.AST, *, project: Project | None = None) -> Ranks:
@@ -210,13 +210,18 @@ def _wrapper_ranks(module: SourceModule, decorator: ast.expr, project: Project |
     name = dotted(decorator)
     if not name or name in _PLAIN_DECORATORS or name.startswith("self."):
         return None
+    beside = module.methods_of(owner).get(name) if (owner := module.class_of(decorator)) is not None else None
+    own = FunctionSite(module, beside) if beside is not None else None  # a function of the class body
     if project is None:
-        return _called_by_wrapper(module, name, None)
-    return project.keep(("wrapper ranks", module.path, name), lambda: _called_by_wrapper(module, name, project))
+        return _called_by_wrapper(module, name, own, None)
+    key = ("wrapper ranks", module.path, name, beside.lineno if beside is not None else 0)
+    return project.keep(key, lambda: _called_by_wrapper(module, name, own, project))
 
 
-def _called_by_wrapper(module: SourceModule, name: str, project: Project | None) -> Ranks | None:
-    site = find_function(project, module, name)
+def _called_by_wrapper(
+    module: SourceModule, name: str, own: FunctionSite | None, project: Project | None
+) -> Ranks | None:
+    site = own or find_function(project, module, name)
     if (made := find_class(project, module, name) if project is not None else None) is not None:
         call = made.methods().get("__call__")
         site = FunctionSite(made.module, call) if call else None

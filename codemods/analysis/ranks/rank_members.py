@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from codemods.analysis.bindings import Binding
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted, last
 from codemods.data.rank_names import HOLDERS, MEMBER_WORD
 from codemods.late_pattern import late
@@ -68,6 +68,20 @@ def properties(project: Project | None, module: SourceModule, node: ast.Attribut
     if not MEMBER_WORD.search(node.attr):
         return ()
     return tuple(s for s in _defined(project, module, node.attr) if _is_property(s.node))
+
+
+def record_values(project: Project | None, node: ast.Attribute) -> list[tuple[SourceModule, ast.expr]]:
+    """What records of the project are given for a field by its name: `Setting(rank=0, master=get_rank() == 0)`."""
+    if project is None or not MEMBER_WORD.search(node.attr) or end_of(node.value) in ("self", "cls"):
+        return []
+    return project.memo(("record field", node.attr), lambda: _in_records(project, node.attr))
+
+
+def _in_records(project: Project, name: str) -> list[tuple[SourceModule, ast.expr]]:
+    paths = {p for written in (f"{name}=", f"{name} =") for p in project.files_containing(written.encode())}
+    modules = [m for p in sorted(paths) if (m := project.module(p)) is not None] if len(paths) <= _MANY * 2 else []
+    given = ((m, c, k) for m in modules for c in m.nodes(ast.Call) for k in c.keywords if k.arg == name)
+    return [(m, k.value) for m, c, k in given if end_of(c.func)[:1].isupper() and find_class(project, m, dotted(c.func))]
 
 
 def called_sites(project: Project | None, module: SourceModule, call: ast.Call) -> tuple[FunctionSite, ...]:

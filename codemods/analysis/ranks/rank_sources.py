@@ -8,6 +8,8 @@ import re
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
 from codemods.analysis.names import dotted, is_from, last, qualified
+from codemods.analysis.ranks.given_numbers import is_an_option_with_a_number, is_given_a_number
+from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, spawned_parameter
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.data.rank_names import GLOBAL_NAMES, GROUP_NAMES, HOLDERS, LOCAL_NAMES, PROCESS_WORDS, WEAK_NAMES
@@ -16,6 +18,8 @@ from codemods.project import Project
 from codemods.source import SourceModule, walk_scope
 
 DEPTH = 8
+_MOST_CALLS = 6
+_Known = dict[tuple[int, str], Ranks | None]  # by function and parameter
 _LOW_RANK = late(r"lora|lokr|loha|low_?rank|svd|dora|adapter", re.I)
 # What a global rank is taken modulo of, to get the local one.
 _PER_NODE = late(r"gpu|device_count|per_node|local|nproc|per_machine", re.I)
@@ -154,6 +158,8 @@ def _attribute(module: SourceModule, node: ast.Attribute, project: Project | Non
             return None
         if own:
             return _weak_binding(module, node, own, project, depth)
+        if holder != "self" and is_an_option_with_a_number(project):
+            return None
         if holder == "self" and (found := _returned_by(properties(project, module, node), project, depth)):
             return found
         return Ranks.ZERO if shows_processes(module) and not low_rank_place(module, node) else None
@@ -192,6 +198,8 @@ def _name(module: SourceModule, node: ast.Name, project: Project | None, depth: 
         return Ranks.LOCAL_ZERO
     if not bound and (imported := imported_value(module, node, project)) is not None:
         return rank_source(imported[0], imported[1], project, depth + 2)
+    if bound and "rank" in name.lower() and (handed := _handed(module, node, bound, project, depth)) is not None:
+        return handed
     return _agreed(module, bound, project, depth)
 
 
@@ -213,17 +221,44 @@ def _weak_binding(
         value = binding.value
         if binding.part and value is not None and _may_be_rank(value) and not low_rank_place(module, node):
             return Ranks.ZERO  # rank, world_size = get_dist_info()
+        if binding.parameter and isinstance(node, ast.Name) and _is_a_number(module, node, project):
+            return None
         if binding.parameter or binding.part:
             open_ended = True
         elif value is None:  # a loop over ranks, a ranking
             return None
         elif found := rank_source(module, value, project, depth + 1):
             return found
+        elif isinstance(value, ast.Name) and _is_a_number(module, value, project):
+            return None  # self.rank = rank, of an adapter
         elif isinstance(value, (ast.Call, ast.Attribute, ast.Name, ast.Subscript)):
             open_ended = open_ended or _may_be_rank(value)
-    if not open_ended or low_rank_place(module, node) or not shows_processes(module):
+    if not open_ended or low_rank_place(module, node):
         return None
-    return Ranks.ZERO
+    return Ranks.ZERO if shows_processes(module) else _handed(module, node, bound, project, depth)
+
+
+def _handed(
+    module: SourceModule, node: ast.expr, bound: list[Binding], project: Project | None, depth: int
+) -> Ranks | None:
+    """The rank that all callers hand over for a parameter, in a file that itself says nothing of processes: a logger's."""
+    function = module.function_of(node)
+    if project is None or function is None or not isinstance(node, ast.Name) or not all(b.parameter for b in bound):
+        return None
+    known = project.memo(("handed ranks", module.path), _Known)
+    key = (function.lineno, node.id)
+    if key not in known:
+        known[key] = None  # a function that hands it to itself adds nothing
+        given = [(m, v) for m, v in arguments(project, module, function, node.id) if not isinstance(v, ast.Constant)]
+        found = {rank_source(m, v, project, depth + 2) for m, v in given[:_MOST_CALLS]}
+        known[key] = found.pop() if len(found) == 1 else None
+    return known[key]
+
+
+def _is_a_number(module: SourceModule, node: ast.Name, project: Project | None) -> bool:
+    function = module.function_of(node)
+    parameter = function is not None and any(b.parameter for b in bindings_of(module, node))
+    return function is not None and parameter and is_given_a_number(project, module, function, node.id)
 
 
 def _may_be_rank(value: ast.expr) -> bool:

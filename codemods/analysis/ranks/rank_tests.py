@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
 from codemods.analysis.ranks.rank_comparisons import comparison, is_text
-from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties
+from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, record_values
 from codemods.analysis.ranks.rank_sets import Ranks, Split, both, negated
 from codemods.analysis.ranks.rank_sources import DEPTH, imported_value, low_rank_place, rank_source, shows_processes
 from codemods.data.rank_names import ARGUMENT_FLAGS, GLOBAL_NAMES, LOCAL_FLAGS, LOCAL_NAMES, WEAK_FLAGS, ZERO_FLAGS
@@ -170,6 +170,9 @@ def _member(module: SourceModule, node: ast.Attribute, project: Project | None, 
         return found.pop() if len(found) == 1 else None
     sites = properties(project, module, node)
     splits = {_returned_split(site, [], project, depth) for site in sites}
+    if not sites:
+        given = [(m, v) for m, v in record_values(project, node) if not isinstance(v, ast.Constant) and end_of(v) != node.attr]
+        splits = {split_of(m, v, project, depth + 1) for m, v in given}
     return splits.pop() if len(splits) == 1 else None
 
 

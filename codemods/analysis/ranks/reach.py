@@ -60,7 +60,8 @@ def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | No
     used = uses.outside_tests()  # a test of it runs on one process
     answers = {_coming(project, s.module, s.call, seen) for s in used.calls}
     for place in used.handed_on:
-        ranks = Ranks.ALL if to_a_launcher(place) else _coming(project, place.module, place.node, seen)
+        launched = to_a_launcher(place) and not _is_one_process(place)
+        ranks = Ranks.ALL if launched else _coming(project, place.module, place.node, seen)
         answers.add(ranks if ranks in (None, Ranks.ALL) else Ranks.UNKNOWN)  # who calls it then is not shown
     answers.discard(None)
     if Ranks.ALL in answers or (not answers and not uses.more):
@@ -72,9 +73,19 @@ def _from_uses(project: Project, uses: Uses, seen: frozenset[int]) -> Ranks | No
 
 def to_a_launcher(place: HandedOn) -> bool:
     """True for what `mp.spawn` and the like run in each of the processes that they start."""
+    return _handed_to(place) in _LAUNCHERS
+
+
+def _is_one_process(place: HandedOn) -> bool:
+    """True for the target of a `Process`: the test of the rank that it stands under says which rank it becomes."""
+    return _handed_to(place) == "Process"
+
+
+def _handed_to(place: HandedOn) -> str:
+    """The name of the function that the place hands a function to, "" where it does something else with it."""
     up = place.module.parent(place.node)
     call = place.module.parent(up) if isinstance(up, ast.keyword) else up
-    return isinstance(call, ast.Call) and last(dotted(call.func)) in _LAUNCHERS
+    return last(dotted(call.func)) if isinstance(call, ast.Call) else ""
 
 
 def _coming(project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int]) -> Ranks | None:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause
+from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _HOLDERS = frozenset({"args", "cfg", "config", "opt", "opts", "hparams", "training_args", "conf", "flags", "FLAGS"})
@@ -15,14 +20,52 @@ _COUNTERS = frozenset(
      "num_epochs", "total_steps", "completed_steps", "n_iter", "world_size", "num_processes", "distributed", "is_distributed",
      "ddp", "__name__", "sanity_checking", "initialized_distributed", "use_ddp", "start_epoch", "save_every", "log_every"}
 )  # fmt: skip
+_DEPTH = 4
 _ROOTS = frozenset({"self", "trainer", "dist", "torch", "accelerator", "fabric", "int", "float", "str"})
 _CALLS = frozenset(
     {"is_initialized", "is_available", "get_world_size", "isinstance", "hasattr", "getattr", "len", "bool", "max", "min"}
 )
 
 
-def is_same(test: ast.expr) -> bool:
-    """True where a test is made of configuration, counters and constants only; what comes from data may differ."""
+def is_same(project: Project, module: SourceModule, test: ast.expr) -> bool:
+    """True where a test comes out the same on every rank.
+
+    The variance analysis knows it of what the project computes before the eyes of the reader. It takes a call that nothing shows
+    for the same, too, and a safe edit does not rest on that; there, and for settings that come from outside, the names count: a
+    test of configuration, counters and constants.
+    """
+    value = variance(project).tested(module, test)
+    if value.differs:
+        return False
+    return _is_of_settings(test) or (value.cause is Cause.SAME and _is_computed_here(project, module, test, _DEPTH))
+
+
+def _is_computed_here(project: Project, module: SourceModule, value: ast.expr, depth: int) -> bool:
+    """True for what is put together of constants, arithmetic and calls of functions that are seen."""
+    if depth == 0:
+        return False
+    for node in walk(value):
+        if isinstance(node, ast.Call):
+            if last(dotted(node.func)) not in _CALLS and called_function(project, module, node) is None:
+                return False
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not _is_called(module, node):
+            given = [b.value for b in bindings_of(module, node)]
+            if not given or any(v is None or not _is_computed_here(project, module, v, depth - 1) for v in given):
+                return False
+        elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Lambda)) and not _is_called(module, node):
+            return False
+    return True
+
+
+def _is_called(module: SourceModule, node: ast.expr) -> bool:
+    """True for a name in the function of a call."""
+    up = module.parent(node)
+    while isinstance(up, ast.Attribute):
+        node, up = up, module.parent(up)
+    return isinstance(up, ast.Call) and up.func is node
+
+
+def _is_of_settings(test: ast.expr) -> bool:
     heads: set[int] = set()
     for node in walk(test):
         if isinstance(node, ast.Call):
@@ -40,12 +83,14 @@ def is_same(test: ast.expr) -> bool:
     return True
 
 
-def parting_ways(module: SourceModule, node: ast.stmt, function: FunctionNode | None) -> Iterator[tuple[int, str]]:
+def parting_ways(
+    project: Project, module: SourceModule, node: ast.stmt, function: FunctionNode | None
+) -> Iterator[tuple[int, str]]:
     """(line, what it is) of everything that may keep some ranks from `node`, the rank tests themselves aside."""
     for up in module.ancestors(node):
         if up is function:
             break
-        if isinstance(up, (ast.If, ast.While)) and not is_same(up.test):
+        if isinstance(up, (ast.If, ast.While)) and not is_same(project, module, up.test):
             yield up.lineno, f"`{short(module, up.test)}` comes out the same on every rank"
         elif isinstance(up, ast.ExceptHandler):
             yield up.lineno, "every rank gets the exception"
@@ -57,7 +102,7 @@ def parting_ways(module: SourceModule, node: ast.stmt, function: FunctionNode | 
         if isinstance(leaving, (ast.Continue, ast.Break)) and not same_loop(module, leaving, node):
             continue
         tests = [up for up in module.ancestors(leaving) if isinstance(up, ast.If) and _holds(module, function, up)]
-        if not all(is_same(t.test) for t in tests) and not other_branch(module, leaving, node):
+        if not all(is_same(project, module, t.test) for t in tests) and not other_branch(module, leaving, node):
             word = type(leaving).__name__.lower()
             yield leaving.lineno, f"the {word} under `{short(module, tests[0].test)}` is taken by all or none"
 

@@ -31,6 +31,20 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
     return True if any(word in name for word in _WORDS) else None
 
 
+def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
+    """True in the branch of such a test that a run with several processes does not take."""
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.If) and below is not up.test:
+            several = several_processes(module, up.test)
+            if several is not None and several is any(s is below for s in up.orelse):
+                return True
+        below = up
+    return False
+
+
 def _compared(module: SourceModule, test: ast.Compare) -> bool | None:
     left, op, right = test.left, test.ops[0], ast.unparse(test.comparators[0]).strip("'\"")
     if right in ("None", "-1") and rank_source(module, left) is not None:

@@ -36,7 +36,7 @@ from codemods.analysis.ranks.trace_items import (
     outward,
 )
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, child_nodes
+from codemods.source import FunctionNode, SourceModule, child_nodes, line_of
 
 DEPTH = 12
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
@@ -130,7 +130,7 @@ class _Reader:
         self.sided = self.cut = False
 
     def key(self, node: ast.AST) -> Key:
-        return ((self.module.path, node.lineno, node.col_offset),)  # type: ignore[attr-defined]
+        return ((self.module.path, line_of(node), getattr(node, "col_offset", 0)),)
 
     def block(self, statements: list[ast.stmt]) -> Trace:
         items: list[Item] = []

@@ -23,7 +23,7 @@ from codemods.analysis.ranks.unwrapping import unwraps_first
 from codemods.findings import DropKeyword, Edit, SetKeyword
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 _PROGRESS = frozenset({"tqdm", "trange", "track", "ProgressBar", "progress"})
 NOT_MONITORED = "assumes that nothing monitors it (a checkpoint, early stopping, a scheduler): the other ranks have no such value"
@@ -73,12 +73,12 @@ def _decided_by_one_rank(project: Project, module: SourceModule) -> Iterator[Une
             for name in sorted(used_names(deciding)):
                 if binding := _one_sided(project, module, function, name, up):
                     seen.add(id(up))
-                    line: int = binding.node.lineno  # type: ignore[attr-defined]
+                    line = line_of(binding.node)
                     edits = logs_of_one_rank(module, [c for c, _ in _collectives_in(project, module, up)])
                     alone = "give every rank the same value first (broadcast it), or make the calls on one rank without a sync"
                     yield Uneven(
                         call,
-                        f"`{name}` decides whether and how often {collective.text} is called (line {up.lineno}), and only some "  # type: ignore[attr-defined]
+                        f"`{name}` decides whether and how often {collective.text} is called (line {line_of(up)}), and only some "
                         f"ranks set it in line {line}: ranks that disagree hang, or get each other's values",
                         NOT_MONITORED if edits else alone,
                         (line, f"`{name}` is set under a rank test"),
@@ -121,7 +121,7 @@ def _one_sided(
     project: Project, module: SourceModule, function: FunctionNode, name: str, user: ast.AST
 ) -> Binding | None:
     """The binding of a name above its use that only some ranks make, unless the others make one too or it is broadcast."""
-    bound = [b for b in bindings_in(module, function, name) if b.parameter or b.node.lineno < user.lineno]  # type: ignore[attr-defined]
+    bound = [b for b in bindings_in(module, function, name) if b.parameter or line_of(b.node) < line_of(user)]
     sides = {id(b): ranks_at(module, b.node, project=project) for b in bound if not b.parameter}
     here = ranks_at(module, user, project=project)
     some = [b for b in bound if sides.get(id(b)) in (Ranks.ZERO, Ranks.LOCAL_ZERO)]
@@ -131,7 +131,7 @@ def _one_sided(
     if last_one.value is None or _only_wraps(last_one.value, name) or bound[-1] is not last_one:
         return None
     for node in walk(function):
-        if isinstance(node, ast.Call) and last_one.node.lineno < node.lineno < user.lineno and name in used_names(node):  # type: ignore[attr-defined]
+        if isinstance(node, ast.Call) and line_of(last_one.node) < line_of(node) < line_of(user) and name in used_names(node):
             if collective_at(module, node, project) or "broadcast" in last(dotted(node.func)):
                 return None
     return last_one

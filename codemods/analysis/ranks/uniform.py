@@ -13,7 +13,7 @@ from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, line_of, walk, walk_scope
 
 
 class Sameness(IntEnum):
@@ -133,7 +133,7 @@ def _round(place: Place) -> Iterator[Condition]:
 def exits_above(place: Place, node: ast.AST) -> list[Condition]:
     """Early returns above `node`. Those in another branch of an `if` that `node` stands in cannot keep a rank from it."""
     found: list[Condition] = []
-    module, line = place.module, node.lineno  # type: ignore[attr-defined]
+    module, line = place.module, line_of(node)
     for leaving in walk_scope(place.function):
         if not isinstance(leaving, (ast.Return, ast.Continue, ast.Break)) or leaving.lineno >= line:
             continue

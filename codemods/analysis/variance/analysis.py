@@ -88,6 +88,15 @@ class Analysis:
         state = self.of(site) if site else self.top_level(module)
         return self.resolved(site, state.values.get(id(node), UNKNOWN)) if state is not None else UNKNOWN
 
+    def tested(self, module: SourceModule, test: ast.expr) -> Value:
+        """What is known of a test: whether something is there is another question than what it holds."""
+        function = module.function_of(test)
+        site = FunctionSite(module, function) if function else None
+        state = self.of(site) if site else self.top_level(module)
+        if state is None:
+            return UNKNOWN
+        return self.resolved(site, state.tests.get(id(test)) or state.values.get(id(test), UNKNOWN))
+
     def argument(self, module: SourceModule, call: ast.Call, index: int | str) -> Value:
         """What is known of an argument of a call, by its position or keyword."""
         given = {k.arg: k.value for k in call.keywords if k.arg}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.paths import is_none, path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, plain
+from codemods.analysis.variance.values import SAME, Cause, Kind, Link, Proof, Thing, Value, differing, plain
 from codemods.data.rank_variance import (
     LOADER_NAMES,
     PREPARES,
@@ -22,6 +23,7 @@ from codemods.data.rank_variance import (
 )  # fmt: skip
 from codemods.late_pattern import late
 from codemods.record import replace
+from codemods.source import walk_scope
 
 _OTHERS = late(r"optim|sched|lr|loader|data|dl$|train|valid|test|tracker|ema|sampler|args|state", re.I)
 _KEPT_LINKS = 6  # of the way to a loader, its own among them
@@ -131,6 +133,20 @@ def _loader(state: State, call: CallParts) -> Value:
     if ("sampler" in written and not is_none(written["sampler"])) or "batch_sampler" in written:
         return Value(Cause.UNKNOWN, Proof.UNKNOWN, params=sampler.params | batches.params, thing=thing)
     return replace(plain(share), thing=thing) if share.cause.differs or share.params else Value(thing=thing)
+
+
+def loader_of_class(state: State, site: ClassSite, init: FunctionSite) -> Value | None:
+    """An object of a project class that derives from DataLoader and hands its base a sampler that shares the data out."""
+    if not any(name.endswith("DataLoader") for name in class_facts(state.project, site.module, site.node).external):
+        return None
+    inside = state.summaries.of(init)
+    calls = [n for n in walk_scope(init.node) if isinstance(n, ast.Call)]
+    bases = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "__init__"]
+    given = [k.value for c in bases for k in c.keywords if k.arg in ("sampler", "batch_sampler")]
+    if inside is None or not any(inside.values.get(id(v), SAME).kind is Kind.SAMPLER for v in given):
+        return None
+    how = Link(site.module.path, site.node.lineno, f"the sampler of {site.node.name} gives each rank its own share of the data")
+    return differing(Cause.DATA, Proof.PROVEN, how, thing=Thing(Kind.LOADER, site))
 
 
 def _is_random(node: ast.expr) -> bool:

@@ -11,7 +11,7 @@ from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.heirs import written_by_heirs
 from codemods.analysis.variance.keeping import change_arguments, change_object
 from codemods.analysis.variance.meetings import make_same, meet_behind
-from codemods.analysis.variance.objects import thing_of_class
+from codemods.analysis.variance.objects import loader_of_class, thing_of_class
 from codemods.analysis.variance.paths import parameters, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import fields_of, substituted
@@ -29,7 +29,7 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     state.given[id(node)] = binding
     summary = state.summaries.of(site)
     if made is not None:
-        return Value(thing=thing_of_class(state, made))
+        return loader_of_class(state, made, site) or Value(thing=thing_of_class(state, made))
     if summary is None:
         everything = [*call.args, *call.keywords.values()]
         return at_most(made_of(*everything), Proof.LIKELY) if any(v.cause.differs for v in everything) else UNKNOWN

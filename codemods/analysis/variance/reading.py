@@ -120,7 +120,7 @@ def _if(state: State, node: ast.If) -> bool:
 
 
 def _is_turn(state: State, node: ast.If) -> bool:
-    """True for `for i in range(n): if i == rank:`: each rank comes to it, one after the other."""
+    """True for `for i in range(n): if i == rank:`: each rank runs it, one after the other."""
     if not isinstance(node.test, ast.Compare) or not isinstance(node.test.ops[0], ast.Eq):
         return False
     names = {n.id for n in (node.test.left, *node.test.comparators) if isinstance(n, ast.Name)}

@@ -1,4 +1,4 @@
-"""What is said of a place where the ranks part: who does what, what the user sees, and the chain that shows it."""
+"""The words for a place where the ranks part: who does what, what the user sees, and the chain that shows it."""
 
 from __future__ import annotations
 

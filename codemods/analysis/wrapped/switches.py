@@ -35,7 +35,7 @@ class Switch:
 
 @record
 class Switched:
-    """A switch behind the wrap. node: the statement or the call that comes to it; path: below the module inside, or ""."""
+    """A switch behind the wrap. node: the statement or the call that leads there; path: below the module inside, or ""."""
 
     node: ast.AST
     path: str

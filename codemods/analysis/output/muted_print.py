@@ -1,0 +1,56 @@
+"""Has the program put a `print` of its own in the place of Python's? Then the other ranks are quiet already, or speak on purpose.
+
+`builtins.print = lambda *a: None` on all ranks but one, or a wrapper that asks for the rank, as DETR's `setup_for_distributed`.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.same_program import reached
+from codemods.analysis.names import dotted, qualified
+from codemods.analysis.ranks.uses import uses_of
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_BUILTINS = frozenset({"builtins", "__builtin__", "__builtins__"})
+_DEPTH = 3  # functions that call the one that does it
+
+
+def is_muted(project: Project, path: str) -> bool:
+    """True for a file of a program that replaces `print`: it does so itself, or is imported by a file that has it done."""
+    return project.keep(("muted print", path), lambda: any(path in reached(project, p) for p in _doing_so(project)))
+
+
+def _doing_so(project: Project) -> frozenset[str]:
+    """The files that replace `print`, and those that call a function which does."""
+    return project.keep("files that mute print", lambda: _find(project))
+
+
+def _find(project: Project) -> frozenset[str]:
+    found: set[str] = set()
+    for path in project.files_containing(b".print = "):
+        module = project.module(path) if not is_test_file(path) else None
+        for assign in module.nodes(ast.Assign) if module is not None else ():
+            if module is not None and any(_is_print_of_python(module, t) for t in assign.targets):
+                found.add(path)
+                function = module.function_of(assign)
+                if function is not None:
+                    _add_callers(project, module, function, found, _DEPTH)
+    return frozenset(found)
+
+
+def _is_print_of_python(module: SourceModule, target: ast.expr) -> bool:
+    if not isinstance(target, ast.Attribute) or target.attr != "print":
+        return False
+    return dotted(target.value) in _BUILTINS or qualified(module, target.value) in _BUILTINS
+
+
+def _add_callers(project: Project, module: SourceModule, function: FunctionNode, found: set[str], depth: int) -> None:
+    used = uses_of(project, module, function).outside_tests()
+    for site in used.calls:
+        found.add(site.module.path)
+        outer = site.module.function_of(site.call)
+        if outer is not None and depth > 1:
+            _add_callers(project, site.module, outer, found, depth - 1)

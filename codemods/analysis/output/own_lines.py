@@ -1,0 +1,145 @@
+"""Do the lines that every rank prints say the same, or does each rank tell of its own share?
+
+The variance analysis knows the printed values, and the tests and loops round them. A line of own values is no repetition: what
+a guard takes away from the other ranks is seen nowhere else.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from enum import IntEnum
+
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.exit_places import short
+from codemods.analysis.variance.analysis import Analysis, variance
+from codemods.analysis.variance.paths import unpacked
+from codemods.analysis.variance.values import Cause, Kind, Value
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk
+
+_TRAINS = frozenset({"backward", "manual_backward", "training_step"})
+_MAKE_TEXT = frozenset({"join", "str", "repr", "format", "sorted", "list", "tuple", "dumps", "pformat"})
+_OVER_BATCHES = frozenset({Kind.LOADER, Kind.ENUMERATED, Kind.ZIPPED})
+
+
+class Own(IntEnum):
+    """What of a line is the rank's own.
+
+    NOTHING: no value is seen to differ. NUMBER: one of the rank's own batches or of its clock; people let rank 0 speak for it.
+    RESULT: what this rank alone has and the others do not show.
+    """
+
+    NOTHING = 0
+    NUMBER = 1
+    RESULT = 2
+
+
+@record
+class OwnLine:
+    """assumes: what a guard rests on where a number of the rank's own is shown, or decides whether the line is printed."""
+
+    own: Own = Own.NOTHING
+    assumes: str = ""
+
+
+def own_line(
+    project: Project, module: SourceModule, function: FunctionNode | ast.Module, statements: Sequence[ast.stmt]
+) -> OwnLine:
+    """The most that printing statements tell of one rank alone, by their values and by the tests and loops round them."""
+    analysis = variance(project)
+    inside = [n for s in statements for n in walk(s)]
+    above = _above(module, function, statements[0])
+    loops = [n for n in (*inside, *above) if isinstance(n, (ast.For, ast.AsyncFor))]
+    found = [_of_loop(analysis, module, loop) for loop in loops]
+    in_batches = any(_goes_over_batches(analysis, module, loop) for loop in loops) and not trains(loops)
+    for node in inside:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            shown = [part for given in node.value.args for part in _shown(given)]
+            found += [_of_value(module, part, analysis.value(module, part), in_batches=in_batches) for part in shown]
+    tests = [n.test for n in (*inside, *above) if isinstance(n, (ast.If, ast.While, ast.IfExp))]
+    found += [_of_test(module, test, analysis.tested(module, test)) for test in tests]
+    return max(found, key=lambda line: line.own, default=OwnLine())
+
+
+def _above(module: SourceModule, function: FunctionNode | ast.Module, statement: ast.stmt) -> list[ast.AST]:
+    """What stands round a statement, up to its function."""
+    found: list[ast.AST] = []
+    below: ast.AST = statement
+    for up in module.ancestors(statement):
+        if up is function:
+            break
+        if not isinstance(up, (ast.For, ast.AsyncFor)) or below not in up.orelse:
+            found.append(up)
+        below = up
+    return found
+
+
+def trains(loops: Sequence[ast.For | ast.AsyncFor]) -> bool:
+    """True where a loop goes backward: it reports on its own batches, and people let rank 0 do that for all."""
+    return any(isinstance(n, ast.Call) and last(dotted(n.func)) in _TRAINS for loop in loops for s in loop.body for n in walk(s))
+
+
+def _goes_over_batches(analysis: Analysis, module: SourceModule, loop: ast.For | ast.AsyncFor) -> bool:
+    value = analysis.value(module, unpacked(loop.iter))
+    return value.kind is Kind.LOADER or (value.kind in _OVER_BATCHES and value.cause is Cause.DATA)
+
+
+def names_own_items(project: Project, module: SourceModule, name: ast.expr) -> bool:
+    """True for a name that is made from the items of this rank alone, in a loop over them: no other rank has the same."""
+    analysis = variance(project)
+    function = module.function_of(name)
+    above = (up for up in module.ancestors(name) if isinstance(up, (ast.For, ast.AsyncFor)))
+    loops = [up for up in above if module.function_of(up) is function]
+    if not loops or trains(loops) or not _is_of_rank(analysis.value(module, name)):
+        return False
+    return any(_is_of_rank(analysis.value(module, loop.iter)) for loop in loops)
+
+
+def _is_of_rank(value: Value) -> bool:
+    return value.differs and value.cause in (Cause.DATA, Cause.RANK)
+
+
+def _of_loop(analysis: Analysis, module: SourceModule, loop: ast.For | ast.AsyncFor) -> OwnLine:
+    """A line for each item of what this rank alone has. The batches of a loader are not asked here: their number is."""
+    value = analysis.value(module, loop.iter)
+    if not value.differs or value.kind is Kind.LOADER or _goes_over_batches(analysis, module, loop):
+        return OwnLine()
+    return OwnLine(Own.RESULT)
+
+
+def _shown(node: ast.expr) -> list[ast.expr]:
+    """The values that a printed text is put together from: a list that is joined to a text is still as long as it was."""
+    if isinstance(node, ast.JoinedStr):
+        inner = [v.value for v in node.values if isinstance(v, ast.FormattedValue)]
+    elif isinstance(node, ast.Call) and _end(node.func) in _MAKE_TEXT:
+        inner = [*node.args, *(k.value for k in node.keywords)]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
+        inner = [node.left, node.right]
+    elif isinstance(node, (ast.Tuple, ast.List)):
+        inner = node.elts
+    else:
+        return [node]
+    return [node, *(part for value in inner for part in _shown(value))]
+
+
+def _end(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else last(dotted(func))
+
+
+def _of_value(module: SourceModule, node: ast.expr, value: Value, *, in_batches: bool) -> OwnLine:
+    if not value.differs:
+        return OwnLine()
+    if value.cause is Cause.RANK or value.sized or value.listed or in_batches:
+        return OwnLine(Own.RESULT)
+    by = "is each process's own" if value.cause is Cause.PLACE else "comes from each rank's own batches"
+    return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, node)}` {by}")
+
+
+def _of_test(module: SourceModule, test: ast.expr, value: Value) -> OwnLine:
+    if not value.differs:
+        return OwnLine()
+    if value.cause is not Cause.DATA:
+        return OwnLine(Own.RESULT)
+    return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, test)}` goes by each rank's own batch")

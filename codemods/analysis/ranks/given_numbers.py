@@ -1,0 +1,76 @@
+"""Is what is called `rank` a number that the program writes down, such as the rank of an adapter's matrices?
+
+A process rank is different in each process: nobody hands the same 4 to all of them. Numbers that are handed over one by one
+(`Process(target=run, args=(0,))`, then 1) begin at 0, and so does the default of a run with one process.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.model.signatures import defaults
+from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_DEPTH = 3
+_SMALLEST = 2  # a default of 1 may still be a count of processes or of nodes
+_OPTIONS = frozenset({"--rank", "-rank"})
+
+
+def is_given_a_number(project: Project | None, module: SourceModule, function: FunctionNode, name: str) -> bool:
+    """True for a parameter that has a number for a default, or is handed one by every caller, through parameters too."""
+    default = _number(defaults(function).get(name))
+    if default is not None and default >= _SMALLEST:
+        return True
+    if project is None:
+        return False
+    key = ("given a number", module.path, function.lineno, name)
+    return project.keep(key, lambda: _all_numbers(project, module, function, name))
+
+
+def _all_numbers(project: Project, module: SourceModule, function: FunctionNode, name: str) -> bool:
+    given = list(_handed_over(project, module, function, name, 0))
+    return bool(given) and all(n is not None and n > 0 for n in given)
+
+
+def _handed_over(
+    project: Project, module: SourceModule, function: FunctionNode, name: str, depth: int
+) -> Iterator[int | None]:
+    """The numbers that callers hand over; None for anything else."""
+    for home, value in arguments(project, module, function, name):
+        outer = home.function_of(value)
+        if isinstance(value, ast.Name) and outer is not None and _is_parameter(outer, value.id) and depth < _DEPTH:
+            default = _number(defaults(outer).get(value.id))
+            if default is not None:
+                yield default
+            inner = list(_handed_over(project, home, outer, value.id, depth + 1))
+            yield from inner or ([None] if default is None else [])
+        else:
+            yield _number(value)
+
+
+def _number(value: ast.expr | None) -> int | None:
+    known = value.value if isinstance(value, ast.Constant) else None
+    return known if isinstance(known, int) and not isinstance(known, bool) else None
+
+
+def _is_parameter(function: FunctionNode, name: str) -> bool:
+    spec = function.args
+    return any(a.arg == name for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
+
+
+def is_an_option_with_a_number(project: Project | None) -> bool:
+    """True where every `--rank` of the project's command lines has a number for a default: `args.rank` is a size there."""
+    return project is not None and project.keep("rank is a size", lambda: _options_are_sizes(project))
+
+
+def _options_are_sizes(project: Project) -> bool:
+    defaults: list[int | None] = []
+    for path in (*project.files_containing(b'--rank"'), *project.files_containing(b"--rank'")):
+        module = project.module(path)
+        for call in module.calls_named("add_argument") if module else ():
+            if any(isinstance(a, ast.Constant) and a.value in _OPTIONS for a in call.args):
+                defaults.append(_number(next((k.value for k in call.keywords if k.arg == "default"), None)))
+    return bool(defaults) and all(d is not None and d >= _SMALLEST for d in defaults)
