@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
-from codemods.analysis.files.every_rank import is_for_some, runs_alone, way_of_every_rank
-from codemods.analysis.files.file_calls import CHANGES, file_call
+from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
+from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
+from codemods.analysis.files.file_calls import CHANGES, Act, file_call
 from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.files_of_all import FileOfAll, files_of_all, is_above_the_start
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.files.own_paths import is_own_path
 from codemods.analysis.files.save_judgement import Judgement
@@ -59,6 +60,14 @@ _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2",
 _TAKES_PATH = (
     {"open", "to_csv", "to_json", "to_parquet", "to_pickle", "to_excel", "savefig"}
     | {last(name) for name in host_only.WRITERS} - {"dump", "safe_dump", "dump_all", "writer", "DictWriter", "save_image"}
+)  # fmt: skip
+
+# Of files that hold these, functions are looked at that have a test for rank 0 at hand.
+_KNOWS_RANKS = (
+    (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
+     b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
+    SHOWS_PROCESSES,
+    (*OFFERS_A_GUARD, b"torch.distributed"),
 )  # fmt: skip
 
 # The rest of a call that ends in its line and names no mode that writes: a mode that is no literal is known to nobody.
@@ -137,13 +146,7 @@ class UnguardedFileIo(DdpCodemod):
     """
 
     code = "DDP202"
-    TRIGGERS = (
-        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
-         b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
-        SHOWS_PROCESSES,
-        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
-        (*OFFERS_A_GUARD, b"torch.distributed"),
-    )  # fmt: skip
+    TRIGGERS = ((b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy"),)
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
     # tensors are copied in place, and lists have a `remove`
     SITES = (Site(
@@ -156,9 +159,34 @@ class UnguardedFileIo(DdpCodemod):
     ),)  # fmt: skip
     READS_TESTS = False
 
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return may_be_run_by_ranks(project, path)
+
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path) or module.holds(b"split_between_processes") or runs_trials(module):
             return
+        told = []
+        if all(any(module.holds(word) for word in group) for group in _KNOWS_RANKS):
+            told = list(self._guarded(module, project))
+            yield from told
+        yield from self._left(module, project, told)
+
+    def _left(self, module: SourceModule, project: Project, told: Sequence[Finding]) -> Iterator[Finding]:
+        """What every rank comes to where no test for rank 0 is known, or none that its function could be given."""
+        lines = {n for f in told for n in range(f.span.line, f.span.end_line + 1)}
+        lines |= {e.line for f in told for e in f.evidence if e.path == module.path}
+        seen: set[tuple[str, int]] = set()
+        for found in files_of_all(project, module):
+            place = found.module.path, found.at.lineno
+            if found.file.call.lineno in lines or place in seen or (found.module is module and found.at.lineno in lines):
+                continue
+            seen.add(place)
+            evidence = [Evidence("static", _short(h.text_of(n)), h.path, n.lineno) for h, n in found.way.frames[:3]]  # type: ignore[attr-defined]
+            yield self.finding(
+                found.module, found.at, _message_of_all(found), evidence=[*evidence, found.way.shown], reason=_advice(found)
+            )
+
+    def _guarded(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for function in module.functions:
             if decorated_ranks(module, function, project=project).some:
                 continue
@@ -196,6 +224,8 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
                 continue
+            if function is module.tree and imports_again(module, run.first) is not None:
+                continue  # nobody knows the rank there
             spelled = guard_for(project, module, run.first)
             unsure = spelled is None or bool(spelled.assumes)
             if unsure and not in_class and way_of_every_rank(project, module, run.first) is not None:
@@ -274,6 +304,35 @@ class UnguardedFileIo(DdpCodemod):
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
         yield self.finding(module, function, message, reason=reason)
+
+
+def _message_of_all(found: FileOfAll) -> str:
+    what, does = _short(found.module.text_of(found.path)), found.home.text_of(found.file.call.func)
+    there = f"line {found.file.call.lineno}" if found.home is found.module else f"{found.home.path}:{found.file.call.lineno}"
+    near = found.home is found.module and found.at is found.home.statement_of(found.file.call)
+    who = f"every rank comes here, and {does}(…)" if near else f"every rank comes here, and {does}(…) in {there}"
+    if found.removes:
+        return f"{who} takes `{what}` away: the second one raises FileNotFoundError"
+    if found.file.act is Act.FILLS:
+        return f"{who} fills `{what}`: FileExistsError, or a torn copy"
+    return f"{who} writes `{what}`: the ranks overwrite each other's output"
+
+
+def _advice(found: FileOfAll) -> str:
+    """What to write, for no test is sure at the place itself."""
+    read = "and put a barrier behind it" if found.removes else "with a barrier behind it if another rank reads the file"
+    if "mp.spawn" in found.way.shown.text:
+        return 'move it under `if __name__ == "__main__":`, where the process that starts the others comes alone'
+    if "ightning" in found.way.shown.text:
+        return f"let `rank_zero_only.rank == 0` do it, {read}"
+    if any(is_above_the_start(home, node) for home, node in found.way.frames):
+        return 'no group exists yet: do it behind its start, on rank 0, or test `int(os.environ.get("RANK", 0)) == 0`'
+    return f"no test for rank 0 is at hand here: let the caller that knows the rank do it on rank 0 alone, {read}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _writes_below(project: Project, module: SourceModule, function: FunctionNode) -> bool:
