@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
-from codemods.analysis.files.file_calls import CHANGES, Act, file_call
+from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import forms
-from codemods.analysis.files.files_of_all import FileOfAll, files_of_all, is_above_the_start
+from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.files.own_paths import is_own_path
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
+from codemods.analysis.files.told_files import advice_for, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.file_handover import Write
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
@@ -146,7 +147,9 @@ class UnguardedFileIo(DdpCodemod):
     """
 
     code = "DDP202"
-    TRIGGERS = ((b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy"),)
+    TRIGGERS = (
+        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy"),
+    )
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
     # tensors are copied in place, and lists have a `remove`
     SITES = (Site(
@@ -177,14 +180,24 @@ class UnguardedFileIo(DdpCodemod):
         lines |= {e.line for f in told for e in f.evidence if e.path == module.path}
         seen: set[tuple[str, int]] = set()
         for found in files_of_all(project, module):
+            if self._is_of_a_hook(project, found):
+                continue  # looked at above, with the whole of its class
             place = found.module.path, found.at.lineno
             if found.file.call.lineno in lines or place in seen or (found.module is module and found.at.lineno in lines):
                 continue
             seen.add(place)
-            evidence = [Evidence("static", _short(h.text_of(n)), h.path, n.lineno) for h, n in found.way.frames[:3]]  # type: ignore[attr-defined]
+            evidence = [Evidence("static", short(h.text_of(n)), h.path, n.lineno) for h, n in found.way.frames[:3]]  # type: ignore[attr-defined]
             yield self.finding(
-                found.module, found.at, _message_of_all(found), evidence=[*evidence, found.way.shown], reason=_advice(found)
+                found.module, found.at, message_of(found), evidence=[*evidence, found.way.shown], reason=advice_for(found)
             )
+
+    @staticmethod
+    def _is_of_a_hook(project: Project, found: FileOfAll) -> bool:
+        place = found.home.method_of(found.file.call)
+        if place is None or place[1].name not in _HOOKS:
+            return False
+        facts = class_facts(project, found.home, place[0])
+        return any(facts.is_a(r) for r in _CLASSES)
 
     def _guarded(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for function in module.functions:
@@ -304,35 +317,6 @@ class UnguardedFileIo(DdpCodemod):
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
         yield self.finding(module, function, message, reason=reason)
-
-
-def _message_of_all(found: FileOfAll) -> str:
-    what, does = _short(found.module.text_of(found.path)), found.home.text_of(found.file.call.func)
-    there = f"line {found.file.call.lineno}" if found.home is found.module else f"{found.home.path}:{found.file.call.lineno}"
-    near = found.home is found.module and found.at is found.home.statement_of(found.file.call)
-    who = f"every rank comes here, and {does}(…)" if near else f"every rank comes here, and {does}(…) in {there}"
-    if found.removes:
-        return f"{who} takes `{what}` away: the second one raises FileNotFoundError"
-    if found.file.act is Act.FILLS:
-        return f"{who} fills `{what}`: FileExistsError, or a torn copy"
-    return f"{who} writes `{what}`: the ranks overwrite each other's output"
-
-
-def _advice(found: FileOfAll) -> str:
-    """What to write, for no test is sure at the place itself."""
-    read = "and put a barrier behind it" if found.removes else "with a barrier behind it if another rank reads the file"
-    if "mp.spawn" in found.way.shown.text:
-        return 'move it under `if __name__ == "__main__":`, where the process that starts the others comes alone'
-    if "ightning" in found.way.shown.text:
-        return f"let `rank_zero_only.rank == 0` do it, {read}"
-    if any(is_above_the_start(home, node) for home, node in found.way.frames):
-        return 'no group exists yet: do it behind its start, on rank 0, or test `int(os.environ.get("RANK", 0)) == 0`'
-    return f"no test for rank 0 is at hand here: let the caller that knows the rank do it on rank 0 alone, {read}"
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _writes_below(project: Project, module: SourceModule, function: FunctionNode) -> bool:

@@ -135,10 +135,11 @@ class CacheFilledByEveryRank(DdpCodemod):
 
     def _fetched(self, module: SourceModule, fetch: Fetch) -> Finding:
         what = _text(module, fetch.call)
-        where = f"`{' '.join(module.text_of(fetch.folder).split())[:60]}`" if fetch.folder is not None else "the cache of torch.hub"
+        folder = " ".join(module.text_of(fetch.folder).split())[:60] if fetch.folder is not None else ""
+        where = f"`{folder}`" if folder else "the cache of torch.hub"
         message = (
-            f"every rank calls {what}(…), and on the first run all of them download and unpack into {where} at once: one loads what "
-            "another has half written, or takes away"
+            f"every rank calls {what}(…), and on the first run all of them download and unpack into {where} at once: one "
+            "loads what another has half written, or takes away"
         )
         places = [Evidence("static", _text(h, n), h.path, _line(n)) for h, n in fetch.way.frames[:3]]
         reason = "fetch it once before the training starts, or let rank 0 call it first, with a barrier before the others do"

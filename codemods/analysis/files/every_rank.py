@@ -170,7 +170,15 @@ def runs_alone(module: SourceModule, function: FunctionNode | None) -> bool:
     scopes: list[FunctionNode | None] = [function]
     while scopes[-1] is not None:
         scopes.append(module.function_of(scopes[-1]))
-    return any(module.function_of(c) in scopes and _is_of_one(c) for c in module.calls_named("Trainer", "Fabric"))
+    made = (c for c in module.calls_named("Trainer", "Fabric") if module.function_of(c) in scopes)
+    return any(_is_of_one(c) or _is_asserted(module, c, scopes) for c in made)
+
+
+def _is_asserted(module: SourceModule, call: ast.Call, scopes: list[FunctionNode | None]) -> bool:
+    """True where an `assert` of the function says that the devices are one."""
+    devices = next((module.text_of(k.value) for k in call.keywords if k.arg in ("devices", "gpus")), "")
+    asserted = (module.text_of(a.test) for a in module.nodes(ast.Assert) if module.function_of(a) in scopes)
+    return bool(devices) and any(f"{devices} == 1" in text or f"len({devices}) == 1" in text for text in asserted)
 
 
 def _is_of_one(call: ast.Call) -> bool:

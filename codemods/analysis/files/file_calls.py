@@ -32,8 +32,10 @@ _FUNCTIONS: dict[str, tuple[Act, int]] = {
                      "os.replace", "os.symlink", "os.link", "urllib.request.urlretrieve", "torch.hub.download_url_to_file",
                      "gdown.download", "wget.download"), (Act.WRITES, 1)),
     **dict.fromkeys(("numpy.save", "numpy.savez", "numpy.savetxt", "numpy.savez_compressed", "soundfile.write", "torchaudio.save",
+                     "logging.FileHandler",
                      "cv2.imwrite", "imageio.imwrite", "imageio.imsave", "torchvision.io.write_video"), (Act.WRITES, 0)),
     "torchvision.utils.save_image": (Act.WRITES, 1),
+    "logging.basicConfig": (Act.WRITES, 99),  # by `filename=` alone
     **dict.fromkeys(("os.makedirs", "os.mkdir"), (Act.MAKES, 0)),
     "shutil.copytree": (Act.FILLS, 1),
     **dict.fromkeys(("shutil.unpack_archive", "torchvision.datasets.utils.download_url",

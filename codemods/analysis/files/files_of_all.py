@@ -33,7 +33,9 @@ _MOVES = frozenset({"os.rename", "os.renames", "os.replace", "shutil.move"})
 _CLOCK = late(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|\brandom\b|token_hex|uuid")
 _LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|try_acquire|[bB]aton|filelock|fcntl")
 _GONE = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
-_OF_FRAMEWORKS = frozenset({"fit", "train", "test", "validate", "predict", "run", "step", "update", "write", "setup", "build", "close"})
+_OF_FRAMEWORKS = frozenset(
+    {"fit", "train", "test", "validate", "predict", "run", "step", "update", "write", "setup", "build", "close"}
+)
 _SHARED_OUT = (b"split_between_processes",)
 
 
@@ -79,11 +81,16 @@ def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
 
 
 def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
-    """What a call does to a path that others share: written anew, moved, removed. Lines that are added stay those of their rank."""
+    """What a call does to a path that others share: it writes it anew, moves or removes it.
+
+    Lines that are added stay those of their rank.
+    """
     found = file_call(module, call)
     if found is None or found.act not in (Act.WRITES, Act.FILLS, Act.REMOVES):
         return None
     name = qualified(module, call.func)
+    if name.startswith("logging."):
+        return None  # lines that are added stay those of their rank
     if name in _MOVES and call.args:
         return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move
     if found.act is Act.FILLS and name != "shutil.copytree":
@@ -150,8 +157,8 @@ def _puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
 
 def _is_one_path(project: Project, module: SourceModule, found: FileCall) -> bool:
     """True unless the ranks are seen to name it differently."""
-    values = [variance(project).value(module, n) for n in walk(found.path) if isinstance(n, (ast.Name, ast.Attribute))]
-    return not any(v.cause in (Cause.RANK, Cause.DATA, Cause.PLACE) for v in [variance(project).value(module, found.path), *values])
+    parts = [found.path, *(n for n in walk(found.path) if isinstance(n, (ast.Name, ast.Attribute)))]
+    return not any(variance(project).value(module, p).cause in (Cause.RANK, Cause.DATA, Cause.PLACE) for p in parts)
 
 
 # The way there
@@ -255,10 +262,3 @@ def _place(module: SourceModule, call: ast.Call, path: ast.expr, way: Way) -> tu
         if above is module and above.function_of(site) is not None and isinstance(above.statement_of(site), ast.Expr):
             return above, above.statement_of(site), path
     return home, home.statement_of(node), named
-
-
-def is_above_the_start(module: SourceModule, node: ast.AST) -> bool:
-    """True above the call, in the same function, that starts the process group or makes the Accelerator."""
-    line: int = node.lineno  # type: ignore[attr-defined]
-    calls = module.calls_named("init_process_group", "Accelerator", "init_distributed_mode", "init_distributed")
-    return any(module.function_of(c) is module.function_of(node) and c.lineno > line for c in calls)

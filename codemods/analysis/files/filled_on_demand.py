@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, Act, FileCall, file_call, meets
-from codemods.analysis.files.file_flow import Step, steps_in
+from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.names import last, qualified
@@ -77,6 +77,8 @@ def _filled(
     if any(s.act is None for s in everything):
         return None  # it waits for the other ranks, so somebody has thought of them
     read = next((r for r in (*everything, *_of_readers(project, module, function)) if _reads(made, r)), None)
+    if by_zero and read is not None and not _is_left_to_zero(project, module, node, missing, read):
+        return None
     if read is None or is_own_path(project, module, asked.path) or is_thought_of(project, module, function):
         return None
     way = way_of_every_rank(project, module, node)
@@ -99,6 +101,16 @@ def _where_missing(module: SourceModule, node: ast.If, call: ast.Call) -> list[a
         block = module.block_of(node)
         return block[next(i for i, s in enumerate(block) if s is node) + 1 :]
     return []
+
+
+def _is_left_to_zero(project: Project, module: SourceModule, node: ast.If, missing: list[ast.stmt], read: Step) -> bool:
+    """True where every rank asks, those that find nothing go on without the file, and rank 0 alone writes it.
+
+    Where they read it behind the write, they wait for nobody: that is DDP302's.
+    """
+    arm = {id(n) for s in (*node.body, *node.orelse) if all(s is not m for m in missing) for n in walk(s)}
+    inside = read.module is not module or id(read.call) in arm
+    return inside and ranks_in_function(project, module, missing[0]) is Ranks.ALL
 
 
 def _is_forbidden(missing: list[ast.stmt]) -> bool:

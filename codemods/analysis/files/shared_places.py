@@ -36,7 +36,8 @@ def is_of_one_item(project: Project, module: SourceModule, path: ast.expr, depth
 
 
 def _names(module: SourceModule, value: ast.expr, depth: int) -> Iterator[ast.Name]:
-    inner = {id(n) for c in walk(value) if isinstance(c, _COMPREHENSIONS) for n in walk(c)}  # they make the parts of something else
+    # what a comprehension goes through makes the parts of something else
+    inner = {id(n) for c in walk(value) if isinstance(c, _COMPREHENSIONS) for n in walk(c)}
     for node in walk(value):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inner:
             yield node
@@ -49,10 +50,10 @@ def _loop_of(module: SourceModule, name: ast.Name) -> ast.For | ast.AsyncFor | a
     for up in module.ancestors(name):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return None
-        loops = [up] if isinstance(up, (ast.For, ast.AsyncFor)) else getattr(up, "generators", [])
+        loops = [up] if isinstance(up, (ast.For, ast.AsyncFor)) else up.generators if isinstance(up, _COMPREHENSIONS) else []
         for loop in loops:
             if any(isinstance(n, ast.Name) and n.id == name.id for n in walk(loop.target)):
-                return loop  # type: ignore[no-any-return]
+                return loop
     return None
 
 

@@ -57,7 +57,8 @@ def _find_in_imports(project: Project, module: SourceModule) -> Evidence | None:
             if resolved is None or resolved.path == module.path:
                 continue
             folder = resolved.path.removesuffix("__init__.py") if resolved.path.endswith("/__init__.py") else ""
-            near = [p for p in project.files_containing(b"init_process_group(") if p == resolved.path or (folder and p.startswith(folder))]
+            starting = project.files_containing(b"init_process_group(")
+            near = [p for p in starting if p == resolved.path or (folder and p.startswith(folder))]
             if near:
                 text = f"{item.dotted} starts the process group, and the function asks for the rank"
                 return Evidence("static", text, near[0], 1)
@@ -90,8 +91,7 @@ def joins_below(project: Project, module: SourceModule, function: FunctionNode |
 
     A call in another arm of a branch does not count: `prepare` and `train` of one script are two programs.
     """
-    scope = function if function is not None else module.tree
-    for call in _calls_in(module, scope, function):
+    for call in _calls_in(module, function):
         site = called_function(project, module, call)
         if site is None or site.node is function or not _go_together(module, node, call):
             continue
@@ -101,10 +101,11 @@ def joins_below(project: Project, module: SourceModule, function: FunctionNode |
     return None
 
 
-def _calls_in(module: SourceModule, scope: ast.AST, function: FunctionNode | None) -> Iterator[ast.Call]:
+def _calls_in(module: SourceModule, function: FunctionNode | None) -> Iterator[ast.Call]:
     first, end = (function.lineno, function.end_lineno or 0) if function is not None else (0, 1 << 30)
     for call in module.nodes(ast.Call):
-        if first <= call.lineno <= end and module.function_of(call) is function and isinstance(call.func, (ast.Name, ast.Attribute)):
+        named = isinstance(call.func, (ast.Name, ast.Attribute))
+        if named and first <= call.lineno <= end and module.function_of(call) is function:
             yield call
 
 
