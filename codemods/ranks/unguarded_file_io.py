@@ -17,7 +17,7 @@ from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.files.own_paths import is_own_path
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
-from codemods.analysis.files.told_files import advice_for, message_of, short
+from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.file_handover import Write
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
@@ -63,6 +63,8 @@ _TAKES_PATH = (
     | {last(name) for name in host_only.WRITERS} - {"dump", "safe_dump", "dump_all", "writer", "DictWriter", "save_image"}
 )  # fmt: skip
 
+_OVERWRITE = "the ranks overwrite or repeat each other's output"
+
 # Of files that hold these, functions are looked at that have a test for rank 0 at hand.
 _KNOWS_RANKS = (
     (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
@@ -83,7 +85,9 @@ class UnguardedFileIo(DdpCodemod):
 
     ## What it does
     Finds neighbouring statements that write, rename, delete or plot, in hooks and in functions that know the rank, and puts
-    the smallest block of them under a test for rank 0.
+    the smallest block of them under a test for rank 0. Where no such test is at hand, it tells what every rank writes anew,
+    moves or takes away under one name: above the start of the process group, in helpers whose callers show the processes, on the
+    module level of a script that `mp.spawn` imports again in each process. It names the way by which every rank comes there.
 
     ## Why it matters
     The ranks open the same file at once: the last writer wins, lines are torn, appended rows stand there once for each rank.
@@ -139,7 +143,10 @@ class UnguardedFileIo(DdpCodemod):
     - Statements that bind a name used later, or that stand between calls every rank needs: told in hooks.
     - Hooks that only write (DDP201 takes them as a whole), folders (DDP204), `torch.save` (DDP501).
     - Statements that are guarded already, by a test, a decorator, or every caller; a repository's own tests.
-    - Functions of a repository of scripts that nothing in it calls, hands on or names.
+    - Functions of a repository of scripts that nothing in it calls, hands on or names; those that are only handed on.
+    - Where no test is at hand, silent about: lines that are added (`"a"`), files of one item of a loop, names made of a clock or of
+      random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another object's
+      method of that name, functions under a decorator of the project that asks for the rank, paths that no call on the way gives.
     - Functions without a sure test for rank 0; scripts whose Trainer has one device on one node.
 
     ## References
@@ -241,7 +248,9 @@ class UnguardedFileIo(DdpCodemod):
                 continue  # nobody knows the rank there
             spelled = guard_for(project, module, run.first)
             unsure = spelled is None or bool(spelled.assumes)
-            if unsure and not in_class and way_of_every_rank(project, module, run.first) is not None:
+            if unsure and not in_class and (way := way_of_every_rank(project, module, run.first)) is not None:
+                if any(is_above_the_start(home, node) for home, node in way.frames):
+                    continue  # there is no group to ask yet: told below
                 spelled = written_out(module, run.first) or spelled
             if spelled is None:
                 continue
@@ -253,7 +262,8 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run):
                 continue
-            message = f"every rank comes here, and {phrases(files[:1])}: the ranks overwrite or repeat each other's output"
+            harm = "the second one raises FileNotFoundError" if _only_takes_away(files) else _OVERWRITE
+            message = f"every rank comes here, and {phrases(files[:1])}: {harm}"
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
             if told := self._why_not(module, project, function, run, paths):
                 yield self.finding(module, run.first, message, evidence=evidence, reason=told)

@@ -188,7 +188,8 @@ def _is_shown_to_run(project: Project, way: Way) -> bool:
 
 def _is_only_one(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True for a method of which the project has one of that name, and that no framework's objects have."""
-    if function.name in _OF_FRAMEWORKS or function.name.startswith(("save", "load", "push", "log")):
+    common = function.name in _OF_FRAMEWORKS or function.name.startswith(("save", "load", "push", "log"))
+    if common or not isinstance(module.parent(function), ast.ClassDef):
         return False
     defining = project.files_containing(f"def {function.name}(".encode())
     return list(defining) == [module.path] and sum(f.name == function.name for f in module.functions) == 1
