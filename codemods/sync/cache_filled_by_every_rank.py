@@ -25,9 +25,9 @@ class CacheFilledByEveryRank(DdpCodemod):
     Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
     read or list, with no test of the rank and no collective, in a project that runs on several processes. Finds functions and
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
-    not, and read it; so where rank 0 alone writes it in place while the others still ask. A file that one call writes gets another
-    name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run: `torch.hub.load`, and
-    data sets of torchvision and torchaudio with `download=True`.
+    not, and read it; so where rank 0 alone writes it in place while the others still ask. A file that one call writes gets
+    another name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run:
+    `torch.hub.load`, and data sets of torchvision and torchaudio with `download=True`.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -82,7 +82,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where nothing shows several processes, in the file or in one that imports it.
-    - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, a lock or a barrier above comes first.
+    - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, a lock or a barrier above
+      comes first.
     - Says nothing where some callers may not write (`if read_only: raise`).
     - Says nothing of a file that `os.replace` or `rename` puts in its place.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
@@ -152,7 +153,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     def _on_demand(self, project: Project, module: SourceModule, found: OnDemand) -> Finding:
         write = found.write
         here = write.module is module
-        near = here and module.function_of(write.call) is found.function
+        near = here and not found.by_zero and module.function_of(write.call) is found.function
         at = module.statement_of(write.call) if near else module.statement_of(found.asked.call)
         edits = whole_file(project, module, found) if here else []
         places = [

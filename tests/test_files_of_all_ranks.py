@@ -48,7 +48,8 @@ def test_above_the_start_of_the_group(lines: tuple[str, ...]) -> None:
         ("try:", "    os.remove(args.report)", "except OSError:", "    pass"),
         ("shutil.rmtree(args.folder, ignore_errors=True)",),
         ("shutil.copytree('src', args.out, dirs_exist_ok=True)",),
-        ("try:", "    prepare(args)", "except ValueError as error:", "    with open('why.txt', 'w') as f:", "        f.write(str(error))"),
+        ("try:", "    prepare(args)", "except ValueError as error:", "    with open('why.txt', 'w') as f:",
+         "        f.write(str(error))"),
         ("with FileLock(args.lock):", *(f"    {line}" for line in WRITE)),
         ("with open(os.devnull, 'w') as f:", "    f.write('')"),
     ],
@@ -58,7 +59,8 @@ def test_what_is_right_or_each_ranks_own(lines: tuple[str, ...]) -> None:
 
 
 HELPER = "import json\n\n\ndef keep(values, path):\n    with open(path, 'w') as f:\n        json.dump(values, f)\n"
-TRAIN = "import torch.distributed as dist\nfrom helper import keep\n\n\ndef main(args):\n    {}\n    dist.init_process_group('gloo')\n"
+TRAIN = "import torch.distributed as dist\nfrom helper import keep\n\n\ndef main(args):\n    {}\n"
+"    dist.init_process_group('gloo')\n"
 
 
 def test_a_helper_is_told_at_the_call_that_names_the_path() -> None:
@@ -87,14 +89,16 @@ def test_a_path_that_no_call_gives() -> None:
 
 
 def test_a_decorator_of_the_project_that_asks_for_the_rank() -> None:
-    mark = "def on_first(f):\n    def inner(*a):\n        if int(os.environ.get('RANK', 0)) == 0:\n            return f(*a)\n    return inner\n\n\n"
+    mark = "def on_first(f):\n    def inner(*a):\n        if int(os.environ.get('RANK', 0)) == 0:\n"
+    "            return f(*a)\n    return inner\n\n\n"
     helper = "def keep(args):\n" + "".join(f"    {line}\n" for line in WRITE) + "\n\n"
     assert findings_of(UnguardedFileIo, script("keep(args)", above=helper))
     check_nothing(UnguardedFileIo, script("keep(args)", above=f"{mark}@on_first\n{helper}"))
 
 
 SPAWNED = (
-    "import numpy as np\nimport torch.distributed as dist\nimport torch.multiprocessing as mp\n\n{}np.save('check.npy', np.zeros(3))\n\n\n"
+    "import numpy as np\nimport torch.distributed as dist\nimport torch.multiprocessing as mp\n\n"
+    "{}np.save('check.npy', np.zeros(3))\n\n\n"
     "def work(rank):\n    dist.init_process_group('gloo', rank=rank, world_size=2)\n\n\n"
     "if __name__ == '__main__':\n    {}\n    mp.spawn(work, nprocs=2)\n"
 )
@@ -111,7 +115,8 @@ def test_a_module_that_spawn_imports_again() -> None:
 def test_the_program_that_its_script_leads_to() -> None:
     fit = "import lightning as L\n\n\ndef fit(args):\n    trainer = L.Trainer(devices={})\n    trainer.fit(args.model)\n"
     lines = "".join(f"    {line}\n" for line in WRITE)
-    main = f"import json, os\nfrom fit import fit\n\n\ndef main(args):\n{lines}    fit(args)\n\n\nif __name__ == '__main__':\n    main(parse())\n"
+    main = f"import json, os\nfrom fit import fit\n\n\ndef main(args):\n{lines}    fit(args)\n\n\n"
+    "if __name__ == '__main__':\n    main(parse())\n"
     check_told(UnguardedFileIo, main, files={"fit.py": fit.format(4)}, reason="rank 0")
     check_nothing(UnguardedFileIo, main, files={"fit.py": fit.format(1)})
     parted = main.replace(lines, "    if args.prepare:\n" + "".join(f"    {x}\n" for x in lines.splitlines())).replace(
@@ -125,7 +130,8 @@ def test_the_program_that_its_script_leads_to() -> None:
 
 def fetch(call: str, *, above: str = "", way: str = "    net = build(args)\n") -> str:
     return (
-        f"import torch\nimport torch.distributed as dist\nfrom torchvision import datasets\n\n\ndef build(args):\n{above}    return {call}\n\n\n"
+        f"import torch\nimport torch.distributed as dist\nfrom torchvision import datasets\n\n\ndef build(args):\n"
+        f"{above}    return {call}\n\n\n"
         f"def main(args):\n    dist.init_process_group('gloo')\n{way}"
     )
 
@@ -143,10 +149,13 @@ def test_a_fetch_of_every_rank(call: str) -> None:
         fetch("torch.hub.load_state_dict_from_url(args.url)"),  # renamed when it is whole
         fetch("datasets.CIFAR10(args.root, download=False)"),
         fetch("datasets.CIFAR10(f'{args.root}/{dist.get_rank()}', download=True)"),
-        fetch("torch.hub.load('owner/nets', 'small')", above="    if dist.get_rank() == 0:\n        torch.hub.load('owner/nets', 'small')\n"),
+        fetch("torch.hub.load('owner/nets', 'small')", above="    if dist.get_rank() == 0:\n"
+        "        torch.hub.load('owner/nets', 'small')\n"),
         fetch("torch.hub.load('owner/nets', 'small')", above="    dist.barrier()\n"),
         fetch("torch.hub.load('owner/nets', 'small')", way="    if dist.get_rank() == 0:\n        net = build(args)\n"),
-        fetch("torch.hub.load('owner/nets', 'small')").replace("import torch.distributed as dist\n", "").replace("dist.init_process_group", "print"),
+        fetch("torch.hub.load('owner/nets', 'small')")
+        .replace("import torch.distributed as dist\n", "")
+        .replace("dist.init_process_group", "print"),
     ],
 )
 def test_a_fetch_that_is_seen_to(source: str) -> None:
@@ -157,7 +166,8 @@ def test_a_data_module_that_prepares() -> None:
     head = "import lightning as L\nfrom torchvision.datasets import MNIST\n\n\nclass Data(L.LightningDataModule):\n"
     setup = "    def setup(self, stage):\n        self.train = MNIST(self.root, download=True)\n"
     check_told(CacheFilledByEveryRank, head + setup, reason="rank 0")
-    check_nothing(CacheFilledByEveryRank, head + "    def prepare_data(self):\n        MNIST(self.root, download=True)\n\n" + setup)
+    check_nothing(CacheFilledByEveryRank, head + "    def prepare_data(self):\n        MNIST(self.root, download=True)\n"
+    "\n" + setup)
 
 
 # Rank 0 fills what the others ask for
@@ -165,7 +175,8 @@ def test_a_data_module_that_prepares() -> None:
 
 CACHE = (
     "import os\nimport torch\nimport torch.distributed as dist\n\n\ndef rows(path, rank):\n    if os.path.exists(path):\n"
-    "        return torch.load(path)\n    made = build()\n    if rank == 0:\n        torch.save(made, path)\n    return made\n\n\n"
+    "        return torch.load(path)\n    made = build()\n    if rank == 0:\n        torch.save(made, path)\n"
+    "    return made\n\n\n"
     "def main():\n    dist.init_process_group('gloo')\n    rows('rows.pt', dist.get_rank())\n"
 )
 
@@ -196,7 +207,8 @@ def test_a_cache_that_nobody_finds_half_written(old: str, new: str) -> None:
 
 def test_the_one_call_that_is_not_guarded() -> None:
     source = (
-        "import torch\nimport torch.distributed as dist\n\n\ndef save(model, path):\n    torch.save(model.state_dict(), path)\n\n\n"
+        "import torch\nimport torch.distributed as dist\n\n\ndef save(model, path):\n"
+        "    torch.save(model.state_dict(), path)\n\n\n"
         "def main(args, model):\n    dist.init_process_group('gloo')\n    for epoch in range(args.epochs):\n"
         "        if dist.get_rank() == 0:\n            save(model, args.path)\n    save(model, args.path)\n"
     )
@@ -208,8 +220,10 @@ def test_the_one_call_that_is_not_guarded() -> None:
 
 
 LOCAL = (
-    "import accelerate\nimport os\nimport torch\n\n\nclass State:\n    def save(self, path):\n        torch.save(self.step, path + '/step.pth')\n\n"
-    "    def load(self, path):\n        self.step = torch.load(path + '/step.pth')\n\n\ndef start(args):\n    state = State()\n    return state\n\n\n"
+    "import accelerate\nimport os\nimport torch\n\n\nclass State:\n    def save(self, path):\n"
+    "        torch.save(self.step, path + '/step.pth')\n\n"
+    "    def load(self, path):\n        self.step = torch.load(path + '/step.pth')\n\n\ndef start(args):\n"
+    "    state = State()\n    return state\n\n\n"
     "def train(args):\n    accelerator = accelerate.Accelerator()\n    state = start(args)\n    state.load(args.out)\n"
     "    if accelerator.local_process_index == 0:\n        state.save(args.out)\n"
 )
