@@ -59,8 +59,10 @@ def test_what_is_right_or_each_ranks_own(lines: tuple[str, ...]) -> None:
 
 
 HELPER = "import json\n\n\ndef keep(values, path):\n    with open(path, 'w') as f:\n        json.dump(values, f)\n"
-TRAIN = "import torch.distributed as dist\nfrom helper import keep\n\n\ndef main(args):\n    {}\n"
-"    dist.init_process_group('gloo')\n"
+TRAIN = (
+    "import torch.distributed as dist\nfrom helper import keep\n\n\ndef main(args):\n    {}\n"
+    "    dist.init_process_group('gloo')\n"
+)
 
 
 def test_a_helper_is_told_at_the_call_that_names_the_path() -> None:
@@ -89,8 +91,10 @@ def test_a_path_that_no_call_gives() -> None:
 
 
 def test_a_decorator_of_the_project_that_asks_for_the_rank() -> None:
-    mark = "def on_first(f):\n    def inner(*a):\n        if int(os.environ.get('RANK', 0)) == 0:\n"
-    "            return f(*a)\n    return inner\n\n\n"
+    mark = (
+        "def on_first(f):\n    def inner(*a):\n        if int(os.environ.get('RANK', 0)) == 0:\n"
+        "            return f(*a)\n    return inner\n\n\n"
+    )
     helper = "def keep(args):\n" + "".join(f"    {line}\n" for line in WRITE) + "\n\n"
     assert findings_of(UnguardedFileIo, script("keep(args)", above=helper))
     check_nothing(UnguardedFileIo, script("keep(args)", above=f"{mark}@on_first\n{helper}"))
@@ -115,8 +119,10 @@ def test_a_module_that_spawn_imports_again() -> None:
 def test_the_program_that_its_script_leads_to() -> None:
     fit = "import lightning as L\n\n\ndef fit(args):\n    trainer = L.Trainer(devices={})\n    trainer.fit(args.model)\n"
     lines = "".join(f"    {line}\n" for line in WRITE)
-    main = f"import json, os\nfrom fit import fit\n\n\ndef main(args):\n{lines}    fit(args)\n\n\n"
-    "if __name__ == '__main__':\n    main(parse())\n"
+    main = (
+        f"import json, os\nfrom fit import fit\n\n\ndef main(args):\n{lines}    fit(args)\n\n\n"
+        f"if __name__ == '__main__':\n    main(parse())\n"
+    )
     check_told(UnguardedFileIo, main, files={"fit.py": fit.format(4)}, reason="rank 0")
     check_nothing(UnguardedFileIo, main, files={"fit.py": fit.format(1)})
     parted = main.replace(lines, "    if args.prepare:\n" + "".join(f"    {x}\n" for x in lines.splitlines())).replace(
