@@ -208,6 +208,17 @@ def test_a_cache_that_nobody_finds_half_written(old: str, new: str) -> None:
     check_nothing(CacheFilledByEveryRank, CACHE.replace(old, new))
 
 
+def test_a_folder_that_is_there_before_its_file_is_told_at_the_test() -> None:
+    body = (
+        "    if not os.path.exists(path):\n        os.makedirs(path, exist_ok=True)\n"
+        "        torch.save(build(), path + '/a.pt')\n    return torch.load(path + '/a.pt')\n"
+    )
+    head, rest = CACHE.split("    if os.path.exists(path):\n")
+    source = head + body + rest[rest.index("\n\ndef main") :]
+    found = check_told(CacheFilledByEveryRank, source, reason="let rank 0 make it")
+    assert found.span.line == 7
+
+
 # A call without the guard of the others
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
+from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
@@ -153,9 +154,10 @@ class CacheFilledByEveryRank(DdpCodemod):
     def _on_demand(self, project: Project, module: SourceModule, found: OnDemand) -> Finding:
         write = found.write
         here = write.module is module
-        near = here and not found.by_zero and module.function_of(write.call) is found.function
+        itself = bool(write.forms & forms(module, found.asked.path))  # else the folder is there before the file
+        near = here and itself and not found.by_zero and module.function_of(write.call) is found.function
         at = module.statement_of(write.call) if near else module.statement_of(found.asked.call)
-        edits = whole_file(project, module, found) if here else []
+        edits = whole_file(project, module, found) if here and itself else []
         places = [
             Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),
             *(Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (write, found.read)),
