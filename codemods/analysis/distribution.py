@@ -21,7 +21,7 @@ _NAMES = {
 _PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "trl"})
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _WORDS = late(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|trl")
-_USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel")
+_USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
 _TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing(_\w+)?)\.py$")
 
 
@@ -58,7 +58,7 @@ def _ranks_in_file(module: SourceModule) -> Evidence | None:
             return _shown(module, f"uses {dotted(part)}", part)
     for node in [*module.nodes(ast.Attribute), *module.nodes(ast.Name)] if _is_used(module) else ():
         name = dotted(node)
-        if name.startswith("torch.distributed") or last(name) == "DistributedDataParallel":
+        if name.startswith("torch.distributed") or last(name) == "DistributedDataParallel" or name == "accelerate.Accelerator":
             return _shown(module, f"uses {name}", node)
     for constant in module.nodes(ast.Constant) if any(v.encode() in module.data for v in _VARIABLES) else ():
         if isinstance(constant.value, str) and constant.value in _VARIABLES:
@@ -70,7 +70,8 @@ def _is_used(module: SourceModule) -> bool:
     """True where the words are code: most files that hold them import or describe what they name."""
     if not _USES.search(module.data):
         return False
-    if any(n.attr.startswith("distributed") or n.attr == "DistributedDataParallel" for n in module.nodes(ast.Attribute)):
+    named = ("DistributedDataParallel", "Accelerator")
+    if any(n.attr.startswith("distributed") or n.attr in named for n in module.nodes(ast.Attribute)):
         return True
     return any(n.id == "DistributedDataParallel" for n in module.nodes(ast.Name))
 
@@ -99,6 +100,19 @@ def _may_show(project: Project, path: str) -> bool:
     stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     users = (p for p in project.files_importing(stem) if p != path and not is_test_file(p))
     return any(_WORDS.search(project.read(p) or b"") for p in users)
+
+
+def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
+    """False where no file that imports this one, over a few others, holds a word of several processes: from the bytes alone."""
+    known = {path}
+    found = [path]
+    for _ in range(hops + 1):
+        if any(may_show_ranks(project, p) for p in found):
+            return True
+        stems = {p.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2] for p in found}
+        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_test_file(u)]
+        known.update(found)
+    return False
 
 
 def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
-from codemods.analysis.files.every_rank import is_of_the_starter
+from codemods.analysis.files.every_rank import is_for_some, is_of_the_starter
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
@@ -139,6 +139,8 @@ class MakedirsRace(DdpCodemod):
         borrowed = None if evidence else ranks_in_importers(project, module)
         shown = evidence or borrowed
         if shown is None or ranks_reaching(project, module, call).some or is_of_the_starter(project, module, call):
+            return None
+        if is_for_some(project, module, call):
             return None
         if borrowed and (_asks_for_rank(module, call) or not _is_asked_for(project, module, call)):
             return None

@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
-from codemods.analysis.files.every_rank import is_for_some, runs_alone, way_of_every_rank
+from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
+from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.files.own_paths import is_own_path
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
+from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
 from codemods.analysis.guards.file_handover import Write
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
@@ -61,6 +63,16 @@ _TAKES_PATH = (
     | {last(name) for name in host_only.WRITERS} - {"dump", "safe_dump", "dump_all", "writer", "DictWriter", "save_image"}
 )  # fmt: skip
 
+_OVERWRITE = "the ranks overwrite or repeat each other's output"
+
+# Of files that hold these, functions are looked at that have a test for rank 0 at hand.
+_KNOWS_RANKS = (
+    (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
+     b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
+    SHOWS_PROCESSES,
+    (*OFFERS_A_GUARD, b"torch.distributed"),
+)  # fmt: skip
+
 # The rest of a call that ends in its line and names no mode that writes: a mode that is no literal is known to nobody.
 _NO_MODE = rb"(?![rbt]*[wax+][rbt+]*[\"'])"
 _OPENED_TO_READ = (
@@ -73,7 +85,9 @@ class UnguardedFileIo(DdpCodemod):
 
     ## What it does
     Finds neighbouring statements that write, rename, delete or plot, in hooks and in functions that know the rank, and puts
-    the smallest block of them under a test for rank 0.
+    the smallest block of them under a test for rank 0. Where no such test is at hand, it tells what every rank writes anew,
+    moves or takes away under one name: above the start of the process group, in helpers whose callers show the processes, on the
+    module level of a script that `mp.spawn` imports again in each process. It names the way by which every rank comes there.
 
     ## Why it matters
     The ranks open the same file at once: the last writer wins, lines are torn, appended rows stand there once for each rank.
@@ -129,7 +143,10 @@ class UnguardedFileIo(DdpCodemod):
     - Statements that bind a name used later, or that stand between calls every rank needs: told in hooks.
     - Hooks that only write (DDP201 takes them as a whole), folders (DDP204), `torch.save` (DDP501).
     - Statements that are guarded already, by a test, a decorator, or every caller; a repository's own tests.
-    - Functions of a repository of scripts that nothing in it calls, hands on or names.
+    - Functions of a repository of scripts that nothing in it calls, hands on or names; those that are only handed on.
+    - Where no test is at hand, silent about: lines that are added (`"a"`), files of one item of a loop, names made of a clock or
+      of random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another
+      object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.
     - Functions without a sure test for rank 0; scripts whose Trainer has one device on one node.
 
     ## References
@@ -138,12 +155,8 @@ class UnguardedFileIo(DdpCodemod):
 
     code = "DDP202"
     TRIGGERS = (
-        (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
-         b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),
-        SHOWS_PROCESSES,
-        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil"),
-        (*OFFERS_A_GUARD, b"torch.distributed"),
-    )  # fmt: skip
+        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy"),
+    )
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
     # tensors are copied in place, and lists have a `remove`
     SITES = (Site(
@@ -156,9 +169,44 @@ class UnguardedFileIo(DdpCodemod):
     ),)  # fmt: skip
     READS_TESTS = False
 
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return may_be_run_by_ranks(project, path)
+
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path) or module.holds(b"split_between_processes") or runs_trials(module):
             return
+        told = []
+        if all(any(module.holds(word) for word in group) for group in _KNOWS_RANKS):
+            told = list(self._guarded(module, project))
+            yield from told
+        yield from self._left(module, project, told)
+
+    def _left(self, module: SourceModule, project: Project, told: Sequence[Finding]) -> Iterator[Finding]:
+        """What every rank comes to where no test for rank 0 is known, or none that its function could be given."""
+        lines = {n for f in told for n in range(f.span.line, f.span.end_line + 1)}
+        lines |= {e.line for f in told for e in f.evidence if e.path == module.path}
+        seen: set[tuple[str, int]] = set()
+        for found in files_of_all(project, module):
+            if self._is_of_a_hook(project, found):
+                continue  # looked at above, with the whole of its class
+            place = found.module.path, found.at.lineno
+            if found.file.call.lineno in lines or place in seen or (found.module is module and found.at.lineno in lines):
+                continue
+            seen.add(place)
+            evidence = [Evidence("static", short(h.text_of(n)), h.path, n.lineno) for h, n in found.way.frames[:3]]  # type: ignore[attr-defined]
+            yield self.finding(
+                found.module, found.at, message_of(found), evidence=[*evidence, found.way.shown], reason=advice_for(found)
+            )
+
+    @staticmethod
+    def _is_of_a_hook(project: Project, found: FileOfAll) -> bool:
+        place = found.home.method_of(found.file.call)
+        if place is None or place[1].name not in _HOOKS:
+            return False
+        facts = class_facts(project, found.home, place[0])
+        return any(facts.is_a(r) for r in _CLASSES)
+
+    def _guarded(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for function in module.functions:
             if decorated_ranks(module, function, project=project).some:
                 continue
@@ -196,9 +244,13 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
                 continue
+            if function is module.tree and imports_again(module, run.first) is not None:
+                continue  # nobody knows the rank there
             spelled = guard_for(project, module, run.first)
             unsure = spelled is None or bool(spelled.assumes)
-            if unsure and not in_class and way_of_every_rank(project, module, run.first) is not None:
+            if unsure and not in_class and (way := way_of_every_rank(project, module, run.first)) is not None:
+                if any(is_above_the_start(home, node) for home, node in way.frames):
+                    continue  # there is no group to ask yet: told below
                 spelled = written_out(module, run.first) or spelled
             if spelled is None:
                 continue
@@ -210,7 +262,8 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run):
                 continue
-            message = f"every rank comes here, and {phrases(files[:1])}: the ranks overwrite or repeat each other's output"
+            harm = "the second one raises FileNotFoundError" if _only_takes_away(files) else _OVERWRITE
+            message = f"every rank comes here, and {phrases(files[:1])}: {harm}"
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
             if told := self._why_not(module, project, function, run, paths):
                 yield self.finding(module, run.first, message, evidence=evidence, reason=told)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
+from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
@@ -24,7 +26,9 @@ class CacheFilledByEveryRank(DdpCodemod):
     Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
     read or list, with no test of the rank and no collective, in a project that runs on several processes. Finds functions and
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
-    not, and read it. A file that one call writes gets another name until it is whole; the rest is told.
+    not, and read it; so where rank 0 alone writes it in place while the others still ask. A file that one call writes gets
+    another name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run:
+    `torch.hub.load`, and data sets of torchvision and torchaudio with `download=True`.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -79,6 +83,9 @@ class CacheFilledByEveryRank(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where nothing shows several processes, in the file or in one that imports it.
+    - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, a lock or a barrier above
+      comes first.
+    - Says nothing where some callers may not write (`if read_only: raise`).
     - Says nothing of a file that `os.replace` or `rename` puts in its place.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
     - Says nothing where the constructor or function waits for the other ranks, takes a lock, or writes under a test of the rank.
@@ -90,7 +97,8 @@ class CacheFilledByEveryRank(DdpCodemod):
 
     code = "DDP307"
     TRIGGERS = (
-        (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build"),
+        (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build",
+         b"hub"),
         (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir"),
     )
     SITES = (
@@ -99,6 +107,7 @@ class CacheFilledByEveryRank(DdpCodemod):
             rb"if\b[^\n]*\b(?:exists|isfile|isdir|is_file|is_dir)\(",
             b"exists(", b"isfile(", b"isdir(", b"is_file(", b"is_dir(",
         ),
+        Site(rb"\bhub\.load\(|\bdownload[ \t]*=[ \t]*True", b"hub.load(", b"download"),
     )
     READS_TESTS = False
 
@@ -112,6 +121,8 @@ class CacheFilledByEveryRank(DdpCodemod):
         for demand in filled_on_demand(project, module):
             told.add(id(demand.function))
             yield self._on_demand(project, module, demand)
+        for fetch in fetched_by_all(project, module):
+            yield self._fetched(module, fetch)
         for found in shared_caches(project, module):
             if id(module.function_of(found.call)) in told:
                 continue
@@ -131,24 +142,41 @@ class CacheFilledByEveryRank(DdpCodemod):
                 "0 with a barrier behind it once the process group exists)",
             )
 
+    def _fetched(self, module: SourceModule, fetch: Fetch) -> Finding:
+        what = _text(module, fetch.call)
+        folder = " ".join(module.text_of(fetch.folder).split())[:60] if fetch.folder is not None else ""
+        where = f"`{folder}`" if folder else "the cache of torch.hub"
+        message = (
+            f"every rank calls {what}(…), and on the first run all of them download and unpack into {where} at once: one "
+            "loads what another has half written, or takes away"
+        )
+        places = [Evidence("static", _text(h, n), h.path, _line(n)) for h, n in fetch.way.frames[:3]]
+        reason = "fetch it once before the training starts, or let rank 0 call it first, with a barrier before the others do"
+        return self.finding(module, module.statement_of(fetch.call), message, evidence=[*places, fetch.way.shown], reason=reason)
+
     def _on_demand(self, project: Project, module: SourceModule, found: OnDemand) -> Finding:
         write = found.write
         here = write.module is module
-        at = module.statement_of(write.call) if here else module.statement_of(found.asked.call)
-        edits = whole_file(project, module, found) if here else []
+        itself = bool(write.forms & forms(module, found.asked.path))  # else the folder is there before the file
+        near = here and itself and not found.by_zero and module.function_of(write.call) is found.function
+        at = module.statement_of(write.call) if near else module.statement_of(found.asked.call)
+        edits = whole_file(project, module, found) if here and itself else []
         places = [
             Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),
             *(Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (write, found.read)),
         ]
         path = " ".join(module.text_of(found.asked.path).split())[:60]
+        who = "rank 0" if found.by_zero else "each that does not find it"
         message = (
-            f"every rank asks whether `{path}` is there, and each that does not find it writes it in place "
+            f"every rank asks whether `{path}` is there, and {who} writes it in place "
             f"({_place(module, write.module, write.call)}): another reads it half written "
             f"({_place(module, found.read.module, found.read.call)})"
         )
         places.append(found.way.shown)
         if edits:
             assumes = "assumes that each rank may make it for itself; it appears whole, under its name, once it is written"
+            if found.by_zero:
+                assumes = "assumes that the others may make for themselves what rank 0 has not put there yet"
             level = Applicability.UNSAFE
             return self.finding(module, at, message, level=level, edits=edits, evidence=places, reason=assumes)
         reason = "let rank 0 make it, then a barrier, then all ranks load it; or write beside it and rename at the end"

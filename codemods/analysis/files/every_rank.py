@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.main_only_values import asks_for_main_only
 from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.files.shown_ranks import joins_below, shown_in
+from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import ranks_at
@@ -25,18 +27,10 @@ from codemods.findings import Evidence
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, once_a_module
+from codemods.source import FunctionNode, SourceModule
 
 _DEPTH = 5
 _STARTED = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher", "elastic_launch", "Process"})
-_ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
-# What a function speaks of that runs on several processes; a rank alone may be that of a matrix.
-_PROCESSES = late(
-    r"\bget_rank\(|\bget_world_size\(|init_process_group|DistributedDataParallel|\bDDP\(|DistributedSampler|\bworld_size\b"
-    r"|\b(?:global_|local_)rank\b|\brank\b|\b(?:LOCAL_)?RANK\b|WORLD_SIZE|\bAccelerator\(|\baccelerator\b|\bFabric\(|\bfabric\b"
-    r"|is_main_process|is_world_process_zero|is_global_zero|\bTrainer\(|\.barrier\(|deepspeed\.init"
-    r"|(?:init|setup|initialize|launch)_\w*(?:dist|ddp|process)\w*\(|ddp_setup\(|dist_init\("
-)
 # Flags that nothing resolves, by the words for the one process that writes.
 _FLAGS = late(
     r"main_?(?:proc|rank|worker|node)|is_?(?:main|root|primary|chief|lead)|master|rank_?(?:0|zero)|process_zero|global_zero"
@@ -59,10 +53,16 @@ def way_of_every_rank(
     if is_test_file(module.path) or is_for_some(project, module, node):
         return None
     function = module.function_of(node)
-    if _starts_processes(project, module, function) or runs_alone(module, function):
+    if function is None and (again := imports_again(module, node)) is not None:
+        return Way(((module, node),), again)
+    if _is_prepare_data(module, function) or _starts_processes(project, module, function) or runs_alone(module, function):
         return None  # what stands beside the start runs in the process that starts the others
-    if (shown := _shown(project, module, function)) is not None:
+    if (shown := shown_in(project, module, function)) is not None:
         return Way(((module, node),), shown) if _is_come_to(project, module, function) else None
+    if function is None or _is_entry(project, module, function):
+        joined = joins_below(project, module, function, node)
+        if joined is not None:
+            return Way(((module, node),), joined)
     if function is None or id(function) in seen or len(seen) >= _DEPTH:
         return None
     for site in callers_of(project, module, function):
@@ -70,6 +70,27 @@ def way_of_every_rank(
         if above is not None:
             return Way(((module, node), *above.frames), above.shown)
     return None
+
+
+def _is_prepare_data(module: SourceModule, function: FunctionNode | None) -> bool:
+    return function is not None and function.name == "prepare_data" and module.class_of(function) is not None
+
+
+def imports_again(module: SourceModule, node: ast.AST) -> Evidence | None:
+    """`mp.spawn` beside statements that no test of `__name__` keeps from the processes: each of them imports the file again."""
+    if not module.holds(b"__main__") or main_block(module, node) is not None:
+        return None
+    for call in module.calls_named("spawn", "start_processes"):
+        name = qualified(module, call.func)
+        if name.startswith("torch.multiprocessing.") and not any(k.arg == "start_method" for k in call.keywords):
+            return Evidence("static", "each process that mp.spawn starts imports this file again", module.path, call.lineno)
+    return None
+
+
+def _is_entry(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for the function that a script runs: called at the top of its own file alone."""
+    sites = callers_of(project, module, function)
+    return bool(sites) and all(s.module is module and module.function_of(s.call) is None for s in sites)
 
 
 def is_for_some(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -149,7 +170,15 @@ def runs_alone(module: SourceModule, function: FunctionNode | None) -> bool:
     scopes: list[FunctionNode | None] = [function]
     while scopes[-1] is not None:
         scopes.append(module.function_of(scopes[-1]))
-    return any(module.function_of(c) in scopes and _is_of_one(c) for c in module.calls_named("Trainer", "Fabric"))
+    made = (c for c in module.calls_named("Trainer", "Fabric") if module.function_of(c) in scopes)
+    return any(_is_of_one(c) or _is_asserted(module, c, scopes) for c in made)
+
+
+def _is_asserted(module: SourceModule, call: ast.Call, scopes: list[FunctionNode | None]) -> bool:
+    """True where an `assert` of the function says that the devices are one."""
+    devices = next((module.text_of(k.value) for k in call.keywords if k.arg in ("devices", "gpus")), "")
+    asserted = (module.text_of(a.test) for a in module.nodes(ast.Assert) if module.function_of(a) in scopes)
+    return bool(devices) and any(f"{devices} == 1" in text or f"len({devices}) == 1" in text for text in asserted)
 
 
 def _is_of_one(call: ast.Call) -> bool:
@@ -158,29 +187,6 @@ def _is_of_one(call: ast.Call) -> bool:
     single = isinstance(devices, ast.Constant) and devices.value in (1, "1")
     single |= isinstance(devices, ast.List) and len(devices.elts) == 1
     return single and None not in given and (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1))
-
-
-def _shown(project: Project, module: SourceModule, function: FunctionNode | None) -> Evidence | None:
-    """What in a function, its class, or the statements of a file shows that several processes run it."""
-    in_file = ranks_in_file(project, module)
-    if in_file is None:
-        return None
-    if function is None:
-        return in_file if _PROCESSES.search(_top_text(module)) else None
-    owner = module.class_of(function)
-    if owner is not None:
-        facts = class_facts(project, module, owner)
-        if any(facts.is_a(role) for role in _ROLES) and not facts.unresolved:
-            return in_file
-    spoken = _PROCESSES.search(module.text_of(owner if owner is not None else function))
-    outer = module.function_of(function)
-    return in_file if spoken or (outer is not None and _PROCESSES.search(module.text_of(outer))) else None
-
-
-@once_a_module
-def _top_text(module: SourceModule) -> str:
-    defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-    return "\n".join(module.text_of(s) for s in module.tree.body if not isinstance(s, defined))
 
 
 def _is_come_to(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:

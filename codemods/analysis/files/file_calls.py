@@ -30,13 +30,17 @@ _FUNCTIONS: dict[str, tuple[Act, int]] = {
     **dict.fromkeys(("torch.save", "safetensors.torch.save_file", "safetensors.numpy.save_file", "joblib.dump",
                      "omegaconf.OmegaConf.save", "shutil.copy", "shutil.copyfile", "shutil.copy2", "shutil.move", "os.rename",
                      "os.replace", "os.symlink", "os.link", "urllib.request.urlretrieve", "torch.hub.download_url_to_file",
-                     "gdown.download"), (Act.WRITES, 1)),
+                     "gdown.download", "wget.download"), (Act.WRITES, 1)),
     **dict.fromkeys(("numpy.save", "numpy.savez", "numpy.savetxt", "numpy.savez_compressed", "soundfile.write", "torchaudio.save",
+                     "logging.FileHandler",
                      "cv2.imwrite", "imageio.imwrite", "imageio.imsave", "torchvision.io.write_video"), (Act.WRITES, 0)),
     "torchvision.utils.save_image": (Act.WRITES, 1),
+    "logging.basicConfig": (Act.WRITES, 99),  # by `filename=` alone
     **dict.fromkeys(("os.makedirs", "os.mkdir"), (Act.MAKES, 0)),
     "shutil.copytree": (Act.FILLS, 1),
-    "shutil.unpack_archive": (Act.FILLS, 1),
+    **dict.fromkeys(("shutil.unpack_archive", "torchvision.datasets.utils.download_url",
+                     "torchvision.datasets.utils.download_and_extract_archive",
+                     "torchvision.datasets.utils.extract_archive"), (Act.FILLS, 1)),
     **dict.fromkeys(("shutil.rmtree", "os.remove", "os.unlink", "os.rmdir"), (Act.REMOVES, 0)),
     **dict.fromkeys(("torch.load", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.memmap", "numpy.fromfile",
                      "cv2.imread", "PIL.Image.open", "imageio.imread", "pandas.read_csv", "pandas.read_parquet",
@@ -102,8 +106,16 @@ def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
             known = Act.LOADS, 1
     if known is None:
         return None
+    if name == "numpy.memmap" and _is_made(call):
+        known = Act.WRITES, 0
     path = _argument(call, known[1])
     return FileCall(call, path, known[0]) if path is not None else None
+
+
+def _is_made(call: ast.Call) -> bool:
+    """True for an array in a file that is made anew, empty, and filled later."""
+    mode = next((k.value for k in call.keywords if k.arg == "mode"), call.args[2] if len(call.args) > 2 else None)
+    return isinstance(mode, ast.Constant) and mode.value == "w+"
 
 
 def _argument(call: ast.Call, position: int) -> ast.expr | None:

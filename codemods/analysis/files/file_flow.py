@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.class_index import class_facts, find_class
+from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.files.file_calls import Act, file_call, names_the_rank
 from codemods.analysis.files.file_paths import forms, outside
 from codemods.analysis.names import dotted, last
@@ -16,7 +16,7 @@ from codemods.analysis.ranks.rank_guards import Ranks, guards_over
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, child_nodes, walk
+from codemods.source import FunctionNode, SourceModule, child_nodes, walk, walk_scope
 
 DEPTH = 5
 _FILE_WORDS = late(
@@ -145,12 +145,27 @@ def callee(project: Project, module: SourceModule, call: ast.Call) -> FunctionSi
     if (site := called_function(project, module, call)) is not None:
         return site
     made = _made_by(module, call)
-    name = dotted(made.func) if made else ""
-    owner = find_class(project, module, name) if last(name)[:1].isupper() else None
+    owner = _class_made(project, module, made) if made is not None else None
     if owner is None or not isinstance(call.func, ast.Attribute):
         return None
     method = class_facts(project, owner.module, owner.node).method(call.func.attr)
     return FunctionSite(method[0].module, method[1]) if method else None
+
+
+def _class_made(project: Project, module: SourceModule, made: ast.Call) -> ClassSite | None:
+    """The class of what a call makes: its constructor, or a function of the project that hands out such an object."""
+    name = dotted(made.func)
+    if last(name)[:1].isupper():
+        return find_class(project, module, name)
+    site = called_function(project, module, made)
+    for node in walk_scope(site.node) if site is not None else ():
+        value = node.value if isinstance(node, ast.Return) else None
+        if site is not None and isinstance(value, ast.Name):
+            bound = bindings_of(site.module, value)
+            value = bound[0].value if len(bound) == 1 and not bound[0].part else None
+        if site is not None and isinstance(value, ast.Call) and last(dotted(value.func))[:1].isupper():
+            return find_class(project, site.module, dotted(value.func))
+    return None
 
 
 def constructor(project: Project, module: SourceModule, call: ast.Call) -> tuple[ast.Call, FunctionNode] | None:

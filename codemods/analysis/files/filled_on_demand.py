@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, Act, FileCall, file_call, meets
-from codemods.analysis.files.file_flow import Step, steps_in
+from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.names import last, qualified
@@ -23,13 +23,17 @@ _CALLERS_UP = 3
 
 @record
 class OnDemand:
-    """asked: the test for the file. write: what fills it on a rank that does not find it. read: where it is used."""
+    """asked: the test for the file. write: what fills it on a rank that does not find it. read: where it is used.
+
+    by_zero: rank 0 alone writes it, in place, while the others may still be about to ask.
+    """
 
     function: FunctionNode
     asked: FileCall
     write: Step
     read: Step
     way: Way
+    by_zero: bool = False
 
 
 def filled_on_demand(project: Project, module: SourceModule) -> tuple[OnDemand, ...]:
@@ -63,19 +67,22 @@ def _filled(
 ) -> OnDemand | None:
     wanted = forms(module, asked.path)
     missing = _where_missing(module, node, asked.call)
-    if not wanted or not missing:
+    if not wanted or not missing or _is_forbidden(missing):
         return None
     made = [s for s in steps_in(project, module, list(missing)) if s.act in (Act.WRITES, Act.FILLS) and _is_asked_for(s, wanted)]
-    if not made or any(s.ranks is not Ranks.ALL or _moves(s) for s in made):
+    by_zero = all(s.ranks is Ranks.ZERO for s in made)
+    if not made or not (by_zero or all(s.ranks is Ranks.ALL for s in made)) or any(_moves(s) for s in made):
         return None
     everything = list(steps_in(project, module, list(function.body)))
     if any(s.act is None for s in everything):
         return None  # it waits for the other ranks, so somebody has thought of them
     read = next((r for r in (*everything, *_of_readers(project, module, function)) if _reads(made, r)), None)
-    if read is None or is_own_path(project, module, asked.path) or _is_thought_of(project, module, function, _CALLERS_UP):
+    if by_zero and read is not None and not _is_left_to_zero(project, module, node, missing, read):
+        return None
+    if read is None or is_own_path(project, module, asked.path) or is_thought_of(project, module, function):
         return None
     way = way_of_every_rank(project, module, node)
-    return OnDemand(function, asked, made[0], read, way) if way is not None else None
+    return OnDemand(function, asked, made[0], read, way, by_zero) if way is not None else None
 
 
 def _where_missing(module: SourceModule, node: ast.If, call: ast.Call) -> list[ast.stmt]:
@@ -94,6 +101,21 @@ def _where_missing(module: SourceModule, node: ast.If, call: ast.Call) -> list[a
         block = module.block_of(node)
         return block[next(i for i, s in enumerate(block) if s is node) + 1 :]
     return []
+
+
+def _is_left_to_zero(project: Project, module: SourceModule, node: ast.If, missing: list[ast.stmt], read: Step) -> bool:
+    """True where every rank asks, those that find nothing go on without the file, and rank 0 alone writes it.
+
+    Where they read it behind the write, they wait for nobody: that is DDP302's.
+    """
+    arm = {id(n) for s in (*node.body, *node.orelse) if all(s is not m for m in missing) for n in walk(s)}
+    inside = read.module is not module or id(read.call) in arm
+    return inside and ranks_in_function(project, module, missing[0]) is Ranks.ALL
+
+
+def _is_forbidden(missing: list[ast.stmt]) -> bool:
+    """True where some callers may not make it: `if read_only: raise`. Which of them are ranks is not seen."""
+    return any(isinstance(s, ast.If) and isinstance(s.test, ast.Name) and isinstance(s.body[-1], ast.Raise) for s in missing)
 
 
 def _is_asked_for(step: Step, wanted: frozenset[str]) -> bool:
@@ -127,13 +149,13 @@ def _of_readers(project: Project, module: SourceModule, function: FunctionNode) 
             yield from steps_in(project, method[0].module, list(method[1].body))
 
 
-def _is_thought_of(project: Project, module: SourceModule, function: FunctionNode, up: int) -> bool:
+def is_thought_of(project: Project, module: SourceModule, function: FunctionNode, up: int = _CALLERS_UP) -> bool:
     """True where some caller lets rank 0 in first or alone: the others find the files then."""
     for site in callers_of(project, module, function):
         if is_for_some(project, site.module, site.call):
             return True
         outer = site.module.function_of(site.call)
-        if up > 0 and outer is not None and outer is not function and _is_thought_of(project, site.module, outer, up - 1):
+        if up > 0 and outer is not None and outer is not function and is_thought_of(project, site.module, outer, up - 1):
             return True
     return False
 

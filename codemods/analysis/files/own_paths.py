@@ -74,7 +74,7 @@ def callers_of(project: Project, module: SourceModule, function: FunctionNode) -
         return tuple(_calls_of_objects(project, module, owner, function))[:_CALLERS]
     sites = uses_of(project, module, function).outside_tests().calls
     if isinstance(owner, ast.ClassDef) and len(sites) > 1:
-        sites = tuple(s for s in sites[:_LOOKED_AT] if _leads_to(project, s, function)) or sites
+        sites = tuple(s for s in sites[:_LOOKED_AT] if leads_to(project, s, function)) or sites
     return sites[:_CALLERS]
 
 
@@ -94,10 +94,11 @@ def _calls_of_objects(
 
 def are_sure(project: Project, sites: tuple[CallSite, ...], function: FunctionNode) -> bool:
     """True where it is shown whose method the calls run: `save` is that of many objects."""
-    return len(sites) < 2 or all(_leads_to(project, s, function) for s in sites)
+    return len(sites) < 2 or all(leads_to(project, s, function) for s in sites)
 
 
-def _leads_to(project: Project, site: CallSite, function: FunctionNode) -> bool:
+def leads_to(project: Project, site: CallSite, function: FunctionNode) -> bool:
+    """True for a call that is shown to run the function, and not one of the same name."""
     if isinstance(site.call.func, ast.Name) or function.name in ("__init__", "__call__"):
         return True
     if (found := called_function(project, site.module, site.call)) is not None:

@@ -143,7 +143,7 @@ def _repaired(project: Project, place: _Place, saves: Sequence[Save]) -> Iterato
         return
     known = guard_for(project, module, place.block[0])
     sure = known if known is not None and not known.assumes else written_out(module, place.block[0])
-    if sure is None:
+    if sure is None or _is_guarded_elsewhere(project, place):
         calls = list(_at_calls(project, place))
         if calls and all(spelled is not None for _, spelled in calls):
             for at, spelled in calls:
@@ -171,6 +171,15 @@ def _at_calls(project: Project, place: _Place) -> Iterator[tuple[_Place, Spellin
             spelled = written_out(site.module, statement) if alone else None
         at = _Place(site.module, (statement,), Way((*place.way.frames[:1], *way.frames), way.shown), at_call=True)
         yield at, spelled
+
+
+def _is_guarded_elsewhere(project: Project, place: _Place) -> bool:
+    """True where other calls of the function stand under a test of the rank: it belongs round this one too."""
+    function = place.module.function_of(place.block[0])
+    if function is None or len(place.way.frames) < 1:
+        return False
+    sites = callers_of(project, place.module, function)
+    return any(is_for_some(project, s.module, s.call) for s in sites)
 
 
 def _is_only_output(project: Project, module: SourceModule, statement: ast.stmt) -> bool:

@@ -129,9 +129,13 @@ def _made_by(project: Project, module: SourceModule, node: ast.expr) -> Iterator
 
 
 def _read_by_all(project: Project, module: SourceModule, node: ast.If, step: Step) -> bool:
-    """True where every rank reads the file in the same function: what is prepared for a node's own ranks is right."""
+    """True where every rank reads the file in the same function: what is prepared for a node's own ranks is right.
+
+    What is read above is the file of an earlier run, which this one goes on from.
+    """
     function = module.function_of(node)
-    around = function.body if function is not None else module.tree.body
+    body = function.body if function is not None else module.tree.body
+    around = [s for s in body if (s.end_lineno or s.lineno) >= node.lineno]
     assert step.act is not None
     for other in steps_in(project, module, list(around)):
         if other.act is None or other.act in CHANGES or other.ranks is not Ranks.ALL or other.act is Act.ASKS:

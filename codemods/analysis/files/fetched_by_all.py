@@ -1,0 +1,90 @@
+"""What every rank fetches into one folder on the first run: torch.hub's repositories, data sets with `download=True`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
+from codemods.analysis.files.filled_on_demand import is_thought_of
+from codemods.analysis.files.own_paths import is_own_path
+from codemods.analysis.names import last, qualified
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule
+
+_SETS = ("torchvision.datasets.", "torchaudio.datasets.")
+_LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|filelock|main_process_first|wait_for_everyone|barrier\(|local_files_only")
+WORDS = (b"hub.load(", b"download=True", b"download = True")
+
+
+@record
+class Fetch:
+    """folder: where it is fetched to, as it is written, None for the cache of torch.hub."""
+
+    call: ast.Call
+    folder: ast.expr | None
+    way: Way
+
+
+def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
+    """The first such call of each function, where every rank comes and nobody is let in first."""
+    if not any(module.holds(word) for word in WORDS):
+        return
+    told: set[int] = set()
+    for call in module.nodes(ast.Call):
+        fetched = _fetches(module, call)
+        function = module.function_of(call)
+        if fetched is None or id(function) in told or not _is_unguarded(project, module, call, function):
+            continue
+        folder = fetched[0] if fetched else None
+        if folder is not None and is_own_path(project, module, folder):
+            continue
+        if (way := way_of_every_rank(project, module, call)) is not None and not _waits(way):
+            told.add(id(function))
+            yield Fetch(call, folder, way)
+
+
+def _fetches(module: SourceModule, call: ast.Call) -> tuple[ast.expr, ...] | None:
+    """The folder that a call fetches into, () where it is torch.hub's own; None for any other call."""
+    name = qualified(module, call.func)
+    given = {k.arg: k.value for k in call.keywords}
+    if name == "torch.hub.load":
+        source = given.get("source")
+        return None if isinstance(source, ast.Constant) and source.value == "local" else ()
+    download = given.get("download")
+    if not name.startswith(_SETS) or not last(name)[:1].isupper():
+        return None
+    if not isinstance(download, ast.Constant) or download.value is not True:
+        return None
+    root = call.args[0] if call.args else given.get("root")
+    return (root,) if root is not None else None
+
+
+def _is_unguarded(project: Project, module: SourceModule, call: ast.Call, function: FunctionNode | None) -> bool:
+    """False where somebody fetches it before the others come: `prepare_data`, or a call under a test of the rank."""
+    if function is None:
+        return False
+    owner = module.class_of(call)
+    if owner is not None and "prepare_data" in module.methods_of(owner):
+        return False
+    name = qualified(module, call.func)
+    others = (c for c in module.calls_named(last(name)) if c is not call and qualified(module, c.func) == name)
+    if any(is_for_some(project, module, c) for c in others) or ranks_reaching(project, module, call).some:
+        return False
+    return not is_thought_of(project, module, function)
+
+
+def _waits(way: Way) -> bool:
+    """True where a function on the way takes a lock, or waits for the others above the call."""
+    for home, node in way.frames:
+        function = home.function_of(node)
+        line: int = node.lineno  # type: ignore[attr-defined]
+        if function is None:
+            continue
+        above = "\n".join(home.text.splitlines()[function.lineno - 1 : line])
+        if _LOCKS.search(above):
+            return True
+    return False

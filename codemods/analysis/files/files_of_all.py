@@ -1,0 +1,265 @@
+"""Files that every rank writes, moves or removes under one name, as far as calls show it: what no guard was found for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.files.every_rank import Way, way_of_every_rank
+from codemods.analysis.files.file_calls import Act, FileCall, file_call
+from codemods.analysis.files.file_paths import arguments_of, forms
+from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
+from codemods.analysis.files.own_paths import is_own_path, leads_to
+from codemods.analysis.files.shared_places import is_of_one_item
+from codemods.analysis.files.written_saves import saves_in
+from codemods.analysis.names import dotted, is_parameter, last, qualified
+from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.output.rank_values import under_such_a_name
+from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
+from codemods.analysis.ranks.unused import is_never_run
+from codemods.analysis.ranks.uses import CallSite, uses_of
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk
+
+_MOVES = frozenset({"os.rename", "os.renames", "os.replace", "shutil.move"})
+_CLOCK = late(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|\brandom\b|token_hex|uuid")
+_LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|try_acquire|[bB]aton|filelock|fcntl")
+_GONE = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
+_OF_FRAMEWORKS = frozenset(
+    {"fit", "train", "test", "validate", "predict", "run", "step", "update", "write", "setup", "build", "close"}
+)
+_SHARED_OUT = (b"split_between_processes",)
+
+
+@record
+class FileOfAll:
+    """at: where the guard belongs, in `module`, and the path as it is named there. file: what is done, in `home`.
+
+    way: how every rank comes there.
+    """
+
+    module: SourceModule
+    at: ast.stmt
+    path: ast.expr
+    home: SourceModule
+    file: FileCall
+    way: Way
+
+    @property
+    def removes(self) -> bool:
+        """True where the second rank no longer finds what it takes away."""
+        return self.file.act is Act.REMOVES or qualified(self.home, self.file.call.func) in _MOVES
+
+
+def files_of_all(project: Project, module: SourceModule) -> tuple[FileOfAll, ...]:
+    """One for each path of a function that every rank writes, moves or removes; those of DDP501 and DDP307 left out."""
+    return project.memo(("files of all", module.path), lambda: tuple(_find(project, module)))
+
+
+def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
+    if any(module.holds(word) for word in _SHARED_OUT):
+        return
+    saves = {id(s.call) for s in saves_in(project, module)}
+    once = {id(found.function) for found in filled_on_demand(project, module)}  # DDP307 tells of these as one
+    seen: set[tuple[int, str]] = set()
+    for call in module.nodes(ast.Call):
+        if id(call) in saves or id(module.function_of(call)) in once or (found := _changed(module, call)) is None:
+            continue
+        way = _way(project, module, found)
+        key = (id(module.function_of(call)), " ".join(module.text_of(found.path).split()))
+        if way is not None and key not in seen:
+            seen.add(key)
+            yield FileOfAll(*_place(module, call, found.path, way), module, found, way)
+
+
+def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
+    """What a call does to a path that others share: it writes it anew, moves or removes it.
+
+    Lines that are added stay those of their rank.
+    """
+    found = file_call(module, call)
+    if found is None or found.act not in (Act.WRITES, Act.FILLS, Act.REMOVES):
+        return None
+    name = qualified(module, call.func)
+    if name.startswith("logging."):
+        return None  # lines that are added stay those of their rank
+    if name in _MOVES and call.args:
+        return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move
+    if found.act is Act.FILLS and name != "shutil.copytree":
+        return None
+    mode = _mode(call) if (last(name) or last(dotted(call.func))) == "open" else ""
+    return None if "a" in mode or "+" in mode.replace("w+", "") else found
+
+
+def _mode(call: ast.Call) -> str:
+    given = [*call.args[:2], *(k.value for k in call.keywords if k.arg == "mode")]
+    texts = [g.value for g in given if isinstance(g, ast.Constant) and isinstance(g.value, str)]
+    return next((t for t in reversed(texts) if re.fullmatch(r"[rwaxbtU+]{1,4}", t)), "")
+
+
+def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
+    """How every rank comes to a change of one and the same path; None where any of it is not shown."""
+    call, statement = found.call, module.statement_of(found.call)
+    removes = found.act is Act.REMOVES or qualified(module, call.func) in (*_MOVES, "shutil.copytree")
+    if removes and _puts_up_with_it(module, call):
+        return None
+    if not _is_for_good(module, found) or (not removes and is_asked_for(module, call, found.path)):
+        return None
+    if _CLOCK.search(origin_text(module, found.path)) or is_of_one_item(project, module, found.path):
+        return None
+    way = way_of_every_rank(project, module, call)
+    if way is None or ranks_reaching(project, module, call).some or under_such_a_name(project, module, statement):
+        return None
+    if over_a_share(module, [statement]) or is_own_path(project, module, found.path) or not _is_one_path(project, module, found):
+        return None
+    return way if _is_run_so(project, module, found, way) else None
+
+
+def _is_for_good(module: SourceModule, found: FileCall) -> bool:
+    """False in a handler of errors, which are each rank's own, unless all ranks fail at the very file that it is about."""
+    below: ast.AST = found.call
+    for up in module.ancestors(found.call):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return True
+        if isinstance(up, ast.Try) and any(h is below for h in up.handlers):
+            wanted = forms(module, found.path)
+            reads = (file_call(module, n) for s in up.body for n in walk(s) if isinstance(n, ast.Call))
+            return any(r is not None and r.act is Act.READS and wanted & forms(module, r.path) for r in reads)
+        below = up
+    return True
+
+
+def _puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
+    """True where the code goes on when another rank was there first."""
+    if any(k.arg in ("missing_ok", "ignore_errors", "dirs_exist_ok") for k in call.keywords):
+        return True
+    below: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, (ast.With, ast.AsyncWith)) and "suppress(" in "".join(module.text_of(i.context_expr) for i in up.items):
+            return True
+        if isinstance(up, ast.Try) and any(s is below for s in up.body):
+            types = [t for h in up.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
+            if any(t is None or last(dotted(t)) in _GONE for t in types):
+                return True
+        below = up
+    return False
+
+
+def _is_one_path(project: Project, module: SourceModule, found: FileCall) -> bool:
+    """True unless the ranks are seen to name it differently."""
+    parts = [found.path, *(n for n in walk(found.path) if isinstance(n, (ast.Name, ast.Attribute)))]
+    return not any(variance(project).value(module, p).cause in (Cause.RANK, Cause.DATA, Cause.PLACE) for p in parts)
+
+
+# The way there
+
+
+def _is_run_so(project: Project, module: SourceModule, found: FileCall, way: Way) -> bool:
+    functions = [(home, f) for home, node in way.frames if (f := home.function_of(node)) is not None]
+    if not _is_shown_to_run(project, way):
+        return False
+    if any(_is_masked(project, home, f) or _LOCKS.search(home.text_of(f)) for home, f in functions):
+        return False
+    if functions and (is_never_run(project, *functions[-1]) or _is_left_to_others(project, *functions[-1])):
+        return False
+    return _is_given(module, found, way) and not _is_filled_once(module, found, way)
+
+
+def _is_shown_to_run(project: Project, way: Way) -> bool:
+    """True where each call on the way runs the very function: `save` and `push_to_hub` are methods of many objects."""
+    for (home, node), (above, site) in zip(way.frames, way.frames[1:], strict=False):
+        function = home.function_of(node)
+        if function is None or not isinstance(site, ast.Call):
+            return False
+        if not leads_to(project, CallSite(above, site), function) and not _is_only_one(project, home, function):
+            return False
+    return True
+
+
+def _is_only_one(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for a method of which the project has one of that name, and that no framework's objects have."""
+    common = function.name in _OF_FRAMEWORKS or function.name.startswith(("save", "load", "push", "log"))
+    if common or not isinstance(module.parent(function), ast.ClassDef):
+        return False
+    defining = project.files_containing(f"def {function.name}(".encode())
+    return list(defining) == [module.path] and sum(f.name == function.name for f in module.functions) == 1
+
+
+def _is_masked(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True under a decorator of the project that asks for the rank, or one that no source is seen of and that says so."""
+    for mark in function.decorator_list:
+        call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
+        site = called_function(project, module, ast.copy_location(call, mark))
+        if names_rank(site.module.text_of(site.node) if site is not None else module.text_of(mark)):
+            return True
+    return False
+
+
+def _is_left_to_others(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for a function that nobody calls and that is handed on: who runs it, and where, is not seen."""
+    used = uses_of(project, module, function).outside_tests()
+    return bool(used.handed_on) and not used.calls and not any(to_a_launcher(place) for place in used.handed_on)
+
+
+def _is_given(module: SourceModule, found: FileCall, way: Way) -> bool:
+    """False where the path is a parameter that is None unless it is given, and the calls on the way do not give it."""
+    function = module.function_of(found.call)
+    names = [n for n in walk(found.path) if isinstance(n, ast.Name) and function is not None and is_parameter(module, n.id, n)]
+    if function is None or not names or len(way.frames) < 2 or not isinstance(way.frames[1][1], ast.Call):
+        return True
+    given = arguments_of(function, way.frames[1][1])
+    defaults = dict(zip([a.arg for a in reversed(function.args.args)], reversed(function.args.defaults), strict=False))
+    defaults |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
+    return all(n.id in given or not _is_nothing(defaults.get(n.id)) for n in names) and not any(
+        _is_nothing(given.get(n.id)) for n in names
+    )
+
+
+def _is_filled_once(module: SourceModule, found: FileCall, way: Way) -> bool:
+    """True where a caller on the way asks for the very file first: DDP307 tells of such caches."""
+    home, named = module, found.path
+    for (_, below), (above, site) in zip(way.frames, way.frames[1:], strict=False):
+        function = home.function_of(below)
+        given = arguments_of(function, site) if function is not None and isinstance(site, ast.Call) else {}
+        if not isinstance(named, ast.Name) or named.id not in given:
+            return False
+        home, named = above, given[named.id]
+        if is_asked_for(home, site, named):
+            return True
+    return False
+
+
+def _is_nothing(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value in (None, False, "")
+
+
+# Where it is told
+
+
+def _place(module: SourceModule, call: ast.Call, path: ast.expr, way: Way) -> tuple[SourceModule, ast.stmt, ast.expr]:
+    """(file, statement, path as it is written there): the call that names the path, where the function is only handed one.
+
+    And the call of a function of the same file that only writes: the guard goes round it.
+    """
+    home, node, named = module, call, path
+    for (_, below), (above, site) in zip(way.frames, way.frames[1:], strict=False):
+        function = home.function_of(below)
+        given = arguments_of(function, site) if function is not None and isinstance(site, ast.Call) else {}
+        if not isinstance(named, ast.Name) or named.id not in given or not isinstance(site, ast.Call):
+            break
+        home, node, named = above, site, given[named.id]
+    if node is call and len(way.frames) > 1 and module.class_of(call) is None:
+        above, site = way.frames[1]
+        if above is module and above.function_of(site) is not None and isinstance(above.statement_of(site), ast.Expr):
+            return above, above.statement_of(site), path
+    return home, home.statement_of(node), named

@@ -1,0 +1,251 @@
+"""DDP202 and DDP307 where no test for rank 0 is at hand: told, with the way by which every rank comes there."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.checkpoints.unguarded_save import UnguardedSave
+from codemods.ranks.unguarded_file_io import UnguardedFileIo
+from codemods.ranks.wrong_rank import WrongRank
+from codemods.sync.cache_filled_by_every_rank import CacheFilledByEveryRank
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = "import json, os, shutil, time\nimport numpy as np\nimport torch\nimport torch.distributed as dist\n\n\n"
+WRITE = ("with open(os.path.join(args.out, 'args.json'), 'w') as f:", "    json.dump(vars(args), f)")
+
+
+def script(*lines: str, above: str = "", group: str = "dist.init_process_group('gloo')") -> str:
+    body = "".join(f"    {line}\n" for line in (*lines, group))
+    return f"{HEAD}{above}def main(args):\n{body}\n\nif __name__ == '__main__':\n    main(parse())\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        WRITE,
+        ("shutil.copy(args.config, os.path.join(args.out, 'config.yaml'))",),
+        ("shutil.copytree('src', os.path.join(args.out, 'src'))",),
+        ("if os.path.exists(args.report):", "    os.remove(args.report)"),
+        ("os.rename(args.report, args.report + '.old')",),
+        ("np.savez(args.splits, train=args.train)",),
+        ("for name in ['a.log', 'b.log']:", "    if os.path.exists(name):", "        os.remove(name)"),
+        ("try:", "    state = torch.load(args.path)", "except RuntimeError:", "    os.remove(args.path)"),
+    ],
+)
+def test_above_the_start_of_the_group(lines: tuple[str, ...]) -> None:
+    found = check_told(UnguardedFileIo, script(*lines), reason="no group exists yet")
+    assert "every rank comes here" in found.message
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if int(os.environ['RANK']) == 0:", *(f"    {line}" for line in WRITE)),
+        ("with open(args.out + f'/{os.environ[\"RANK\"]}.json', 'w') as f:", "    json.dump(vars(args), f)"),
+        ("with open(args.log, 'a') as f:", "    f.write('started')"),
+        ("with open(f'{args.out}/{time.time()}.json', 'w') as f:", "    json.dump(vars(args), f)"),
+        ("for name in args.names:", "    with open(name + '.txt', 'w') as f:", "        f.write(name)"),
+        ("try:", "    os.remove(args.report)", "except OSError:", "    pass"),
+        ("shutil.rmtree(args.folder, ignore_errors=True)",),
+        ("shutil.copytree('src', args.out, dirs_exist_ok=True)",),
+        ("try:", "    prepare(args)", "except ValueError as error:", "    with open('why.txt', 'w') as f:",
+         "        f.write(str(error))"),
+        ("with FileLock(args.lock):", *(f"    {line}" for line in WRITE)),
+        ("with open(os.devnull, 'w') as f:", "    f.write('')"),
+    ],
+)
+def test_what_is_right_or_each_ranks_own(lines: tuple[str, ...]) -> None:
+    check_nothing(UnguardedFileIo, script(*lines))
+
+
+HELPER = "import json\n\n\ndef keep(values, path):\n    with open(path, 'w') as f:\n        json.dump(values, f)\n"
+TRAIN = (
+    "import torch.distributed as dist\nfrom helper import keep\n\n\ndef main(args):\n    {}\n"
+    "    dist.init_process_group('gloo')\n"
+)
+
+
+def test_a_helper_is_told_at_the_call_that_names_the_path() -> None:
+    train = TRAIN.format("keep(vars(args), args.out + '/args.json')")
+    found = check_told(UnguardedFileIo, HELPER, files={"train.py": train}, path="helper.py", reason="no group exists yet")
+    assert (found.path, found.span.line) == ("train.py", 6)
+    assert "helper.py:5" in found.message
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "args.store.keep(vars(args), args.out)",  # another object's
+        "args.run(keep)",
+        "dist.get_rank() == 0 and keep(vars(args), args.out)",
+        "pass",
+    ],
+)
+def test_a_helper_that_the_ranks_are_not_seen_to_call(call: str) -> None:
+    check_nothing(UnguardedFileIo, HELPER, files={"train.py": TRAIN.format(call)}, path="helper.py")
+
+
+def test_a_path_that_no_call_gives() -> None:
+    helper = HELPER.replace("def keep(values, path):\n", "def keep(values, path=None):\n    if path is None:\n        return\n")
+    check_nothing(UnguardedFileIo, helper, files={"train.py": TRAIN.format("keep(vars(args))")}, path="helper.py")
+
+
+def test_a_decorator_of_the_project_that_asks_for_the_rank() -> None:
+    mark = (
+        "def on_first(f):\n    def inner(*a):\n        if int(os.environ.get('RANK', 0)) == 0:\n"
+        "            return f(*a)\n    return inner\n\n\n"
+    )
+    helper = "def keep(args):\n" + "".join(f"    {line}\n" for line in WRITE) + "\n\n"
+    assert findings_of(UnguardedFileIo, script("keep(args)", above=helper))
+    check_nothing(UnguardedFileIo, script("keep(args)", above=f"{mark}@on_first\n{helper}"))
+
+
+SPAWNED = (
+    "import numpy as np\nimport torch.distributed as dist\nimport torch.multiprocessing as mp\n\n"
+    "{}np.save('check.npy', np.zeros(3))\n\n\n"
+    "def work(rank):\n    dist.init_process_group('gloo', rank=rank, world_size=2)\n\n\n"
+    "if __name__ == '__main__':\n    {}\n    mp.spawn(work, nprocs=2)\n"
+)
+
+
+def test_a_module_that_spawn_imports_again() -> None:
+    found = check_told(UnguardedFileIo, SPAWNED.format("", "pass"), reason="__main__")
+    assert found.span.line == 5
+    below = SPAWNED.replace("{}np.save('check.npy', np.zeros(3))", "{}").format("", "np.save('check.npy', np.zeros(3))")
+    check_nothing(UnguardedFileIo, below)
+    check_nothing(UnguardedFileIo, SPAWNED.format("", "pass").replace("nprocs=2)\n", "nprocs=2, start_method='fork')\n"))
+
+
+def test_the_program_that_its_script_leads_to() -> None:
+    fit = "import lightning as L\n\n\ndef fit(args):\n    trainer = L.Trainer(devices={})\n    trainer.fit(args.model)\n"
+    lines = "".join(f"    {line}\n" for line in WRITE)
+    main = (
+        f"import json, os\nfrom fit import fit\n\n\ndef main(args):\n{lines}    fit(args)\n\n\n"
+        f"if __name__ == '__main__':\n    main(parse())\n"
+    )
+    check_told(UnguardedFileIo, main, files={"fit.py": fit.format(4)}, reason="rank 0")
+    check_nothing(UnguardedFileIo, main, files={"fit.py": fit.format(1)})
+    parted = main.replace(lines, "    if args.prepare:\n" + "".join(f"    {x}\n" for x in lines.splitlines())).replace(
+        "    fit(args)\n", "    else:\n        fit(args)\n"
+    )
+    check_nothing(UnguardedFileIo, parted, files={"fit.py": fit.format(4)})
+
+
+# What is fetched
+
+
+def fetch(call: str, *, above: str = "", way: str = "    net = build(args)\n") -> str:
+    return (
+        f"import torch\nimport torch.distributed as dist\nfrom torchvision import datasets\n\n\ndef build(args):\n"
+        f"{above}    return {call}\n\n\n"
+        f"def main(args):\n    dist.init_process_group('gloo')\n{way}"
+    )
+
+
+@pytest.mark.parametrize("call", ["torch.hub.load('owner/nets', 'small')", "datasets.CIFAR10(args.root, download=True)"])
+def test_a_fetch_of_every_rank(call: str) -> None:
+    found = check_told(CacheFilledByEveryRank, fetch(call), reason="barrier before the others")
+    assert "first run" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        fetch("torch.hub.load('nets', 'small', source='local')"),
+        fetch("torch.hub.load_state_dict_from_url(args.url)"),  # renamed when it is whole
+        fetch("datasets.CIFAR10(args.root, download=False)"),
+        fetch("datasets.CIFAR10(f'{args.root}/{dist.get_rank()}', download=True)"),
+        fetch("torch.hub.load('owner/nets', 'small')", above="    if dist.get_rank() == 0:\n"
+        "        torch.hub.load('owner/nets', 'small')\n"),
+        fetch("torch.hub.load('owner/nets', 'small')", above="    dist.barrier()\n"),
+        fetch("torch.hub.load('owner/nets', 'small')", way="    if dist.get_rank() == 0:\n        net = build(args)\n"),
+        fetch("torch.hub.load('owner/nets', 'small')")
+        .replace("import torch.distributed as dist\n", "")
+        .replace("dist.init_process_group", "print"),
+    ],
+)
+def test_a_fetch_that_is_seen_to(source: str) -> None:
+    check_nothing(CacheFilledByEveryRank, source)
+
+
+def test_a_data_module_that_prepares() -> None:
+    head = "import lightning as L\nfrom torchvision.datasets import MNIST\n\n\nclass Data(L.LightningDataModule):\n"
+    setup = "    def setup(self, stage):\n        self.train = MNIST(self.root, download=True)\n"
+    check_told(CacheFilledByEveryRank, head + setup, reason="rank 0")
+    check_nothing(CacheFilledByEveryRank, head + "    def prepare_data(self):\n        MNIST(self.root, download=True)\n"
+    "\n" + setup)
+
+
+# Rank 0 fills what the others ask for
+
+
+CACHE = (
+    "import os\nimport torch\nimport torch.distributed as dist\n\n\ndef rows(path, rank):\n    if os.path.exists(path):\n"
+    "        return torch.load(path)\n    made = build()\n    if rank == 0:\n        torch.save(made, path)\n"
+    "    return made\n\n\n"
+    "def main():\n    dist.init_process_group('gloo')\n    rows('rows.pt', dist.get_rank())\n"
+)
+
+
+def test_a_cache_that_rank_zero_writes_in_place() -> None:
+    written = "        torch.save(made, path)\n"
+    beside = 'f"{path}.{os.getpid()}"'
+    whole = f"        torch.save(made, {beside})\n        os.replace({beside}, path)\n"
+    check_transformed(CacheFilledByEveryRank, CACHE, CACHE.replace(written, whole), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    made = build()\n", "    dist.barrier()\n    made = build()\n"),
+        ("    made = build()\n", "    if read_only:\n        raise ValueError\n    made = build()\n"),
+        ("        return torch.load(path)\n", "        return None\n"),
+        ("def rows(path, rank):\n", "def rows(path, rank):\n    path = f'{path}.{rank}'\n"),
+    ],
+)
+def test_a_cache_that_nobody_finds_half_written(old: str, new: str) -> None:
+    assert old in CACHE
+    check_nothing(CacheFilledByEveryRank, CACHE.replace(old, new))
+
+
+def test_a_folder_that_is_there_before_its_file_is_told_at_the_test() -> None:
+    body = (
+        "    if not os.path.exists(path):\n        os.makedirs(path, exist_ok=True)\n"
+        "        torch.save(build(), path + '/a.pt')\n    return torch.load(path + '/a.pt')\n"
+    )
+    head, rest = CACHE.split("    if os.path.exists(path):\n")
+    source = head + body + rest[rest.index("\n\ndef main") :]
+    found = check_told(CacheFilledByEveryRank, source, reason="let rank 0 make it")
+    assert found.span.line == 7
+
+
+# A call without the guard of the others
+
+
+def test_the_one_call_that_is_not_guarded() -> None:
+    source = (
+        "import torch\nimport torch.distributed as dist\n\n\ndef save(model, path):\n"
+        "    torch.save(model.state_dict(), path)\n\n\n"
+        "def main(args, model):\n    dist.init_process_group('gloo')\n    for epoch in range(args.epochs):\n"
+        "        if dist.get_rank() == 0:\n            save(model, args.path)\n    save(model, args.path)\n"
+    )
+    (found,) = findings_of(UnguardedSave, source)
+    assert found.span.line == 14
+
+
+# Local rank 0 of each node
+
+
+LOCAL = (
+    "import accelerate\nimport os\nimport torch\n\n\nclass State:\n    def save(self, path):\n"
+    "        torch.save(self.step, path + '/step.pth')\n\n"
+    "    def load(self, path):\n        self.step = torch.load(path + '/step.pth')\n\n\ndef start(args):\n"
+    "    state = State()\n    return state\n\n\n"
+    "def train(args):\n    accelerator = accelerate.Accelerator()\n    state = start(args)\n    state.load(args.out)\n"
+    "    if accelerator.local_process_index == 0:\n        state.save(args.out)\n"
+)
+
+
+def test_a_state_that_local_rank_zero_saves_after_it_was_loaded() -> None:
+    check_transformed(WrongRank, LOCAL, LOCAL.replace("local_process_index", "process_index"), unsafe=True)
+    check_nothing(WrongRank, LOCAL + "    state.load(args.out)\n")
