@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.loading.origins import Origin, all_known, origins
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.project import Project
@@ -31,6 +32,39 @@ class Made:
     def hides(self) -> bool:
         """True where `**options` may say more."""
         return any(k.arg is None for k in self.call.keywords) or any(isinstance(a, ast.Starred) for a in self.call.args)
+
+    def may_hold(self, *names: str) -> bool:
+        """True where `**options` may hold one of these: not where all that is put into the options has other names."""
+        if any(isinstance(a, ast.Starred) for a in self.call.args):
+            return True
+        hidden = [k.value for k in self.call.keywords if k.arg is None]
+        return any((keys := _keys(self.module, node)) is None or keys & set(names) for node in hidden)
+
+
+def _keys(module: SourceModule, node: ast.expr) -> set[str] | None:
+    """The keys of a dictionary of options that is filled in this file; None where there may be others."""
+    if isinstance(node, ast.Dict):
+        return {str(k.value) for k in node.keys if isinstance(k, ast.Constant)} if _is_plain(node) else None
+    if not isinstance(node, ast.Name) or not (bound := bindings_of(module, node)):
+        return None
+    keys: set[str] = set()
+    for binding in bound:
+        if not isinstance(binding.value, ast.Dict) or binding.part or not _is_plain(binding.value):
+            return None
+        keys |= {str(k.value) for k in binding.value.keys if isinstance(k, ast.Constant)}
+    for use in module.reads_of(node.id):
+        up = module.parent(use)
+        if isinstance(up, ast.Subscript) and isinstance(up.ctx, ast.Store):
+            if not isinstance(up.slice, ast.Constant):
+                return None
+            keys.add(str(up.slice.value))
+        elif isinstance(up, ast.Attribute):
+            return None
+    return keys
+
+
+def _is_plain(node: ast.Dict) -> bool:
+    return all(isinstance(k, ast.Constant) for k in node.keys)
 
 
 def is_accelerator(project: Project, module: SourceModule, node: ast.expr) -> bool:
