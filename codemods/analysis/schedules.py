@@ -102,7 +102,7 @@ def lengths(project: Project, schedule: Schedule) -> list[Length]:
     for name, place in LENGTHS.get(schedule.kind, {}).items():
         node = next((k.value for k in call.keywords if k.arg == name), call.args[place] if len(call.args) > place else None)
         if node is not None and not _is_small(node):
-            read = _Reading(project)
+            read = Reading(project)
             read.follow(schedule.module, node, 0)
             out.append(Length(name, node, read.counted, read.scaled))
     return out
@@ -115,7 +115,7 @@ def _is_small(node: ast.expr) -> bool:
 
 def speaks_of_processes(project: Project, schedule: Schedule) -> bool:
     """True where the number of processes is anywhere in what the schedule is made of."""
-    read = _Reading(project)
+    read = Reading(project)
     for node in (*schedule.made.args, *(k.value for k in schedule.made.keywords)):
         read.follow(schedule.module, node, 0)
     return read.scaled
@@ -146,13 +146,14 @@ def _is(node: ast.expr, value: bool) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
 
 
-class _Reading:
+class Reading:
     """What an expression is made of, through names, settings and arguments."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.scaled = self.unsharded = self.sharded = self.given = self.lost = False
         self.seen: set[int] = set()
+        self.measured: list[tuple[SourceModule, ast.Call]] = []  # each `len(...)`
 
     @property
     def counted(self) -> Counted:
@@ -190,6 +191,7 @@ class _Reading:
         if _PROCESSES.search(name):
             self.scaled = True
         elif name == "len" and call.args:
+            self.measured.append((module, call))
             if _is_prepared(module, call.args[0], call):
                 self.sharded = True
             else:
@@ -198,7 +200,10 @@ class _Reading:
             for argument in call.args:
                 self.follow(module, argument, depth)
         else:
-            self.lost = True
+            found = [o for o in origins(self.project, module, call) if o.known and not o.path and o.node is not call]
+            for origin in found:
+                self.follow(origin.module, origin.node, depth + 1)
+            self.lost = self.lost or not found
 
     def _name(self, module: SourceModule, node: ast.Name | ast.Attribute, depth: int) -> None:
         text = dotted(node)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from codemods.analysis.accelerators import made_by
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.lightning_lengths import Whole, whole_lengths
+from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.names import dotted, last
 from codemods.analysis.schedules import Counted, Length, Schedule, lengths, prepared_schedules, speaks_of_processes
 from codemods.codemod import DdpCodemod
@@ -27,8 +29,9 @@ class ScheduleLength(DdpCodemod):
     ## What it does
     Finds schedulers that are given to `accelerator.prepare` and whose lengths (`num_training_steps`, `T_max`, `total_iters`, the
     warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by `accelerator.num_processes`.
-    Tells a length of the unprepared loader that is multiplied although it counts the batches of all ranks, and a prepared
-    scheduler that is stepped once an epoch.
+    Tells a length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler
+    that is stepped once an epoch, and, under Lightning, schedules and epochs that are worked out of the length of a loader before
+    `fit` shares it out.
 
     ## Why it matters
     Accelerate moves a prepared scheduler on by `num_processes` steps with each step of the optimizer. On eight GPUs a schedule of
@@ -70,6 +73,7 @@ class ScheduleLength(DdpCodemod):
     - Says nothing where the Accelerator is given `split_batches`, `step_scheduler_with_optimizer`, or options that may hold them.
     - Says nothing of a scheduler that is not prepared.
     - Tells a length that is given or else counted from the loader: only the first wants the factor.
+    - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
     - Tells a scheduler that is stepped once an epoch: it should not be prepared.
     - A repository's own tests.
 
@@ -79,15 +83,17 @@ class ScheduleLength(DdpCodemod):
     """
 
     code = "DDP406"
-    TRIGGERS = ((b".prepare(",), (b"sched", b"Sched"), (b"ccelerat",))
+    TRIGGERS = ((b".prepare(", b"Trainer(", b"configure_optimizers"), (b"ccelerat", b"ightning"), (b"sched", b"Sched", b"len("))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return bool(project.files_containing(b"Accelerator("))
+        return bool(project.files_containing(b"Accelerator(") or project.files_containing(b"ightning"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
+        if module.holds(b"ightning") and not is_kept_to_one_device(project):
+            yield from (self._whole(found) for found in whole_lengths(project) if found.module is module)
         told: set[int] = set()
         for schedule in prepared_schedules(project, module):
             if schedule.module is not module or id(schedule.made) in told:
@@ -101,6 +107,21 @@ class ScheduleLength(DdpCodemod):
                     told |= {id(s) for s in steps}
             else:
                 yield from self._lengths(project, module, schedule, known)
+
+    def _whole(self, found: Whole) -> Finding:
+        if found.epochs:
+            what = "the epochs are worked out of it, and with several processes training ends as many times too early"
+            reason = "give the Trainer `max_steps` instead of epochs"
+        else:
+            what = "the schedule counts on, and with several processes it is as many times too long for the steps of an epoch"
+            reason = "use `self.trainer.estimated_stepping_batches` in `configure_optimizers`"
+        return self.finding(
+            found.module,
+            found.node,
+            f"this is the length of the whole loader, which Lightning shares out over the ranks in `fit`: {what}",
+            evidence=[Evidence("static", "it is used here", found.used_in.path, getattr(found.use, "lineno", 0))],
+            reason=reason,
+        )
 
     def _epoch(self, module: SourceModule, schedule: Schedule, step: ast.Call) -> Finding:
         what = "counts as many epochs" if schedule.kind != "ReduceLROnPlateau" else "sees the same number as often"

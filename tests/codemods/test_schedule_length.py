@@ -147,3 +147,61 @@ def test_nothing_of_a_schedule_of_the_loader_that_is_stepped_with_each_batch() -
 
 def test_nothing_of_the_repositorys_own_tests() -> None:
     assert not findings_of(ScheduleLength, program(COSINE), path="tests/test_train.py")
+
+
+LIGHTNING = (
+    "import lightning.pytorch as pl\nimport math\nfrom torch.optim.lr_scheduler import CosineAnnealingLR\n"
+    "from torch.utils.data import DataLoader, DistributedSampler\n\n\n"
+)
+
+
+def module_of(length: str, tail: str = "", interval: str = "step") -> str:
+    return (
+        f"{LIGHTNING}class Net(pl.LightningModule):\n    def __init__(self, steps=0):\n        super().__init__()\n"
+        "        self.steps = steps\n\n    def configure_optimizers(self):\n        optimizer = self.make()\n"
+        f"        schedule = CosineAnnealingLR(optimizer, {length})\n"
+        f"        return [optimizer], [{{'scheduler': schedule, 'interval': '{interval}'}}]\n{tail}"
+    )
+
+
+def made(steps: str = "len(loader) * 5", options: str = "", loader: str = "DataLoader(data, 8)") -> str:
+    return (
+        f"\n\ndef main(data, args):\n    loader = {loader}\n    net = Net(steps={steps})\n"
+        f"    trainer = pl.Trainer(devices=args.devices{options})\n    trainer.fit(net, loader)\n"
+    )
+
+
+def test_told_where_a_module_is_handed_the_length_of_the_whole_loader() -> None:
+    found = check_told(ScheduleLength, module_of("self.steps", made()), reason="estimated_stepping_batches")
+    assert "shares out" in found.message
+
+
+def test_told_where_a_module_asks_the_whole_loader_for_its_length() -> None:
+    source = module_of("self.trainer.max_epochs * len(self.train_dataloader())")
+    check_told(ScheduleLength, source, reason="estimated_stepping_batches")
+
+
+def test_told_where_epochs_are_worked_out_of_the_whole_loader() -> None:
+    source = (
+        f"{LIGHTNING}def main(data, net, args):\n    loader = DataLoader(data, 8)\n    per_epoch = math.ceil(len(loader) / 2)\n"
+        "    epochs = math.ceil(args.max_steps / per_epoch)\n    pl.Trainer(max_epochs=epochs).fit(net, loader)\n"
+    )
+    found = check_told(ScheduleLength, source, reason="max_steps")
+    assert found.span.line == 10
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        module_of("self.steps", made("len(loader) // args.devices")),
+        module_of("self.steps", made("args.steps")),
+        module_of("self.steps", made(options=", use_distributed_sampler=False")),
+        module_of("self.steps", made(loader="DataLoader(data, 8, sampler=DistributedSampler(data))")),
+        module_of("self.steps", made(), interval="epoch").replace("steps", "rounds"),
+        module_of("self.trainer.estimated_stepping_batches"),
+        module_of("len(self.train_dataloader()) // self.trainer.world_size"),
+        module_of("self.steps", made().replace("args.devices", "1")),
+    ],
+)
+def test_nothing_of_lengths_that_fit_the_share(source: str) -> None:
+    check_nothing(ScheduleLength, source)
