@@ -134,7 +134,7 @@ def _steps_for_each_process(project: Project, made: Made) -> bool:
     if made.may_hold("split_batches", "step_scheduler_with_optimizer", "dataloader_config"):
         return False
     split, own, loading = (made.keyword(n) for n in ("split_batches", "step_scheduler_with_optimizer", "dataloader_config"))
-    if split is not None and not _is(split, False) or own is not None and not _is(own, True):
+    if (split is not None and not _is(split, False)) or (own is not None and not _is(own, True)):
         return False
     return loading is None or all(
         isinstance(o.node, ast.Call) and not any(k.arg in ("split_batches", None) for k in o.node.keywords)
@@ -219,7 +219,8 @@ class Reading:
             self.follow(origin.module, origin.node, depth + 1)
         if here or found:
             counts = self.unsharded or self.sharded
-            self.given = self.given or (counts and isinstance(node, ast.Attribute) and _is_setting(text) and _may_be_given(module, text))
+            setting = isinstance(node, ast.Attribute) and _is_setting(text)
+            self.given = self.given or (counts and setting and _may_be_given(module, text))
         elif not (isinstance(node, ast.Attribute) and _is_setting(text)) or _scaled_elsewhere(self.project, last(text)):
             self.lost = True
 

@@ -23,8 +23,8 @@ _MESSAGE = (
     "automatic checkpoint naming rank 0 waits in it for the others"
 )
 _REASON = (
-    "let every rank call `save_state`, which writes what is common on the main process only; keep the cleaning up and the message "
-    "under the test, and decide over the step by what all ranks have"
+    "let every rank call `save_state`, which writes what is common on the main process only; keep the cleaning up and the "
+    "message under the test, and decide over the step by what all ranks have"
 )
 
 

@@ -28,10 +28,9 @@ class ScheduleLength(DdpCodemod):
 
     ## What it does
     Finds schedulers that are given to `accelerator.prepare` and whose lengths (`num_training_steps`, `T_max`, `total_iters`, the
-    warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by `accelerator.num_processes`.
-    Tells a length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler
-    that is stepped once an epoch, and, under Lightning, schedules and epochs that are worked out of the length of a loader before
-    `fit` shares it out.
+    warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by the processes. Tells a
+    length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler that is
+    stepped once an epoch, and, under Lightning, schedules and epochs that are worked out of a loader before `fit` shares it out.
 
     ## Why it matters
     Accelerate moves a prepared scheduler on by `num_processes` steps with each step of the optimizer. On eight GPUs a schedule of
@@ -160,8 +159,8 @@ class ScheduleLength(DdpCodemod):
             yield self.finding(
                 module,
                 long[0].node,
-                f"`{_names(long)}` counts the batches of all ranks already, and is multiplied by the processes again: the schedule "
-                f"is num_processes times too long{_where(long, counted=True)}",
+                f"`{_names(long)}` counts the batches of all ranks already, and is multiplied by the processes again: the "
+                f"schedule is num_processes times too long{_where(long, counted=True)}",
                 evidence=shown,
                 reason="divide the loader's length by `accelerator.num_processes` before the steps are worked out from it",
             )

@@ -70,8 +70,8 @@ class DroppedReduction(DdpCodemod):
     - A repository's own tests.
 
     ## References
-    Accelerate 1.15, `accelerate/utils/operations.py`: `reduce` works on `tensor.clone()`; Lightning 2.6, `Fabric.all_reduce`. Runs
-    on two processes: the number stays that of the rank.
+    Accelerate 1.15, `accelerate/utils/operations.py`: `reduce` works on `tensor.clone()`; Lightning 2.6, `Fabric.all_reduce`.
+    Runs on two processes: the number stays that of the rank.
     """
 
     code = "DDP112"

@@ -21,8 +21,8 @@ _SAMPLER = (
     "ones count twice, and the number changes with the number of ranks"
 )
 _REASON = (
-    "give the evaluation a share without padding (`Subset(data, range(rank, len(data), world_size))`) where its rounds come to no "
-    "collective, or drop what is beyond `len(data)` once it is gathered"
+    "give the evaluation a share without padding (`Subset(data, range(rank, len(data), world_size))`) where its rounds come to "
+    "no collective, or drop what is beyond `len(data)` once it is gathered"
 )
 _GATHER = (
     "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of `{}`"

@@ -130,8 +130,8 @@ class ScaledLoss(DdpCodemod):
         return self.finding(
             module,
             found.made,
-            f"`{found.name}` may be the very tensor of `{text}` (`.to` on the same device copies nothing): the all_reduce in line "
-            f"{found.reduced.lineno} sums it in place, and the loss is divided by the number of all ranks, before DDP averages",
+            f"`{found.name}` may be the very tensor of `{text}` (`.to` on the same device copies nothing): the all_reduce in "
+            f"line {found.reduced.lineno} sums it in place, and the loss is divided by that of all ranks before DDP averages",
             level=_UNSAFE,
             edits=[ReplaceExpression(module.path, module.span(found.made), f"{module.text_of(found.made)}.clone()")],
             evidence=[Evidence("static", "the loss is divided by it here", module.path, found.divisor.lineno)],
@@ -142,8 +142,8 @@ class ScaledLoss(DdpCodemod):
         return self.finding(
             module,
             found.reduced,
-            f"`{found.name}` becomes the number of all ranks, the loss of one rank is divided by it, and DDP averages the gradients "
-            "again: they are as many times too small as there are processes",
+            f"`{found.name}` becomes the number of all ranks, the loss of one rank is divided by it, and DDP averages the "
+            "gradients again: they are as many times too small as there are processes",
             evidence=[Evidence("static", "the loss is divided by it here", module.path, found.use.lineno)],
             reason=f"divide it by the processes behind the all_reduce: `{found.name} = {found.name} / dist.get_world_size()`",
         )

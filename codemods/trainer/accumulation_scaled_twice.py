@@ -79,8 +79,8 @@ class AccumulationScaledTwice(DdpCodemod):
     - A repository's own tests.
 
     ## References
-    Accelerate 1.15, `Accelerator.backward`: `loss = loss / self.gradient_accumulation_steps`, and for DeepSpeed `engine.backward`,
-    which divides by the engine's steps. A run on two processes: with 4 steps the gradients are a quarter.
+    Accelerate 1.15, `Accelerator.backward`: `loss = loss / self.gradient_accumulation_steps`, and for DeepSpeed
+    `engine.backward`, which divides by the engine's steps. A run on two processes: with 4 steps the gradients are a quarter.
     """
 
     code = "DDP606"

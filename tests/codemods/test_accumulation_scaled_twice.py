@@ -15,7 +15,10 @@ def program(*lines: str, made: str = "Accelerator(gradient_accumulation_steps=ar
     )
 
 
-@pytest.mark.parametrize("line", ["loss = loss / args.every", "loss /= args.every", "loss = loss / accelerator.gradient_accumulation_steps"])
+@pytest.mark.parametrize(
+    "line",
+    ["loss = loss / args.every", "loss /= args.every", "loss = loss / accelerator.gradient_accumulation_steps"],
+)
 def test_the_division_goes(line: str) -> None:
     check_transformed(AccumulationScaledTwice, program(line), program(), unsafe=True)
 
@@ -25,8 +28,8 @@ def test_the_division_in_the_call_goes() -> None:
 
 
 def test_the_division_in_a_longer_assignment_goes() -> None:
-    before, after = program("scaled = (loss + 1).mean() / args.every", call="scaled"), program("scaled = (loss + 1).mean()", call="scaled")
-    check_transformed(AccumulationScaledTwice, before, after, unsafe=True)
+    before = program("scaled = (loss + 1).mean() / args.every", call="scaled")
+    check_transformed(AccumulationScaledTwice, before, program("scaled = (loss + 1).mean()", call="scaled"), unsafe=True)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +89,8 @@ def test_nothing_under_a_test_of_the_kind_of_run() -> None:
 
 
 def test_nothing_of_a_backward_that_divides_nothing() -> None:
-    check_nothing(AccumulationScaledTwice, program("loss = loss / args.every").replace("accelerator.backward(loss)", "loss.backward()"))
+    plain = program("loss = loss / args.every").replace("accelerator.backward(loss)", "loss.backward()")
+    check_nothing(AccumulationScaledTwice, plain)
     fabric = program("loss = loss / args.every", made="Fabric(every=args.every)").replace("accelerator", "fabric")
     check_nothing(AccumulationScaledTwice, fabric)
 

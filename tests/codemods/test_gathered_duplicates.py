@@ -11,7 +11,10 @@ HEAD = (
 )
 
 
-def raw(*join: str, sampler: str = "DistributedSampler(data, shuffle=False)", each: str = "hits += (model(x) == y).sum()") -> str:
+PADS = "DistributedSampler(data, shuffle=False)"
+
+
+def raw(*join: str, sampler: str = PADS, each: str = "hits += (model(x) == y).sum()") -> str:
     body = "".join(f"    {line}\n" for line in join)
     return (
         f"{HEAD}@torch.no_grad()\ndef evaluate(model, loader, data):\n    hits = torch.zeros(())\n    for x, y in tqdm(loader):\n"
@@ -28,7 +31,9 @@ def accelerated(*lines: str, head: str = "@torch.no_grad()\ndef evaluate") -> st
 PREDICT = "preds = model(x).argmax(-1)"
 
 
-@pytest.mark.parametrize("join", ["dist.all_reduce(hits)", "dist.all_reduce(hits, op=dist.ReduceOp.SUM)", "dist.reduce(hits, 0)"])
+@pytest.mark.parametrize(
+    "join", ["dist.all_reduce(hits)", "dist.all_reduce(hits, op=dist.ReduceOp.SUM)", "dist.reduce(hits, 0)"]
+)
 def test_a_sampler_that_pads_is_told(join: str) -> None:
     found = check_told(GatheredDuplicates, raw(join), reason="share without padding")
     assert found.span.line == 18 and len(found.evidence) == 2
@@ -43,7 +48,8 @@ def test_counts_that_an_object_puts_together() -> None:
 
 def test_an_evaluation_that_is_an_object() -> None:
     source = (
-        f"{HEAD}class Evaluation:\n    @torch.no_grad()\n    def __call__(self, model, loader):\n        rounds = enumerate(loader)\n"
+        f"{HEAD}class Evaluation:\n    @torch.no_grad()\n    def __call__(self, model, loader):\n"
+        "        rounds = enumerate(loader)\n"
         "        for i, x in rounds:\n            self.hits += model(x)\n        dist.all_reduce(self.hits)\n\n\n"
         "def main(model, data):\n    loader = DataLoader(data, 4, sampler=DistributedSampler(data))\n    run = Evaluation()\n"
         "    run(model, loader)\n"
@@ -57,7 +63,10 @@ def test_predictions_are_gathered_for_metrics(argument: str) -> None:
     check_transformed(GatheredDuplicates, before, before.replace(".gather(", ".gather_for_metrics("), unsafe=True)
 
 
-@pytest.mark.parametrize("join", ["dist.all_reduce(loss)", "dist.barrier()", "dist.all_reduce(mean_hits)", "dist.all_reduce(hits, dist.ReduceOp.MAX)"])
+@pytest.mark.parametrize(
+    "join",
+    ["dist.all_reduce(loss)", "dist.barrier()", "dist.all_reduce(mean_hits)", "dist.all_reduce(hits, dist.ReduceOp.MAX)"],
+)
 def test_nothing_of_what_counts_no_samples(join: str) -> None:
     check_nothing(GatheredDuplicates, raw(join))
 

@@ -22,7 +22,8 @@ def train(*lines: str, back: str = "loss.backward()") -> str:
 def criterion(*lines: str, name: str = "SetLoss", use: str = "loss_boxes(outputs, num_boxes)") -> str:
     body = "".join(f"        {line}\n" for line in lines)
     return (
-        f"{HEAD}class {name}(nn.Module):\n    def forward(self, outputs, boxes):\n        num_boxes = torch.as_tensor([len(boxes)])\n"
+        f"{HEAD}class {name}(nn.Module):\n    def forward(self, outputs, boxes):\n"
+        "        num_boxes = torch.as_tensor([len(boxes)])\n"
         f"{body}        loss = {use}\n        return loss\n"
     )
 
@@ -74,7 +75,9 @@ def test_a_divisor_that_is_summed_under_another_name_is_cloned(alias: str) -> No
     check_transformed(ScaledLoss, train(*lines, back=back), train(*after, back=back), unsafe=True)
 
 
-@pytest.mark.parametrize("use", ["loss_boxes(outputs, num_boxes)", "outputs.sum() / num_boxes", "outputs.sum() / num_boxes.clamp(min=1)"])
+@pytest.mark.parametrize(
+    "use", ["loss_boxes(outputs, num_boxes)", "outputs.sum() / num_boxes", "outputs.sum() / num_boxes.clamp(min=1)"]
+)
 def test_a_count_of_all_ranks_is_told(use: str) -> None:
     check_told(ScaledLoss, criterion("dist.all_reduce(num_boxes)", use=use), reason="divide it by the processes")
 
@@ -100,8 +103,8 @@ def test_nothing_behind_the_backward() -> None:
 
 
 def test_nothing_where_gradients_are_summed_by_hand() -> None:
-    files = {"sync.py": "import torch.distributed as dist\n\n\ndef sync(net):\n    for p in net.parameters():\n        dist.all_reduce(p.grad)\n"}
-    assert not findings_of(ScaledLoss, train("loss = loss / world_size"), files)
+    sync = "import torch.distributed as dist\n\n\ndef sync(p):\n    dist.all_reduce(p.grad)\n"
+    assert not findings_of(ScaledLoss, train("loss = loss / world_size"), {"sync.py": sync})
 
 
 def test_nothing_of_a_divisor_that_is_copied() -> None:

@@ -38,7 +38,8 @@ LOOP = (
         ),
         (
             "sched = get_scheduler('cosine', optimizer, num_warmup_steps=0, num_training_steps=args.steps - 10)",
-            "sched = get_scheduler('cosine', optimizer, num_warmup_steps=0, num_training_steps=(args.steps - 10) * accelerator.num_processes)",
+            "sched = get_scheduler('cosine', optimizer, num_warmup_steps=0, "
+            "num_training_steps=(args.steps - 10) * accelerator.num_processes)",
         ),
         (
             "sched = get_scheduler('cosine', optimizer, 0, num_training_steps=20000)",
@@ -99,7 +100,7 @@ def test_told_where_a_prepared_schedule_is_stepped_once_an_epoch(made: str, step
         ("sched = CosineAnnealingLR(optimizer, T_max=len(loader) * args.epochs)",),
         ("sched = OneCycleLR(optimizer, 0.1, steps_per_epoch=len(loader), epochs=args.epochs)",),
         ("sched = CosineAnnealingLR(optimizer, T_max=args.max_steps * accelerator.num_processes)",),
-        ("world_size = accelerator.num_processes", "total = args.max_steps * world_size", "sched = CosineAnnealingLR(optimizer, total)"),
+        ("ranks = accelerator.num_processes", "total = args.max_steps * ranks", "sched = CosineAnnealingLR(optimizer, total)"),
         ("args.max_steps *= accelerator.num_processes", COSINE),
         ("sched = CosineAnnealingLR(optimizer, T_max=steps_of(args))",),
         ("sched = CosineAnnealingLR(optimizer, **args.options)",),
@@ -127,7 +128,8 @@ def test_nothing_of_an_accelerator_that_may_step_otherwise(made: str) -> None:
 
 
 def test_options_that_hold_other_names_do_not_hide_it() -> None:
-    source = program(COSINE, made="Accelerator(**options)").replace("    accelerator =", "    options = {'log_with': 'all'}\n    accelerator =")
+    head = "    options = {'log_with': 'all'}\n    accelerator ="
+    source = program(COSINE, made="Accelerator(**options)").replace("    accelerator =", head)
     assert len(findings_of(ScheduleLength, source)) == 1
 
 

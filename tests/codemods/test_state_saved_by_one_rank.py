@@ -73,8 +73,11 @@ def test_nothing_is_said(lines: tuple[str, ...]) -> None:
 
 
 def test_nothing_where_the_caller_is_not_under_a_test() -> None:
-    source = f"{HEAD}def save(accelerator):\n    accelerator.save_state('a')\n\n\ndef train(accelerator):\n    save(accelerator)\n"
-    check_nothing(StateSavedByOneRank, source + "    if accelerator.is_main_process:\n        print('saved')\n")
+    source = (
+        f"{HEAD}def save(accelerator):\n    accelerator.save_state('a')\n\n\ndef train(accelerator):\n    save(accelerator)\n"
+        "    if accelerator.is_main_process:\n        print('saved')\n"
+    )
+    check_nothing(StateSavedByOneRank, source)
 
 
 def test_nothing_of_the_repositorys_own_tests() -> None:

@@ -22,13 +22,17 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk_scope
 
-_JOINS = frozenset({"all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "reduce", "gather", "gather_object"})
+_JOINS = frozenset(
+    {"all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "reduce", "gather", "gather_object"}
+)  # fmt: skip
 _DEPTH = 3
 _EVALUATES = late(r"(^|_)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(_|$)")
 # What is averaged anyway, or is no sample's: a repeated one in a hundred moves it by less than the batches do.
 _NO_COUNT = late(r"loss|nelbo|avg|average|mean|time|elapsed|norm|lr\b|size|length|numel|barrier|stop|flag|exit|done|reduceop\.m")
 _AVERAGES = late(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
-_APART = late(r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\(|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|image_?ids?\b|by_(id|name)")
+_APART = late(
+    r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\(|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|image_?ids?\b|by_(id|name)"
+)
 
 
 @record
@@ -98,7 +102,8 @@ def evaluates(module: SourceModule, function: FunctionNode) -> bool:
     owner = module.parent(function)
     if _EVALUATES.search(function.name.lower()) or (isinstance(owner, ast.ClassDef) and "eval" in owner.name.lower()):
         return True
-    quiet = [*function.decorator_list, *(i.context_expr for n in walk_scope(function) if isinstance(n, ast.With) for i in n.items)]
+    blocks = [n for n in walk_scope(function) if isinstance(n, ast.With)]
+    quiet = [*function.decorator_list, *(i.context_expr for block in blocks for i in block.items)]
     return any(last(dotted(q.func if isinstance(q, ast.Call) else q)) in ("no_grad", "inference_mode") for q in quiet)
 
 

@@ -1,4 +1,4 @@
-"""Losses that are divided by the processes before a backward that averages over them, and divisors that are summed over the ranks.
+"""Losses that are divided by the processes before a backward that averages over them, and divisors that are summed over ranks.
 
 DDP averages the gradients of the ranks. A loss that is a rank's own mean is right as it is.
 """
