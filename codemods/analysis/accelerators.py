@@ -114,6 +114,22 @@ def accumulation(project: Project, made: Made) -> tuple[SourceModule, ast.expr] 
     return None
 
 
+def accumulating(project: Project, module: SourceModule, block: ast.With) -> ast.Call | None:
+    """The `accelerator.accumulate(...)` that the block stands under; None where the Accelerator is known to take one step."""
+    for item in block.items:
+        call = item.context_expr
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "accumulate":
+            continue
+        if not is_accelerator(project, module, call.func.value):
+            return None
+        for made in made_by(project, module, call.func.value):
+            given = accumulation(project, made)
+            if (given is None and not made.hides) or (given is not None and is_one(given[1])):
+                return None
+        return call
+    return None
+
+
 def is_one(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == 1
 

@@ -90,7 +90,9 @@ def prepared_schedules(project: Project, module: SourceModule) -> Iterator[Sched
             continue
         for given in call.args:
             for origin in origins(project, module, given) if not isinstance(given, ast.Starred) else ():
-                if origin.known and not origin.path and isinstance(origin.node, ast.Call) and _makes(origin.module, origin.node):
+                if not origin.known or origin.path or not isinstance(origin.node, ast.Call):
+                    continue
+                if makes_schedule(origin.module, origin.node):
                     yield Schedule(origin.module, origin.node, call, given)
 
 
@@ -125,7 +127,7 @@ def _text(module: SourceModule, node: ast.expr) -> str:
     return dotted(node) or module.text_of(node)
 
 
-def _makes(module: SourceModule, call: ast.Call) -> bool:
+def makes_schedule(module: SourceModule, call: ast.Call) -> bool:
     name = qualified(module, call.func)
     return name.startswith(_SOURCES) and (last(name) in LENGTHS or name.startswith(_SOURCES[0]))
 

@@ -12,6 +12,7 @@ from codemods.analysis.lightning_lengths import Whole, whole_lengths
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.names import dotted, last
 from codemods.analysis.schedules import Counted, Length, Schedule, lengths, prepared_schedules, speaks_of_processes
+from codemods.analysis.unprepared_schedules import Unprepared, unprepared_schedules
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
@@ -70,7 +71,8 @@ class ScheduleLength(DdpCodemod):
     - Says nothing of a length that is counted from the loader before it is prepared: the processes cancel out.
     - Says nothing where the number of processes is a factor of a number of steps, in whatever file, or a length is not seen.
     - Says nothing where the Accelerator is given `split_batches`, `step_scheduler_with_optimizer`, or options that may hold them.
-    - Says nothing of a scheduler that is not prepared.
+    - Says nothing of a scheduler that is not prepared, but for one that is stepped with every micro batch of an accumulation and
+      whose length is divided by their number, which is told.
     - Tells a length that is given or else counted from the loader: only the first wants the factor.
     - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
     - Tells a scheduler that is stepped once an epoch: it should not be prepared.
@@ -93,6 +95,8 @@ class ScheduleLength(DdpCodemod):
             return
         if module.holds(b"ightning") and not is_kept_to_one_device(project):
             yield from (self._whole(found) for found in whole_lengths(project) if found.module is module)
+        for left_out in unprepared_schedules(project, module):
+            yield self._left_out(module, left_out)
         told: set[int] = set()
         for schedule in prepared_schedules(project, module):
             if schedule.module is not module or id(schedule.made) in told:
@@ -120,6 +124,19 @@ class ScheduleLength(DdpCodemod):
             f"this is the length of the whole loader, which Lightning shares out over the ranks in `fit`: {what}",
             evidence=[Evidence("static", "it is used here", found.used_in.path, getattr(found.use, "lineno", 0))],
             reason=reason,
+        )
+
+    def _left_out(self, module: SourceModule, found: Unprepared) -> Finding:
+        return self.finding(
+            module,
+            found.prepared or found.step,
+            f"the scheduler is not prepared, so `{dotted(found.step.func)}()` inside `accumulate` moves it on with every micro "
+            "batch, but its length counts the optimizer's steps: its pace depends on the accumulation and the processes",
+            evidence=[
+                Evidence("static", "it is stepped with every micro batch", module.path, found.step.lineno),
+                Evidence("static", "its length is divided by the accumulation steps", module.path, found.made.lineno),
+            ],
+            reason="give it to `accelerator.prepare` with the others, which steps it with the optimizer",
         )
 
     def _epoch(self, module: SourceModule, schedule: Schedule, step: ast.Call) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.accelerators import accumulation, is_accelerator, is_one, made_by
+from codemods.analysis.accelerators import accumulating
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.codemod import DdpCodemod
@@ -87,7 +87,7 @@ class AccumulationWiped(DdpCodemod):
         if is_test_file(module.path):
             return
         for block in module.nodes(ast.With):
-            opened = _accumulator(project, module, block)
+            opened = accumulating(project, module, block)
             if opened is not None:
                 yield from self._in_block(module, block, opened)
         if module.holds(b"no_sync"):
@@ -132,22 +132,6 @@ class AccumulationWiped(DdpCodemod):
                 evidence=[Evidence("static", "gradients are accumulated under no_sync", module.path, quiet[0].lineno)],
                 reason=_ASSUMED if edits else _TELL,
             )
-
-
-def _accumulator(project: Project, module: SourceModule, block: ast.With) -> ast.Call | None:
-    """The `accelerator.accumulate(...)` that the block stands under, with more than one step."""
-    for item in block.items:
-        call = item.context_expr
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "accumulate":
-            continue
-        if not is_accelerator(project, module, call.func.value):
-            return None
-        for made in made_by(project, module, call.func.value):
-            given = accumulation(project, made)
-            if (given is None and not made.hides) or (given is not None and is_one(given[1])):
-                return None
-        return call
-    return None
 
 
 def _wipes(body: list[ast.stmt]) -> Iterator[tuple[ast.Expr, str]]:

@@ -207,3 +207,33 @@ def test_told_where_epochs_are_worked_out_of_the_whole_loader() -> None:
 )
 def test_nothing_of_lengths_that_fit_the_share(source: str) -> None:
     check_nothing(ScheduleLength, source)
+
+
+def accumulated(*lines: str, length: str = "len(loader) // every", prepare: str = "loader") -> str:
+    body = "".join(f"            {line}\n" for line in lines)
+    return (
+        f"{HEAD}def train(args, model, optimizer, loader, every):\n"
+        "    accelerator = Accelerator(gradient_accumulation_steps=every)\n"
+        f"    sched = CosineAnnealingLR(optimizer, {length})\n"
+        f"    model, optimizer, {prepare} = accelerator.prepare(model, optimizer, {prepare})\n"
+        "    for x in loader:\n        with accelerator.accumulate(model):\n"
+        f"            accelerator.backward(model(x))\n            optimizer.step()\n{body}"
+    )
+
+
+def test_told_where_a_schedule_that_is_left_out_is_stepped_with_every_micro_batch() -> None:
+    found = check_told(ScheduleLength, accumulated("sched.step()"), reason="give it to `accelerator.prepare`")
+    assert "micro batch" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        accumulated("if accelerator.sync_gradients:", "    sched.step()"),
+        accumulated("sched.step()", length="len(loader)"),
+        accumulated("sched.step()", prepare="sched"),
+        accumulated("print(x)"),
+    ],
+)
+def test_nothing_of_a_schedule_that_keeps_pace(source: str) -> None:
+    check_nothing(ScheduleLength, source)
