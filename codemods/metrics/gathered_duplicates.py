@@ -75,6 +75,7 @@ class GatheredDuplicates(DdpCodemod):
     - Says nothing where the sampler has `drop_last=True`, and of losses, times and means over the ranks.
     - Says nothing where samples are told apart by name or number, or what is gathered is cut to the length of the data.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
+    - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is told the epoch.
     - Says nothing where the way from the loop to the sampler is not seen.
     - Tells a sampler: the evaluation has to be given its share in another way.
     - A repository's own tests.

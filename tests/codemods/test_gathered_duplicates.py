@@ -85,6 +85,18 @@ def test_nothing_of_a_sampler_that_may_not_pad(sampler: str) -> None:
     check_nothing(GatheredDuplicates, raw("dist.all_reduce(hits)", sampler=sampler))
 
 
+def test_nothing_of_data_in_memory() -> None:
+    source = raw("dist.all_reduce(hits)", sampler="DistributedSampler(torch.utils.data.TensorDataset(data))")
+    check_nothing(GatheredDuplicates, source)
+
+
+def test_nothing_of_the_sampler_of_the_training() -> None:
+    source = raw("dist.all_reduce(hits)", sampler="sampler").replace(
+        "    loader =", "    sampler = DistributedSampler(data)\n    sampler.set_epoch(1)\n    loader ="
+    )
+    check_nothing(GatheredDuplicates, source)
+
+
 def test_nothing_where_nothing_is_put_together() -> None:
     check_nothing(GatheredDuplicates, raw("print(hits)"))
 

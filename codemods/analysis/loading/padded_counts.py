@@ -111,7 +111,9 @@ def _samplers(project: Project, module: SourceModule, loop: ast.For) -> Iterator
     for origin in _sources(project, module, unpacked(loop.iter), 0):
         loader = loader_of(origin)
         for sampler in samplers_of(project, loader) if loader is not None else ():
-            if is_distributed_sampler(project, sampler) and isinstance(sampler.node, ast.Call) and _pads(sampler.node):
+            if not is_distributed_sampler(project, sampler) or not isinstance(sampler.node, ast.Call):
+                continue
+            if _pads(sampler.node) and not _fits(project, sampler) and not _trains_with(sampler):
                 yield sampler.module, sampler.node
 
 
@@ -149,6 +151,31 @@ def _pads(call: ast.Call) -> bool:
     if any(k.arg is None for k in call.keywords):
         return False
     return given is None or (isinstance(given, ast.Constant) and not given.value)
+
+
+def _fits(project: Project, sampler: Origin) -> bool:
+    """True for data in memory, whose number of samples the program chooses."""
+    assert isinstance(sampler.node, ast.Call)
+    given = next((k.value for k in sampler.node.keywords if k.arg == "dataset"), next(iter(sampler.node.args), None))
+    return given is not None and _in_memory(project, sampler.module, given, 0)
+
+
+def _in_memory(project: Project, module: SourceModule, node: ast.expr, depth: int) -> bool:
+    for origin in origins(project, module, node) if depth < _DEPTH else ():
+        name = last(dotted(origin.node.func)) if isinstance(origin.node, ast.Call) else ""
+        if name == "TensorDataset":
+            return True
+        if name in ("random_split", "Subset") and isinstance(origin.node, ast.Call) and origin.node.args:
+            return _in_memory(project, origin.module, origin.node.args[0], depth + 1)
+    return False
+
+
+def _trains_with(sampler: Origin) -> bool:
+    """True for a sampler that is told the epoch: that of the training, whose repeated samples change with it."""
+    statement = sampler.module.statement_of(sampler.node)
+    names = {dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+    told = (c.func for c in sampler.module.calls_named("set_epoch") if isinstance(c.func, ast.Attribute))
+    return any(dotted(func.value) in names for func in told)
 
 
 def _joined(project: Project, site: FunctionSite, depth: int, after: int = 0) -> _Joined | None:
