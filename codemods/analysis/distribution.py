@@ -6,6 +6,7 @@ import ast
 
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.findings import Evidence
+from codemods.import_statements import imported_names
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -104,8 +105,11 @@ def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | Non
 def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     for path in project.files_importing(stem):
-        if path == module.path or is_test_file(path) or not _WORDS.search(project.read(path) or b""):
+        if path == module.path or is_test_file(path) or not _WORDS.search(data := project.read(path) or b""):
             continue
+        brought = (project.resolve(name, path) for name in imported_names(data))
+        if not any(found is not None and found.path == module.path for found in brought):
+            continue  # it imports a file of the same name from elsewhere
         other = project.module(path)
         if other is None or (shown := ranks_in_file(project, other)) is None:
             continue

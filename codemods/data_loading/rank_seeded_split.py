@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeds import SEEDERS, Seed, depends_on_rank, is_of_rank, names_the_rank
@@ -74,11 +74,11 @@ class RankSeededSplit(DdpCodemod):
     """
 
     code = "DDP409"
-    TRIGGERS = ((b"split", b"DistributedSampler", b"randperm", b"permutation"),)
+    TRIGGERS = ((b"random_split", b"train_test_split", b"DistributedSampler", b"randperm", b"permutation("),)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return any(project.files_containing(word) for word in (b"rank", b"process_index", b"RANK"))
+        return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):

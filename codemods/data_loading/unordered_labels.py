@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.origins import made_class, origins
 from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of, short
@@ -17,6 +17,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
@@ -68,11 +69,18 @@ class UnorderedLabels(DdpCodemod):
     """
 
     code = "DDP404"
-    TRIGGERS = ((b"glob", b"listdir", b"iterdir", b"set(", b"enumerate"),)
+    TRIGGERS = ((b"glob", b"listdir", b"iterdir", b"set(", b" for "),)
     READS_TESTS = False
 
+    def concerns(self, data: bytes) -> bool:
+        """A set that is numbered, or a folder's files that are taken by their place."""
+        if not super().concerns(data):
+            return False
+        listed = any(word in data for word in (b"glob", b"listdir", b"iterdir"))
+        return b"enumerate" in data or (listed and (b"__getitem__" in data or _STEP.search(data) is not None))
+
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return any(project.files_containing(word) for word in (b"DistributedDataParallel", b"ightning", b"ccelerat", b"rank"))
+        return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
@@ -92,6 +100,7 @@ class UnorderedLabels(DdpCodemod):
             )  # fmt: skip
 
 
+_STEP = late(rb":\s*[^\W\d][\w.()]*\s*\]")  # `[rank::world]`
 _Found = tuple[Unordered, ast.AST, str]
 
 

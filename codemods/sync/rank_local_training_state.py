@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.wrapped.own_files import restored_from_own_files
 from codemods.analysis.wrapped.restore_repairs import Repair, on_every_rank
 from codemods.analysis.wrapped.training_state import Change, What, changes
@@ -100,6 +100,9 @@ class RankLocalTrainingState(DdpCodemod):
              b"param_groups"),
     )  # fmt: skip
     READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):

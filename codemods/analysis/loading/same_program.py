@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.ranks.uses import CallSite, uses_of
+from codemods.import_statements import imported_names
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
@@ -31,9 +32,7 @@ def _imported(project: Project, path: str) -> frozenset[str]:
 
 
 def _find_imported(project: Project, path: str) -> frozenset[str]:
-    module = project.module(path)
-    items = [item for found in module.imports.values() for item in found] if module is not None else []
-    resolved = [project.resolve(item.dotted, path) for item in items]
+    resolved = (project.resolve(name, path) for name in imported_names(project.read(path) or b""))
     return frozenset(r.path for r in resolved if r is not None)
 
 

@@ -90,12 +90,17 @@ def _pairs_of_project(project: Project) -> list[tuple[SourceModule, Pair]]:
 
 
 _SPEAKS = (b"Sampler", b"init_process_group", b"islice", b"shard", b"split_dataset_by_node", b"world_size", b"num_replicas")
+# where an index and a number of processes can stand together: what `_pairs` looks at, in bytes
+_SITES = late(
+    rb"init_process_group|Sampler\w*\(|islice\(|split_dataset_by_node|\bshard\s*\("
+    rb"|\[[^\]\n:]*:[^\]\n:]*:\s*[^\W\d]|%\s*[^\W\d][\w.()\[\]]*\s*\)?\s*[!=]="
+)
 
 
 def _all_pairs(project: Project) -> Iterator[tuple[SourceModule, Pair]]:
     paths = sorted({p for word in _SPEAKS for p in project.files_containing(word)})
     for path in paths:
-        if is_test_file(path) or (module := project.module(path)) is None:
+        if is_test_file(path) or not _SITES.search(project.read(path) or b"") or (module := project.module(path)) is None:
             continue
         shown = shows_processes(module)
         yield from ((module, p) for p in _pairs(module) if shown or _WORDS.search(f"{end_of(p.index)} {_text(p.size)}"))

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
@@ -18,6 +19,9 @@ from codemods.data.rank_variance import METRIC_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, 
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
+
+_CURVES = ("add_scalar", "log_scalar")
+_ORDERS = (ast.Lt, ast.Gt, ast.LtE, ast.GtE)
 
 
 @record
@@ -42,18 +46,19 @@ def numbers_of_one_rank(project: Project, module: SourceModule) -> Iterator[Numb
     places: dict[FunctionNode | None, list[ast.Call | ast.If]] = {}
     nodes: list[ast.Call | ast.If] = [*module.nodes(ast.Call), *module.nodes(ast.If)]
     for node in nodes:
-        places.setdefault(module.function_of(node), []).append(node)
-    for state in analysis.states(module):
-        yield from _in_function(analysis, state, sorted(places.get(state.function, ()), key=lambda n: (n.lineno, n.col_offset)))
+        function = module.function_of(node)
+        if _shows(project, module, function, node) if isinstance(node, ast.Call) else _decides(project, module, function, node):
+            places.setdefault(function, []).append(node)
+    for function, shown in places.items():  # the others are not interpreted for this
+        state = analysis.of(FunctionSite(module, function)) if function is not None else analysis.top_level(module)
+        if state is not None:
+            yield from _in_function(analysis, state, sorted(shown, key=lambda n: (n.lineno, n.col_offset)))
 
 
 def _in_function(analysis: Analysis, state: State, places: list[ast.Call | ast.If]) -> Iterator[Number]:
     found: list[Number] = []
     for node in places:
-        if isinstance(node, ast.Call) and _shows(analysis, state, node):
-            found += _shown_in(analysis, state, node)
-        elif isinstance(node, ast.If) and (_asks_for_zero(state, node) or _is_on_zero(analysis, state, node)):
-            found += _compared_in(analysis, state, node)
+        found += _shown_in(analysis, state, node) if isinstance(node, ast.Call) else _compared_in(analysis, state, node)
     means = [n for n in found if n.value.mean]
     steps = sorted((n for n in found if not n.value.mean), key=_is_print)  # a curve before a line of text
     seen: set[tuple[int, str]] = set()
@@ -72,37 +77,45 @@ def _is_print(number: Number) -> bool:
     return isinstance(number.shown, ast.Call) and last(dotted(number.shown.func)) in ("print", "info", "debug", "write")
 
 
-def _shows(analysis: Analysis, state: State, node: ast.Call) -> bool:
+def _shows(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.Call) -> bool:
     """True for output that rank 0 alone makes: under a test of the rank, callers included, or by an object that sees to it."""
     name = dotted(node.func)
     if name in SHOWN_BY_MAIN:
         return True
     named = last(name) in SHOWN_NUMBERS or SAYS_SHOWN.search(last(name))
-    if not named or name.startswith("math.") or _is_lightning(state, node):
+    if not named or name.startswith("math.") or _is_lightning(project, module, node):
         return False
-    return _is_on_zero(analysis, state, node)
+    if last(name) not in _CURVES and not any(_is_number(part) for part in _parts(node)):
+        return False  # cheaper than to ask who calls the function
+    return _is_on_zero(project, module, function, node)
 
 
-def _is_lightning(state: State, node: ast.AST) -> bool:
-    owner = state.module.class_of(node)
-    return owner is not None and class_facts(state.project, state.module, owner).is_a(Role.LIGHTNING_MODULE)
+def _decides(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.If) -> bool:
+    """True for a comparison that rank 0 goes by, alone."""
+    tests = (n for n in walk(node.test) if isinstance(n, ast.Compare) and isinstance(n.ops[0], _ORDERS))
+    compared = any(_is_number(side) for test in tests for side in (test.left, *test.comparators))
+    return compared and (_asks_for_zero(project, module, node) or _is_on_zero(project, module, function, node))
 
 
-def _asks_for_zero(state: State, node: ast.If) -> bool:
-    split = known_split(state.module, node.test, state.project)
+def _is_lightning(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    owner = module.class_of(node)
+    return owner is not None and class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE)
+
+
+def _asks_for_zero(project: Project, module: SourceModule, node: ast.If) -> bool:
+    split = known_split(module, node.test, project)
     return split is not None and split.true in (Ranks.ZERO, Ranks.LOCAL_ZERO)
 
 
-def _is_on_zero(analysis: Analysis, state: State, node: ast.AST) -> bool:
-    here = ranks_at(state.module, node, project=analysis.project)
-    if here is Ranks.ALL and state.function is not None:
-        here = ranks_entering(analysis.project, state.module, state.function)
+def _is_on_zero(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.AST) -> bool:
+    here = ranks_at(module, node, project=project)
+    if here is Ranks.ALL and function is not None:
+        here = ranks_entering(project, module, function)
     return here in (Ranks.ZERO, Ranks.LOCAL_ZERO)
 
 
 def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Number]:
-    given = [*node.args, *(k.value for k in node.keywords)]
-    parts = [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp))]
+    parts = _parts(node)
     if any(_value(analysis, state, p).cause is Cause.RANK and len(_value(analysis, state, p).chain) < 2 for p in parts):
         return  # it says whose number it is
     taken: set[int] = set()
@@ -112,7 +125,7 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         value = _value(analysis, state, part)
         tracked = dotted(node.func) in ("wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log")
         item = isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "item"
-        plotted = last(dotted(node.func)) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
+        plotted = last(dotted(node.func)) in _CURVES and len(node.args) > 1 and part is node.args[1]
         plotted = plotted or (tracked and item)
         if value.origin is not None and value.origin.by_name and len(value.chain) == 1 and not _is_trained(state):
             continue  # nothing but its name speaks for it
@@ -124,13 +137,18 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
             yield _number(state, part, node, value)
 
 
+def _parts(node: ast.Call) -> list[ast.expr]:
+    given = [*node.args, *(k.value for k in node.keywords)]
+    return [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp))]
+
+
 def _is_whole(analysis: Analysis, state: State, value: Value) -> bool:
     """True where only its name says that a loader shares out, and rank 0 alone goes through it: most likely it has the whole."""
     origin = value.origin
     if origin is None or not origin.by_name or origin.path != state.module.path:
         return False
     loop = next((n for n in state.module.nodes(ast.For) if n.lineno == origin.line), None)
-    return loop is not None and _is_on_zero(analysis, state, loop)
+    return loop is not None and _is_on_zero(state.project, state.module, state.function, loop)
 
 
 def _holds_pictures(state: State, part: ast.expr) -> bool:
@@ -147,7 +165,7 @@ def _is_trained(state: State) -> bool:
 def _compared_in(analysis: Analysis, state: State, node: ast.If) -> Iterator[Number]:
     """`if acc > best:` on rank 0: the best checkpoint is that of its own share."""
     for test in walk(node.test):
-        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Lt, ast.Gt, ast.LtE, ast.GtE)):
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], _ORDERS):
             continue
         for side in (test.left, *test.comparators):
             value = _value(analysis, state, side)

@@ -18,20 +18,16 @@ LONGEST_CHAIN = 7  # links that a reader still follows
 
 
 class Cause(Enum):
-    """By what a value differs between the ranks."""
+    """By what a value differs between the ranks. weight: the heavier cause is told, where there are several."""
 
-    SAME = "the same on all ranks"
-    UNKNOWN = "unknown"
-    PLACE = "each process has its own"  # clocks, random numbers, signals, exceptions
-    DATA = "each rank has its own data"
-    RANK = "it depends on the rank"
+    SAME = ("the same on all ranks", 0)
+    UNKNOWN = ("unknown", 1)
+    PLACE = ("each process has its own", 2)  # clocks, random numbers, signals, exceptions
+    RANK = ("it depends on the rank", 3)
+    DATA = ("each rank has its own data", 4)
 
-    @property
-    def differs(self) -> bool:
-        return self in (Cause.PLACE, Cause.DATA, Cause.RANK)
-
-
-_WEIGHT = {Cause.SAME: 0, Cause.UNKNOWN: 1, Cause.PLACE: 2, Cause.RANK: 3, Cause.DATA: 4}
+    def __init__(self, text: str, weight: int) -> None:
+        self.text, self.weight, self.differs = text, weight, weight > 1
 
 
 class Proof(IntEnum):
@@ -127,29 +123,38 @@ def differing(cause: Cause, proof: Proof, *chain: Link, sized: bool = False, thi
 
 
 def _strength(value: Value) -> tuple[int, int]:
-    return (_WEIGHT[value.cause] if value.proof or value.cause is Cause.SAME else 1, value.proof)
+    return (value.cause.weight if value.proof or value.cause is Cause.SAME else 1, value.proof)
 
 
 def join(values: Iterable[Value]) -> Value:
     """What is made of several values: it differs where one of them does, by the strongest cause."""
     found = list(values)
-    if not found:
+    several = [v for v in found if v is not SAME]  # most operands are that
+    if not several:
         return SAME
-    best = max(found, key=_strength)
     if len(found) == 1:
-        return best
+        return found[0]
+    if len(several) == 1 and several[0].cause is not Cause.SAME and not several[0].parts:
+        return several[0]
+    best = max(found, key=_strength)
     params = frozenset[str]().union(*(v.params for v in found))
-    things = {v.thing for v in found if v.thing is not None}
-    same_thing = next(iter(things)) if len(things) == 1 else None
     return replace(
         best,
         params=params,
-        thing=same_thing,
+        thing=one_thing(v.thing for v in found),
         sized=any(v.sized for v in found),
         optional=any(v.optional for v in found),
         parts=_joined_parts(found),
         mean=any(v.mean for v in found),
     )
+
+
+def one_thing(things: Iterable[Thing | None]) -> Thing | None:
+    """What all of several values are, as far as that is known; a model that is wrapped on one way is, where it matters."""
+    kinds = {t for t in things if t is not None}
+    if len(kinds) > 1 and {t.kind for t in kinds} == {Kind.MODULE, Kind.WRAPPED}:
+        kinds = {t for t in kinds if t.kind is Kind.WRAPPED}
+    return next(iter(kinds)) if len(kinds) == 1 else None
 
 
 def _joined_parts(found: list[Value]) -> tuple[Value, ...]:
