@@ -70,7 +70,7 @@ class SameOrderTwice(DdpCodemod):
     """
 
     code = "DDP410"
-    TRIGGERS = ((b"zip(",), (b"oader", b"dl"))
+    TRIGGERS = ((b"zip(",), (b"oader",))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
