@@ -84,7 +84,7 @@ class AccumulationScaledTwice(DdpCodemod):
     """
 
     code = "DDP606"
-    TRIGGERS = ((b".backward(",), (b"ccelerat",), (b"/",))
+    TRIGGERS = ((b".backward(",), (b"ccelerat",))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
