@@ -28,7 +28,7 @@ CODEMODS_ORDER = [
     {"codemods.shell_words", "codemods.json_values"},
     {"codemods.text_file"},
     {"codemods.text_entries", "codemods.passages"},
-    {"codemods.project", "codemods.corpus", "codemods.sites", "codemods.spoken"},
+    {"codemods.project", "codemods.corpus", "codemods.sites", "codemods.spoken", "codemods.import_statements"},
     {"codemods.data"},
     {"codemods.analysis"},
     {"codemods.codemod", "codemods.runs", "codemods.layout", "codemods.blocks", "codemods.import_names", "codemods.deep_stack",

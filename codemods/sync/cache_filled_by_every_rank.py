@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
@@ -112,7 +112,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_show_ranks(project, path)
+        return may_be_run_by_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):

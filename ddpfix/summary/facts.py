@@ -62,6 +62,16 @@ FACTS: Mapping[str, Facts] = {
         "The logged value is the same before and after, on one process and on two.",
         (),
     ),
+    "DDP107": Facts(
+        "Leave the averaging over the ranks to DDP",
+        "The gradients on two processes are the mean of those of the shares; clipping acts at another norm than before.",
+        (),
+    ),
+    "DDP112": Facts(
+        "Take the result of a reduction",
+        "The number that is shown is the same on both processes, and that of all data.",
+        (),
+    ),
     "DDP201": Facts(
         "Run host-side hooks on one process",
         "Files and lines of output come once, not once for each process, and the run goes on behind the hook.",
@@ -180,6 +190,11 @@ FACTS: Mapping[str, Facts] = {
         "A fit on two processes gets past setup on both, and both hold the same value.",
         ("object has no attribute", *WAITING),
     ),
+    "DDP406": Facts(
+        "Let the schedule last as long as the training",
+        "At the last step on two processes the learning rate is where it is on one.",
+        (),
+    ),
     "DDP409": Facts(
         "Divide data alike on all ranks",
         "Both processes train on the same samples, and validate on the others.",
@@ -242,6 +257,21 @@ FACTS: Mapping[str, Facts] = {
         "Name the labels that the Trainer does not find",
         "One evaluation reports `eval_loss` and what compute_metrics gives: its batches hold the named input.",
         ("The `metric_for_best_model` training argument is set to",),
+    ),
+    "DDP605": Facts(
+        "Count each sample of an evaluation once",
+        "With a number of samples that two does not divide, the evaluation counts as many on two processes as on one.",
+        (),
+    ),
+    "DDP606": Facts(
+        "Divide the loss by the accumulation steps once",
+        "A step over several micro batches moves the weights as far as one over a batch of all their samples.",
+        (),
+    ),
+    "DDP607": Facts(
+        "Wipe the gradients behind the step",
+        "The gradient of a step is made of all its micro batches: leaving one of the first out changes it.",
+        (),
     ),
     "DDP701": Facts(
         "Take the local rank from LOCAL_RANK as well",

@@ -1,0 +1,217 @@
+"""Evaluations over padded shares whose counts or predictions are put together over the ranks.
+
+A DistributedSampler repeats samples until every rank has as many. What is counted in such a share, and summed or gathered over
+the ranks, counts the repeated ones twice.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of
+from codemods.analysis.model.signatures import bind
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.variance.paths import unpacked
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk_scope
+
+_JOINS = frozenset(
+    {"all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "reduce", "gather", "gather_object"}
+)  # fmt: skip
+_DEPTH = 3
+_EVALUATES = late(r"(^|_)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(_|$)")
+# What is averaged anyway, or is no sample's: a repeated one in a hundred moves it by less than the batches do.
+_NO_COUNT = late(r"loss|nelbo|avg|average|mean|time|elapsed|norm|lr\b|size|length|numel|barrier|stop|flag|exit|done|reduceop\.m")
+_AVERAGES = late(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
+_APART = late(
+    r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\(|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|image_?ids?\b|by_(id|name)"
+)
+
+
+@record
+class PaddedCount:
+    """A sampler that pads. loop: where its share is counted; joined: where the counts of the ranks come together."""
+
+    module: SourceModule
+    sampler: ast.Call
+    where: SourceModule
+    loop: ast.For
+    joined_in: SourceModule
+    joined: ast.Call
+
+
+@record
+class _Joined:
+    module: SourceModule
+    call: ast.Call
+
+
+def padded_counts(project: Project) -> tuple[PaddedCount, ...]:
+    """Every such evaluation of the project, once a sampler."""
+
+    def build() -> tuple[PaddedCount, ...]:
+        found: dict[int, PaddedCount] = {}
+        for path in _files(project):
+            module = project.module(path)
+            for one in _in_file(project, module) if module is not None else ():
+                found.setdefault(id(one.sampler), one)
+        return tuple(found.values())
+
+    return project.memo("padded counts", build)
+
+
+def _files(project: Project) -> list[str]:
+    if not project.files_containing(b"DistributedSampler("):
+        return []
+    near = {p for word in (b"no_grad", b"inference_mode", b".eval()") for p in project.files_containing(word)}
+    return sorted(p for p in near if not is_test_file(p))
+
+
+def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
+    for function in module.functions:
+        loops = [n for n in walk_scope(function) if isinstance(n, ast.For)]
+        loops = [n for n in loops if _reads_batches(n) and not trains(n)]
+        if not loops or not evaluates(module, function):
+            continue
+        for loop in loops:
+            samplers = list(_samplers(project, module, loop))
+            joined = _joined(project, FunctionSite(module, function), 0, after=loop.lineno) if samplers else None
+            if joined is None or _APART.search(module.text_of(function)):
+                continue
+            for where, call in samplers:
+                yield PaddedCount(where, call, module, loop, joined.module, joined.call)
+
+
+def _reads_batches(loop: ast.For) -> bool:
+    source = unpacked(loop.iter)
+    return isinstance(source, (ast.Name, ast.Attribute, ast.Subscript))
+
+
+def trains(loop: ast.For) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr in ("backward", "zero_grad") for n in walk_scope(loop))
+
+
+def evaluates(module: SourceModule, function: FunctionNode) -> bool:
+    owner = module.parent(function)
+    if _EVALUATES.search(function.name.lower()) or (isinstance(owner, ast.ClassDef) and "eval" in owner.name.lower()):
+        return True
+    blocks = [n for n in walk_scope(function) if isinstance(n, ast.With)]
+    quiet = [*function.decorator_list, *(i.context_expr for block in blocks for i in block.items)]
+    return any(last(dotted(q.func if isinstance(q, ast.Call) else q)) in ("no_grad", "inference_mode") for q in quiet)
+
+
+def _samplers(project: Project, module: SourceModule, loop: ast.For) -> Iterator[tuple[SourceModule, ast.Call]]:
+    for origin in _sources(project, module, unpacked(loop.iter), 0):
+        loader = loader_of(origin)
+        for sampler in samplers_of(project, loader) if loader is not None else ():
+            if not is_distributed_sampler(project, sampler) or not isinstance(sampler.node, ast.Call):
+                continue
+            if _pads(sampler.node) and not _fits(project, sampler) and not _trains_with(sampler):
+                yield sampler.module, sampler.node
+
+
+def _sources(project: Project, module: SourceModule, node: ast.expr, depth: int) -> Iterator[Origin]:
+    """What a loop goes through, behind names for `enumerate(loader)`, and behind the call of an object with `__call__`."""
+    for origin in origins(project, module, node):
+        inner = unpacked(origin.node)
+        if inner is not origin.node and depth < _DEPTH:
+            yield from _sources(project, origin.module, inner, depth + 1)
+        else:
+            yield origin
+    if isinstance(node, ast.Name) and depth < _DEPTH:
+        for there, given in _given_to_object(project, module, node):
+            yield from _sources(project, there, given, depth + 1)
+
+
+def _given_to_object(project: Project, module: SourceModule, name: ast.Name) -> Iterator[tuple[SourceModule, ast.expr]]:
+    """What the file's calls of an object hand to a parameter of its `__call__`."""
+    function = module.function_of(name)
+    owner = module.parent(function) if function is not None and function.name == "__call__" else None
+    if not isinstance(owner, ast.ClassDef) or function is None:
+        return
+    for call in module.nodes(ast.Call):
+        if not isinstance(call.func, ast.Name) or owner.name not in module.text:
+            continue
+        makers = [made_class(project, o) for o in origins(project, module, call.func)]
+        if any(m is not None and m.node is owner for m in makers):
+            given = (bind(function, call, bound=True) or {}).get(name.id)
+            if given is not None:
+                yield module, given
+
+
+def _pads(call: ast.Call) -> bool:
+    given = next((k.value for k in call.keywords if k.arg == "drop_last"), call.args[5] if len(call.args) > 5 else None)
+    if any(k.arg is None for k in call.keywords):
+        return False
+    return given is None or (isinstance(given, ast.Constant) and not given.value)
+
+
+def _fits(project: Project, sampler: Origin) -> bool:
+    """True for data in memory, whose number of samples the program chooses."""
+    assert isinstance(sampler.node, ast.Call)
+    given = next((k.value for k in sampler.node.keywords if k.arg == "dataset"), next(iter(sampler.node.args), None))
+    return given is not None and _in_memory(project, sampler.module, given, 0)
+
+
+def _in_memory(project: Project, module: SourceModule, node: ast.expr, depth: int) -> bool:
+    for origin in origins(project, module, node) if depth < _DEPTH else ():
+        name = last(dotted(origin.node.func)) if isinstance(origin.node, ast.Call) else ""
+        if name == "TensorDataset":
+            return True
+        if name in ("random_split", "Subset") and isinstance(origin.node, ast.Call) and origin.node.args:
+            return _in_memory(project, origin.module, origin.node.args[0], depth + 1)
+    return False
+
+
+def _trains_with(sampler: Origin) -> bool:
+    """True for a sampler that is told the epoch: that of the training, whose repeated samples change with it."""
+    statement = sampler.module.statement_of(sampler.node)
+    names = {dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+    told = (c.func for c in sampler.module.calls_named("set_epoch") if isinstance(c.func, ast.Attribute))
+    return any(dotted(func.value) in names for func in told)
+
+
+def _joined(project: Project, site: FunctionSite, depth: int, after: int = 0) -> _Joined | None:
+    """The first call in the function, or in those that it calls, that joins counts of the ranks."""
+    calls = [n for n in walk_scope(site.node) if isinstance(n, ast.Call) and n.lineno >= after]
+    for call in calls:
+        if _joins(site.module, call):
+            return _Joined(site.module, call)
+    for call in calls if depth < _DEPTH else ():
+        inner = _called(project, site.module, call)
+        if inner is None or _AVERAGES.search(inner.node.name.lower()):
+            continue
+        if inner.node is not site.node and not _APART.search(inner.module.text_of(inner.node)):
+            if (found := _joined(project, inner, depth + 1)) is not None and not _NO_COUNT.search(_arguments(site.module, call)):
+                return _Joined(site.module, call) if depth == 0 else found
+    return None
+
+
+def _joins(module: SourceModule, call: ast.Call) -> bool:
+    name = qualified(module, call.func)
+    if last(name) not in _JOINS or not (name.startswith("torch.distributed") or dotted(call.func).startswith("dist.")):
+        return False
+    return not _NO_COUNT.search(_arguments(module, call))
+
+
+def _arguments(module: SourceModule, call: ast.Call) -> str:
+    return " ".join(module.text_of(a).lower() for a in (*call.args, *(k.value for k in call.keywords)))
+
+
+def _called(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:
+    site = called_function(project, module, call)
+    if site is not None or not isinstance(call.func, ast.Attribute):
+        return site
+    for origin in origins(project, module, call.func.value):
+        owner = made_class(project, origin)
+        found = class_facts(project, owner.module, owner.node).method(call.func.attr) if owner is not None else None
+        if found is not None:
+            return FunctionSite(found[0].module, found[1])
+    return None

@@ -1,0 +1,252 @@
+"""DDP406: a learning-rate schedule whose length does not fit the steps that Accelerate makes of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.accelerators import made_by
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.lightning_lengths import Whole, whole_lengths
+from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
+from codemods.analysis.names import dotted, last
+from codemods.analysis.schedules import Counted, Length, Schedule, lengths, prepared_schedules, speaks_of_processes
+from codemods.analysis.unprepared_schedules import Unprepared, unprepared_schedules
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.project import Project
+from codemods.source import SourceModule, walk, walk_scope
+
+_UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
+_SHORT = (Counted.STEPS, Counted.SHARDED, Counted.EITHER)
+_LONG = (Counted.UNSHARDED, Counted.EITHER)
+_LEAVE_OUT = "leave a schedule that counts epochs out of `prepare`, or give the Accelerator `step_scheduler_with_optimizer=False`"
+
+
+class ScheduleLength(DdpCodemod):
+    """A learning-rate schedule whose length does not fit the steps that Accelerate makes of it.
+
+    ## What it does
+    Finds schedulers that are given to `accelerator.prepare` and whose lengths (`num_training_steps`, `T_max`, `total_iters`, the
+    warm-up) are a number of optimizer steps, or come from the prepared loader, and multiplies them by the processes. Tells a
+    length of the unprepared loader that is multiplied although it counts the batches of all ranks, a prepared scheduler that is
+    stepped once an epoch, and, under Lightning, schedules and epochs that are worked out of a loader before `fit` shares it out.
+
+    ## Why it matters
+    Accelerate moves a prepared scheduler on by `num_processes` steps with each step of the optimizer. On eight GPUs a schedule of
+    10000 steps is at its end after 1250, and the rest of the training runs at a learning rate of zero; a warm-up is over in an
+    eighth. A plateau scheduler that is stepped once an epoch sees the same loss eight times, and gives up at once.
+
+    ## Example
+    ```python
+    import torch
+    from accelerate import Accelerator
+
+
+    def train(args, model, loader):
+        accelerator = Accelerator()
+        optimizer = torch.optim.AdamW(model.parameters())
+        scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=args.max_steps)
+        model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from accelerate import Accelerator
+
+
+    def train(args, model, loader):
+        accelerator = Accelerator()
+        optimizer = torch.optim.AdamW(model.parameters())
+        scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=args.max_steps * accelerator.num_processes)
+        model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
+    ```
+
+    ## Safety
+    Unsafe: the setting may be meant to count the batches of one process. One process alone has the same schedule as before.
+
+    ## Refuses
+    - Says nothing of a length that is counted from the loader before it is prepared: the processes cancel out.
+    - Says nothing where the number of processes is a factor of a number of steps, in whatever file, or a length is not seen.
+    - Says nothing where the Accelerator is given `split_batches`, `step_scheduler_with_optimizer`, or options that may hold them.
+    - Says nothing of a scheduler that is not prepared, but for one that is stepped with every micro batch of an accumulation and
+      whose length is divided by their number, which is told.
+    - Tells a length that is given or else counted from the loader: only the first wants the factor.
+    - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
+    - Tells a scheduler that is stepped once an epoch: it should not be prepared.
+    - A repository's own tests.
+
+    ## References
+    Accelerate 1.15, `AcceleratedScheduler.step`: `for _ in range(num_processes)`. Runs on two processes. The training scripts of
+    diffusers multiply since huggingface/diffusers#3983, and divide the loader's length by the processes since #8312.
+    """
+
+    code = "DDP406"
+    TRIGGERS = ((b".prepare(", b"Trainer(", b"configure_optimizers"), (b"ccelerat", b"ightning"), (b"sched", b"Sched", b"len("))
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return bool(project.files_containing(b"Accelerator(") or project.files_containing(b"ightning"))
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        if module.holds(b"ightning") and not is_kept_to_one_device(project):
+            yield from (self._whole(found) for found in whole_lengths(project) if found.module is module)
+        for left_out in unprepared_schedules(project, module):
+            yield self._left_out(module, left_out)
+        told: set[int] = set()
+        for schedule in prepared_schedules(project, module):
+            if schedule.module is not module or id(schedule.made) in told:
+                continue
+            told.add(id(schedule.made))
+            known = lengths(project, schedule)
+            steps = [s for s in _epoch_steps(module, schedule) if not _covers(module, schedule, s)]
+            if steps and not any(n.counted is Counted.UNSHARDED for n in known):
+                if not speaks_of_processes(project, schedule):
+                    yield from (self._epoch(module, schedule, step) for step in steps if id(step) not in told)
+                    told |= {id(s) for s in steps}
+            else:
+                yield from self._lengths(project, module, schedule, known)
+
+    def _whole(self, found: Whole) -> Finding:
+        if found.epochs:
+            what = "the epochs are worked out of it, and with several processes training ends as many times too early"
+            reason = "give the Trainer `max_steps` instead of epochs"
+        else:
+            what = "the schedule counts on, and with several processes it is as many times too long for the steps of an epoch"
+            reason = "use `self.trainer.estimated_stepping_batches` in `configure_optimizers`"
+        return self.finding(
+            found.module,
+            found.node,
+            f"this is the length of the whole loader, which Lightning shares out over the ranks in `fit`: {what}",
+            evidence=[Evidence("static", "it is used here", found.used_in.path, getattr(found.use, "lineno", 0))],
+            reason=reason,
+        )
+
+    def _left_out(self, module: SourceModule, found: Unprepared) -> Finding:
+        return self.finding(
+            module,
+            found.prepared or found.step,
+            f"the scheduler is not prepared, so `{dotted(found.step.func)}()` inside `accumulate` moves it on with every micro "
+            "batch, but its length counts the optimizer's steps: its pace depends on the accumulation and the processes",
+            evidence=[
+                Evidence("static", "it is stepped with every micro batch", module.path, found.step.lineno),
+                Evidence("static", "its length is divided by the accumulation steps", module.path, found.made.lineno),
+            ],
+            reason="give it to `accelerator.prepare` with the others, which steps it with the optimizer",
+        )
+
+    def _epoch(self, module: SourceModule, schedule: Schedule, step: ast.Call) -> Finding:
+        what = "counts as many epochs" if schedule.kind != "ReduceLROnPlateau" else "sees the same number as often"
+        return self.finding(
+            module,
+            step,
+            f"the prepared scheduler is stepped once an epoch, and Accelerate makes a step for each process of it: it {what} as "
+            "there are processes",
+            evidence=[
+                Evidence("static", f"`{schedule.kind}` is made", module.path, schedule.made.lineno),
+                Evidence("static", "it is prepared", module.path, schedule.prepared.lineno),
+            ],
+            reason=_LEAVE_OUT,
+        )
+
+    def _lengths(self, project: Project, module: SourceModule, schedule: Schedule, known: list[Length]) -> Iterator[Finding]:
+        short = [n for n in known if not n.scaled and n.counted in _SHORT]
+        long = [n for n in known if n.scaled and n.counted in _LONG]
+        if not short and not long:
+            return
+        shown = [Evidence("static", "the scheduler is prepared", module.path, schedule.prepared.lineno)]
+        shown += [Evidence("static", f"`{n.name}` is {n.counted.value}", module.path, n.node.lineno) for n in short or long]
+        if short:
+            edits = _multiplied(project, module, schedule, short)
+            yield self.finding(
+                module,
+                short[0].node,
+                f"Accelerate makes a step for each process whenever the optimizer makes one: `{_names(short)}` "
+                f"{'ends' if len(short) == 1 else 'end'} num_processes times too early{_where(short)}",
+                level=_UNSAFE if edits else _DISPLAY,
+                edits=edits,
+                evidence=shown,
+                reason=_assumed(edits, short),
+            )
+        else:
+            yield self.finding(
+                module,
+                long[0].node,
+                f"`{_names(long)}` counts the batches of all ranks already, and is multiplied by the processes again: the "
+                f"schedule is num_processes times too long{_where(long, counted=True)}",
+                evidence=shown,
+                reason="divide the loader's length by `accelerator.num_processes` before the steps are worked out from it",
+            )
+
+
+def _names(found: list[Length]) -> str:
+    return "` and `".join(n.name for n in found)
+
+
+def _where(found: list[Length], *, counted: bool = False) -> str:
+    if all(n.counted is not Counted.EITHER for n in found if not n.is_warm_up):
+        return ""
+    return " where the steps are counted from the loader" if counted else " where the number of steps is given"
+
+
+def _assumed(edits: list[Edit], short: list[Length]) -> str:
+    if edits:
+        return "assumes that the numbers are meant as steps of the optimizer, as those of the training loop"
+    if any(n.counted is Counted.EITHER for n in short):
+        return "multiply a number of steps that is given by `accelerator.num_processes`, and leave one that the loader gives"
+    return "multiply the lengths by `accelerator.num_processes`"
+
+
+def _multiplied(project: Project, module: SourceModule, schedule: Schedule, short: list[Length]) -> list[Edit]:
+    """The factor behind each length, where the Accelerator is there by then."""
+    assert isinstance(schedule.prepared.func, ast.Attribute)
+    holder = schedule.prepared.func.value
+    if any(n.counted is Counted.EITHER for n in short) or not isinstance(holder, ast.Name):
+        return []
+    if module.function_of(schedule.made) is not module.function_of(schedule.prepared):
+        return []
+    made = made_by(project, module, holder)
+    first = [b for b in bindings_of(module, holder) if b.parameter or getattr(b.node, "lineno", 0) < schedule.made.lineno]
+    if not made or not first:
+        return []
+    edits: list[Edit] = []
+    for length in short:
+        text = module.text_of(length.node)
+        plain = isinstance(length.node, (ast.Name, ast.Attribute, ast.Constant, ast.Call))
+        product = isinstance(length.node, ast.BinOp) and isinstance(length.node.op, ast.Mult)
+        if "\n" in text:
+            return []
+        text = text if plain or product else f"({text})"
+        edits.append(ReplaceExpression(module.path, module.span(length.node), f"{text} * {holder.id}.num_processes"))
+    return edits
+
+
+def _epoch_steps(module: SourceModule, schedule: Schedule) -> list[ast.Call]:
+    """Where the prepared scheduler is stepped behind a loop over batches, in the loop round it."""
+    name = dotted(schedule.given)
+    steps = [c for c in module.calls_named("step") if isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name]
+    return [s for s in steps if name and _is_behind_batches(module, s)]
+
+
+def _is_behind_batches(module: SourceModule, step: ast.Call) -> bool:
+    loop = next((up for up in module.ancestors(step) if isinstance(up, (ast.For, ast.While, ast.FunctionDef))), None)
+    if not isinstance(loop, (ast.For, ast.While)):
+        return False
+    inner = [n for n in walk_scope(loop) if isinstance(n, (ast.For, ast.While))]
+    return any(_goes_back(n) for n in inner) and not _goes_back(loop, apart=inner)
+
+
+def _goes_back(loop: ast.For | ast.While, apart: list[ast.For | ast.While] | None = None) -> bool:
+    hidden = {id(n) for other in apart or () for n in walk(other)}
+    found = (n for n in walk_scope(loop) if isinstance(n, ast.Attribute) and id(n) not in hidden)
+    return any(n.attr == "backward" for n in found)
+
+
+def _covers(module: SourceModule, schedule: Schedule, step: ast.Call) -> bool:
+    """True where a test keeps this step from the schedule: another arm made it."""
+    del schedule
+    return any(isinstance(up, ast.If) and last(dotted(up.test)) == "sync_gradients" for up in module.ancestors(step))

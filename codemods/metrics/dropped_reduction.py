@@ -1,0 +1,136 @@
+"""DDP112: the result of a reduction or gather that is thrown away."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.accelerators import is_accelerator, is_fabric
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import qualified
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Finding, ReplaceLines, Span
+from codemods.project import Project
+from codemods.sites import Site
+from codemods.source import SourceModule
+
+_ACCELERATE = frozenset({"reduce", "gather", "gather_for_metrics", "pad_across_processes"})
+_FABRIC = frozenset({"all_reduce", "all_gather"})
+_FUNCTIONS = tuple(f"accelerate.utils.{n}" for n in ("reduce", "gather", "pad_across_processes"))
+_DIFFERENTIABLE = "torch.distributed.nn."
+_UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
+
+
+class DroppedReduction(DdpCodemod):
+    """The result of a reduction or gather that is thrown away.
+
+    ## What it does
+    Finds `accelerator.reduce(x)`, `accelerator.gather(x)`, `fabric.all_reduce(x)` and the like as statements of their own, whose
+    result nobody takes, and assigns it to the name that was handed in where that is read further down.
+
+    ## Why it matters
+    These functions reduce a copy and return it, unlike `torch.distributed.all_reduce`, which works in place. The ranks wait for
+    each other, and each goes on with its own number, which is then shown as that of all.
+
+    ## Example
+    ```python
+    from accelerate import Accelerator
+
+
+    def count_errors(accelerator: Accelerator, model, loader, errors):
+        for x, y in loader:
+            errors += (model(x) != y).sum()
+        accelerator.reduce(errors, reduction="sum")
+        return errors.item()
+    ```
+
+    ## Use instead
+    ```python
+    from accelerate import Accelerator
+
+
+    def count_errors(accelerator: Accelerator, model, loader, errors):
+        for x, y in loader:
+            errors += (model(x) != y).sum()
+        errors = accelerator.reduce(errors, reduction="sum")
+        return errors.item()
+    ```
+
+    ## Safety
+    Unsafe: the name holds the number of all ranks from there on, and what is behind it changes with it. One process alone has the
+    same number as before.
+
+    ## Refuses
+    - Says nothing of `torch.distributed.all_reduce` and its kin, which work in place.
+    - Says nothing under a test of the rank, where a rank may only take part for the others.
+    - Says nothing of an object that is not shown to be an Accelerator or a Fabric (`functools.reduce`, Lightning's own flag).
+    - Tells an argument that is no plain name of the function, that is not read below, and that a `with` or a loop hands out.
+    - A repository's own tests.
+
+    ## References
+    Accelerate 1.15, `accelerate/utils/operations.py`: `reduce` works on `tensor.clone()`; Lightning 2.6, `Fabric.all_reduce`.
+    Runs on two processes: the number stays that of the rank.
+    """
+
+    code = "DDP112"
+    TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn"),)
+    SITES = (Site(rb"(?m)^\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(", b"gather",
+                  b"pad_across_processes("),)  # fmt: skip
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for statement in module.nodes(ast.Expr):
+            call = statement.value
+            if not isinstance(call, ast.Call) or not _is_a_copy(project, module, call):
+                continue
+            if ranks_at(module, call, project=project).some or not (call.args or call.keywords):
+                continue
+            yield self._tell(module, statement, call)
+
+    def _tell(self, module: SourceModule, statement: ast.Expr, call: ast.Call) -> Finding:
+        assert isinstance(call.func, (ast.Attribute, ast.Name))
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
+        edits, reason = _repair(module, statement, call)
+        return self.finding(
+            module,
+            call,
+            f"`{name}` returns what the ranks have together, and nobody takes it: each rank goes on with its own number",
+            level=_UNSAFE if edits else _DISPLAY,
+            edits=edits,
+            reason=reason,
+        )
+
+
+def _is_a_copy(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    name = qualified(module, call.func)
+    if name in _FUNCTIONS or name.startswith(_DIFFERENTIABLE):
+        return name.rpartition(".")[2] in _ACCELERATE | _FABRIC
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    method, holder = call.func.attr, call.func.value
+    if method in _ACCELERATE and is_accelerator(project, module, holder):
+        return True
+    return method in _FABRIC and is_fabric(project, module, holder)
+
+
+def _repair(module: SourceModule, statement: ast.Expr, call: ast.Call) -> tuple[list[Edit], str]:
+    given = call.args[0] if call.args else None
+    function = module.function_of(call)
+    told = "take the result: `x = accelerator.reduce(x)`"
+    if not isinstance(given, ast.Name) or function is None or not module.is_whole(statement):
+        return [], told
+    bound = bindings_in(module, function, given.id)
+    if not bound or any(isinstance(b.node, (ast.For, ast.AsyncFor)) for b in bound):
+        return [], told
+    end = statement.end_lineno or statement.lineno
+    if not any(n.lineno > end and module.function_of(n) is function for n in module.reads_of(given.id)):
+        return [], f"{told}; `{given.id}` is not read below, so the caller's is meant"
+    span = module.span(statement)
+    lines = module.lines[span.line - 1 : span.end_line]
+    written = f"{lines[0][: span.column]}{given.id} = {lines[0][span.column :]}{''.join(lines[1:])}"
+    edit = ReplaceLines(module.path, Span(span.line, 0, span.end_line + 1, 0), written)
+    return [edit], f"assumes that `{given.id}` is meant to hold the number of all ranks from here on"

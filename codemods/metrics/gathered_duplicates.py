@@ -1,0 +1,151 @@
+"""DDP605: samples that are repeated to even out the ranks, and count twice in a metric of all ranks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.accelerators import is_accelerator
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.padded_counts import evaluates, padded_counts, trains
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_OF_SAMPLES = late(r"pred|label|target|logit|output|answer|reference|hyp")
+_NUMBERS = frozenset({"mean", "sum", "item", "max", "min"})
+_SAMPLER = (
+    "this sampler repeats samples until every rank has as many, and the evaluation puts the ranks' counts together: the repeated "
+    "ones count twice, and the number changes with the number of ranks"
+)
+_REASON = (
+    "give the evaluation a share without padding (`Subset(data, range(rank, len(data), world_size))`) where its rounds come to "
+    "no collective, or drop what is beyond `len(data)` once it is gathered"
+)
+_GATHER = (
+    "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of `{}`"
+)
+_ASSUMED = "assumes that it is made of the current batch of a prepared loader, a row for each sample"
+
+
+class GatheredDuplicates(DdpCodemod):
+    """Samples that are repeated to even out the ranks, and count twice in a metric of all ranks.
+
+    ## What it does
+    Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks. Finds
+    `accelerator.gather` of predictions and labels in an evaluation loop, and writes `gather_for_metrics`.
+
+    ## Why it matters
+    Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
+    score depends on the number of GPUs, and on which images are repeated. With few samples it picks another best checkpoint.
+
+    ## Example
+    ```python
+    import torch
+    from accelerate import Accelerator
+
+
+    @torch.no_grad()
+    def evaluate(accelerator: Accelerator, model, loader, metric):
+        for x, labels in loader:
+            predictions = model(x).argmax(-1)
+            metric.add_batch(*accelerator.gather((predictions, labels)))
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from accelerate import Accelerator
+
+
+    @torch.no_grad()
+    def evaluate(accelerator: Accelerator, model, loader, metric):
+        for x, labels in loader:
+            predictions = model(x).argmax(-1)
+            metric.add_batch(*accelerator.gather_for_metrics((predictions, labels)))
+    ```
+
+    ## Safety
+    Unsafe: `gather_for_metrics` cuts the last batch to the rows that are left of the data set, which is right for tensors with a
+    row for each sample. There is no fix for a sampler: what replaces it depends on whether the rounds wait for each other.
+
+    ## Refuses
+    - Says nothing where the sampler has `drop_last=True`, and of losses, times and means over the ranks.
+    - Says nothing where samples are told apart by name or number, or what is gathered is cut to the length of the data.
+    - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
+    - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is told the epoch.
+    - Says nothing where the way from the loop to the sampler is not seen.
+    - Tells a sampler: the evaluation has to be given its share in another way.
+    - A repository's own tests.
+
+    ## References
+    torch 2.13, `DistributedSampler` ("add extra samples to make it evenly divisible"); Accelerate 1.15,
+    `Accelerator.gather_for_metrics`. Runs on two processes: five samples are counted as six.
+    """
+
+    code = "DDP605"
+    TRIGGERS = ((b"DistributedSampler(", b".gather("),)
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for found in padded_counts(project) if module.holds(b"DistributedSampler(") else ():
+            if found.module is module:
+                shown = [
+                    Evidence("static", "the share is gone through here", found.where.path, found.loop.lineno),
+                    Evidence("static", "what the ranks counted comes together here", found.joined_in.path, found.joined.lineno),
+                ]
+                yield self.finding(module, found.sampler, _SAMPLER, evidence=shown, reason=_REASON)
+        for call in module.calls_named("gather"):
+            if (loop := _of_batches(project, module, call)) is not None:
+                yield self._gather(module, call, loop)
+
+    def _gather(self, module: SourceModule, call: ast.Call, loop: ast.For) -> Finding:
+        assert isinstance(call.func, ast.Attribute)
+        written = f"{module.text_of(call.func.value)}.gather_for_metrics"
+        return self.finding(
+            module,
+            call,
+            _GATHER.format(" ".join(module.text_of(call.args[0]).split())[:60]),
+            level=Applicability.UNSAFE,
+            edits=[ReplaceExpression(module.path, module.span(call.func), written)],
+            evidence=[Evidence("static", "the batches come from here", module.path, loop.lineno)],
+            reason=_ASSUMED,
+        )
+
+
+def _of_batches(project: Project, module: SourceModule, call: ast.Call) -> ast.For | None:
+    """The evaluation loop round `accelerator.gather(predictions)`, where the result is kept as it is."""
+    if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or not _is_of_samples(module, call.args[0]):
+        return None
+    function, up = module.function_of(call), module.parent(call)
+    if function is None or not evaluates(module, function) or isinstance(up, ast.Subscript):
+        return None
+    if isinstance(up, ast.Attribute) and up.attr in _NUMBERS:
+        return None
+    loop = next((n for n in module.ancestors(call) if isinstance(n, ast.For)), None)
+    if loop is None or module.function_of(loop) is not function or trains(loop):
+        return None
+    if not is_accelerator(project, module, call.func.value) or module.holds(b"drop_last=True"):
+        return None
+    return None if _is_cut(module, call) else loop
+
+
+def _is_of_samples(module: SourceModule, node: ast.expr) -> bool:
+    parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
+    return all(isinstance(p, (ast.Name, ast.Attribute, ast.Subscript)) for p in parts) and any(
+        _OF_SAMPLES.search(module.text_of(p).lower()) for p in parts
+    )
+
+
+def _is_cut(module: SourceModule, call: ast.Call) -> bool:
+    """True where the names that take the result are cut in the function, as was done by hand before there was a function."""
+    statement, function = module.statement_of(call), module.function_of(call)
+    if not isinstance(statement, ast.Assign):
+        return False
+    names = {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    reads = (use for name in names for use in module.reads_of(name) if module.function_of(use) is function)
+    return any(isinstance(up := module.parent(use), ast.Subscript) and isinstance(up.slice, ast.Slice) for use in reads)

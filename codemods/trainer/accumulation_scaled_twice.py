@@ -1,0 +1,194 @@
+"""DDP606: a loss that is divided by the accumulation steps before a backward that divides it again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.accelerators import Made, accumulation, is_one, made_by
+from codemods.analysis.bindings import Binding, bindings_of
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, RemoveStatement, ReplaceExpression
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_OWN = "gradient_accumulation_steps"
+_KINDS = ("distributed_type", "deepspeed", "DEEPSPEED")
+_ASSUMED = (
+    "assumes that the learning rate and the clipping were not chosen for the smaller gradient; numbers that are made of the "
+    "divided loss below grow by the same factor"
+)
+
+
+class AccumulationScaledTwice(DdpCodemod):
+    """A loss that is divided by the accumulation steps before a backward that divides it again.
+
+    ## What it does
+    Finds `accelerator.backward(loss)` where the loss was divided by the number of accumulation steps that the Accelerator was
+    given too, and takes that division out.
+
+    ## Why it matters
+    `accelerator.backward` divides by the steps itself, and so does the DeepSpeed engine behind it. The gradients are that many
+    times too small. Adam hides it from its steps, but clipping never acts, weight decay and SGD are off by that factor, and the
+    loss that is logged below is too small as well.
+
+    ## Example
+    ```python
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(gradient_accumulation_steps=8)
+
+
+    def train(model, optimizer, loader):
+        for x, y in loader:
+            with accelerator.accumulate(model):
+                loss = (model(x) - y).square().mean()
+                loss = loss / 8
+                accelerator.backward(loss)
+                optimizer.step()
+                optimizer.zero_grad()
+    ```
+
+    ## Use instead
+    ```python
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(gradient_accumulation_steps=8)
+
+
+    def train(model, optimizer, loader):
+        for x, y in loader:
+            with accelerator.accumulate(model):
+                loss = (model(x) - y).square().mean()
+                accelerator.backward(loss)
+                optimizer.step()
+                optimizer.zero_grad()
+    ```
+
+    ## Safety
+    Unsafe: the gradients grow by the number of steps, and a learning rate that was tuned to the small ones may be too high.
+
+    ## Refuses
+    - Says nothing where the Accelerator was not given the steps, was given 1, or another number than the loss is divided by.
+    - Says nothing where it is not seen how the Accelerator is made, or where `**options` may hold the steps.
+    - Says nothing of `loss.backward()` and of Fabric's `backward`, which divide nothing.
+    - Says nothing under a test of what kind of run it is (`distributed_type`), where one kind may divide and the other not.
+    - Tells a division that is one part of a longer expression.
+    - A repository's own tests.
+
+    ## References
+    Accelerate 1.15, `Accelerator.backward`: `loss = loss / self.gradient_accumulation_steps`, and for DeepSpeed
+    `engine.backward`, which divides by the engine's steps. A run on two processes: with 4 steps the gradients are a quarter.
+    """
+
+    code = "DDP606"
+    TRIGGERS = ((b".backward(",), (b"ccelerat",))
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return bool(project.files_containing(b"Accelerator("))
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        told: set[int] = set()
+        for call in module.calls_named("backward"):
+            if not isinstance(call.func, ast.Attribute) or not call.args:
+                continue
+            divided = _division(module, call.args[0], call)
+            if divided is None or id(divided) in told:
+                continue
+            steps = _steps(project, module, call.func.value, _divisor(divided))
+            if steps is not None and not _by_kind(module, divided, call):
+                told.add(id(divided))
+                yield self._tell(module, call, divided, steps)
+
+    def _tell(self, module: SourceModule, call: ast.Call, divided: ast.BinOp | ast.AugAssign, steps: Made) -> Finding:
+        edits = _repair(module, divided)
+        text = module.text_of(_divisor(divided))
+        return self.finding(
+            module,
+            divided,
+            f"the loss is divided by `{text}` here, and `{dotted(call.func)}` divides it by the accumulation steps again: the "
+            "gradients are that many times too small",
+            level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
+            edits=edits,
+            evidence=[
+                Evidence("static", "the Accelerator is given the steps", steps.module.path, steps.call.lineno),
+                Evidence("static", "the backward that divides", module.path, call.lineno),
+            ],
+            reason=_ASSUMED if edits else "take the division out: the backward makes it",
+        )
+
+
+def _division(module: SourceModule, loss: ast.expr, call: ast.Call) -> ast.BinOp | ast.AugAssign | None:
+    """The division that the loss is the result of, in the call or in an assignment above it."""
+    if isinstance(loss, ast.Name):
+        scope = module.function_of(call)
+        above = [b for b in bindings_of(module, loss) if _line(b) <= call.lineno]
+        for bound in sorted(above, key=_line, reverse=True):
+            if module.function_of(bound.node) is not scope:
+                continue
+            if isinstance(bound.node, ast.AugAssign) and isinstance(bound.node.op, ast.Div):
+                return bound.node
+            if isinstance(bound.value, ast.BinOp) and isinstance(bound.value.op, ast.Div):
+                return bound.value
+            if not bound.parameter and not isinstance(bound.node, ast.AugAssign) and not _names(bound.value, loss.id):
+                return None
+        return None
+    return loss if isinstance(loss, ast.BinOp) and isinstance(loss.op, ast.Div) else None
+
+
+def _line(bound: Binding) -> int:
+    return getattr(bound.node, "lineno", 0)
+
+
+def _names(value: ast.expr | None, name: str) -> bool:
+    return value is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value))
+
+
+def _divisor(divided: ast.BinOp | ast.AugAssign) -> ast.expr:
+    return divided.right if isinstance(divided, ast.BinOp) else divided.value
+
+
+def _steps(project: Project, module: SourceModule, holder: ast.expr, divisor: ast.expr) -> Made | None:
+    """The Accelerator that divides by the same number; None where that is not shown of each that it may be."""
+    if "ccelerat" not in module.text_of(holder) and not module.holds(b"Accelerator("):
+        return None
+    found = made_by(project, module, holder)
+    for made in found:
+        given = accumulation(project, made)
+        if given is None or is_one(given[1]) or not _is_same(given[0], given[1], module, divisor):
+            return None
+    return found[0] if found else None
+
+
+def _is_same(there: SourceModule, given: ast.expr, here: SourceModule, divisor: ast.expr) -> bool:
+    name = last(dotted(divisor))
+    if name == _OWN and "accelerator" in dotted(divisor).lower():
+        return True
+    if name:
+        return name == last(dotted(given))
+    return " ".join(here.text_of(divisor).split()) == " ".join(there.text_of(given).split())
+
+
+def _by_kind(module: SourceModule, divided: ast.AST, call: ast.Call) -> bool:
+    """True where a test of the kind of run decides over the division or the backward."""
+    for node in (divided, call):
+        for up in module.ancestors(node):
+            if isinstance(up, (ast.If, ast.IfExp)) and any(word in module.text_of(up.test) for word in _KINDS):
+                return True
+    return False
+
+
+def _repair(module: SourceModule, divided: ast.BinOp | ast.AugAssign) -> list[Edit]:
+    statement = module.statement_of(divided)
+    if isinstance(divided, ast.AugAssign):
+        return [RemoveStatement(module.path, module.span(divided))] if module.is_whole(divided) else []
+    if isinstance(statement, ast.Assign) and statement.value is divided and isinstance(divided.left, ast.Name):
+        if len(statement.targets) == 1 and dotted(statement.targets[0]) == divided.left.id and module.is_whole(statement):
+            return [RemoveStatement(module.path, module.span(statement))]
+    text = module.text_of(divided.left)
+    return [] if "\n" in text else [ReplaceExpression(module.path, module.span(divided), text)]

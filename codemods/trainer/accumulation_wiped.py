@@ -1,0 +1,180 @@
+"""DDP607: gradients of earlier micro batches that are wiped before the optimizer's step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.accelerators import accumulating
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
+from codemods.project import Project
+from codemods.source import SourceModule, walk_scope
+
+_UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
+_ASSUMED = "assumes that all micro batches of a step are meant to count; the gradients are as much larger"
+_TELL = "wipe the gradients behind the optimizer's step, and nowhere else"
+_PREPARED = (
+    "wipes the gradients at the head of the micro batch that steps: Accelerate skips it in all the others, so that only the "
+    "last micro batch counts, divided by the number of them"
+)
+_PLAIN = "wipes the gradients in every micro batch: what was accumulated under no_sync is lost, and only the last one counts"
+
+
+class AccumulationWiped(DdpCodemod):
+    """Gradients of earlier micro batches that are wiped before the optimizer's step.
+
+    ## What it does
+    Finds `optimizer.zero_grad()` in front of the backward inside `with accelerator.accumulate(model)`, and moves it behind the
+    optimizer's step. Finds it, too, at the head of a loop that accumulates under `no_sync`, where every micro batch wipes.
+
+    ## Why it matters
+    A prepared optimizer makes `zero_grad` and `step` in the last micro batch only. In front of the backward the one wipes what
+    the others accumulated. Seven of eight batches are computed for nothing, and the step is made of the eighth, divided by eight.
+
+    ## Example
+    ```python
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(gradient_accumulation_steps=8)
+
+
+    def train(model, optimizer, loader):
+        for x, y in loader:
+            with accelerator.accumulate(model):
+                optimizer.zero_grad()
+                accelerator.backward((model(x) - y).square().mean())
+                optimizer.step()
+    ```
+
+    ## Use instead
+    ```python
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(gradient_accumulation_steps=8)
+
+
+    def train(model, optimizer, loader):
+        for x, y in loader:
+            with accelerator.accumulate(model):
+                accelerator.backward((model(x) - y).square().mean())
+                optimizer.step()
+                optimizer.zero_grad()
+    ```
+
+    ## Safety
+    Unsafe: the steps are made of all micro batches from there on, and a learning rate may have been chosen for the old ones.
+
+    ## Refuses
+    - Says nothing of `zero_grad` in front of the `with`: there Accelerate still speaks of the batch before, and does it rightly.
+    - Says nothing where the Accelerator is given one step, or none.
+    - Says nothing of `zero_grad` behind the step, under a test, or of an optimizer that does not step there.
+    - Tells a `zero_grad` or a step that shares its line, and a loop with `no_sync` in which a step has no `zero_grad` behind it.
+    - A repository's own tests.
+
+    ## References
+    Accelerate 1.15, `AcceleratedOptimizer.zero_grad` (`if self.gradient_state.sync_gradients`); runs on two processes: with four
+    micro batches the gradient is a quarter of the last one's.
+    """
+
+    code = "DDP607"
+    TRIGGERS = ((b".zero_grad(",), (b"accumulate(", b"no_sync"), (b"backward(",))
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for block in module.nodes(ast.With):
+            opened = accumulating(project, module, block)
+            if opened is not None:
+                yield from self._in_block(module, block, opened)
+        if module.holds(b"no_sync"):
+            for loop in module.nodes(ast.For):
+                yield from self._in_loop(module, loop)
+
+    def _in_block(self, module: SourceModule, block: ast.With, opened: ast.Call) -> Iterator[Finding]:
+        for wipe, holder in _wipes(block.body):
+            steps = _steps(module, block, holder)
+            if not _is_before(module, block, wipe, steps):
+                continue
+            edits: list[Edit] = []
+            if len(steps) == 1 and module.is_whole(wipe) and module.is_whole(step := module.statement_of(steps[0])):
+                edits.append(RemoveStatement(module.path, module.span(wipe)))
+                if not _is_wiped_behind(module, step, holder):
+                    edits.append(InsertAfter(module.path, module.span(step), module.text_of(wipe)))
+            yield self.finding(
+                module,
+                wipe,
+                f"`{holder}.zero_grad()` {_PREPARED}",
+                level=_UNSAFE if edits else _DISPLAY,
+                edits=edits,
+                evidence=[Evidence("static", "micro batches are accumulated here", module.path, opened.lineno)],
+                reason=_ASSUMED if edits else _TELL,
+            )
+
+    def _in_loop(self, module: SourceModule, loop: ast.For) -> Iterator[Finding]:
+        quiet = [n for n in _below(loop) if isinstance(n, ast.Attribute) and n.attr == "no_sync"]
+        for wipe, holder in _wipes(loop.body) if quiet else ():
+            steps = _steps(module, loop, holder)
+            counted = [s for s in steps if _is_counted(module, s, loop)]
+            if not counted or not _is_before(module, loop, wipe, steps):
+                continue
+            clean = all(_is_wiped_behind(module, module.statement_of(s), holder) for s in steps)
+            edits = [RemoveStatement(module.path, module.span(wipe))] if clean and module.is_whole(wipe) else []
+            yield self.finding(
+                module,
+                wipe,
+                f"`{holder}.zero_grad()` {_PLAIN}",
+                level=_UNSAFE if edits else _DISPLAY,
+                edits=edits,
+                evidence=[Evidence("static", "gradients are accumulated under no_sync", module.path, quiet[0].lineno)],
+                reason=_ASSUMED if edits else _TELL,
+            )
+
+
+def _wipes(body: list[ast.stmt]) -> Iterator[tuple[ast.Expr, str]]:
+    """The plain `x.zero_grad()` among the statements, with what `x` is; in blocks such as `with autocast():`, too."""
+    for statement in body:
+        if isinstance(statement, ast.With):
+            yield from _wipes(statement.body)
+        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+            continue
+        called = statement.value.func
+        if isinstance(called, ast.Attribute) and called.attr == "zero_grad" and (holder := dotted(called.value)):
+            yield statement, holder
+
+
+def _below(owner: ast.For | ast.With) -> list[ast.AST]:
+    return list(walk_scope(owner))
+
+
+def _steps(module: SourceModule, owner: ast.For | ast.With, holder: str) -> list[ast.Call]:
+    """The calls in the block that step the optimizer: `optimizer.step()`, `scaler.step(optimizer)`."""
+    inside = [n for n in _below(owner) if isinstance(n, ast.Call) and last(dotted(n.func)) == "step"]
+    return [c for c in inside if dotted(c.func) == f"{holder}.step" or any(dotted(a) == holder for a in c.args)]
+
+
+def _is_before(module: SourceModule, owner: ast.For | ast.With, wipe: ast.stmt, steps: list[ast.Call]) -> bool:
+    """True if a backward stands between the wipe and the first step, and no step in front of it."""
+    if not steps or min(s.lineno for s in steps) < wipe.lineno:
+        return False
+    passes = [n for n in _below(owner) if isinstance(n, ast.Attribute) and n.attr == "backward"]
+    return any(wipe.lineno < p.lineno <= max(s.lineno for s in steps) for p in passes)
+
+
+def _is_counted(module: SourceModule, step: ast.Call, loop: ast.For) -> bool:
+    """True where the step is made in some rounds of the loop only, by the counter."""
+    for up in module.ancestors(step):
+        if up is loop:
+            return False
+        if isinstance(up, ast.If) and any(isinstance(n, ast.Mod) for n in ast.walk(up.test)):
+            return True
+    return False
+
+
+def _is_wiped_behind(module: SourceModule, step: ast.stmt, holder: str) -> bool:
+    block = module.block_of(step)
+    behind = block[next(i for i, s in enumerate(block) if s is step) + 1 :]
+    return any(name == holder for _, name in _wipes(behind))

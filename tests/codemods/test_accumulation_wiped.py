@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.trainer.accumulation_wiped import AccumulationWiped
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = "import torch\nfrom accelerate import Accelerator\n\n"
+
+
+def block(*lines: str, made: str = "Accelerator(gradient_accumulation_steps=4)", before: str = "") -> str:
+    body = "".join(f"            {line}\n" for line in lines)
+    return (
+        f"{HEAD}accelerator = {made}\n\n\ndef train(model, optimizer, loader, args):\n    for x, y in loader:\n{before}"
+        f"        with accelerator.accumulate(model):\n{body}"
+    )
+
+
+BACK = ("loss = model(x, y)", "accelerator.backward(loss)")
+WIPE, STEP = "optimizer.zero_grad()", "optimizer.step()"
+
+
+def raw(*lines: str) -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return f"def train(model, optimizer, loader, args):\n    for i, (x, y) in enumerate(loader):\n{body}"
+
+
+ROUNDS = (
+    "if (i + 1) % args.every == 0:",
+    "    model(x, y).backward()",
+    "    optimizer.step()",
+    "    optimizer.zero_grad()",
+    "else:",
+    "    with model.no_sync():",
+    "        model(x, y).backward()",
+)
+
+
+def test_the_wipe_goes_behind_the_step() -> None:
+    check_transformed(AccumulationWiped, block(WIPE, *BACK, STEP), block(*BACK, STEP, WIPE), unsafe=True)
+
+
+def test_the_wipe_between_forward_and_backward() -> None:
+    lines = ("loss = model(x, y)", "optimizer.zero_grad(set_to_none=True)", "accelerator.backward(loss)", STEP)
+    after = ("loss = model(x, y)", "accelerator.backward(loss)", STEP, "optimizer.zero_grad(set_to_none=True)")
+    check_transformed(AccumulationWiped, block(*lines), block(*after), unsafe=True)
+
+
+def test_a_wipe_that_stands_behind_the_step_already_is_not_written_twice() -> None:
+    check_transformed(AccumulationWiped, block(WIPE, *BACK, STEP, WIPE), block(*BACK, STEP, WIPE), unsafe=True)
+
+
+def test_a_step_under_a_test_of_the_last_micro_batch() -> None:
+    tail = ("if accelerator.sync_gradients:", "    optimizer.step()")
+    after = (*BACK, *tail, "    optimizer.zero_grad()")
+    check_transformed(AccumulationWiped, block(WIPE, *BACK, *tail), block(*after), unsafe=True)
+
+
+def test_a_wipe_in_a_block_inside() -> None:
+    inside = tuple(f"    {line}" for line in (WIPE, *BACK, STEP))
+    after = tuple(f"    {line}" for line in (*BACK, STEP, WIPE))
+    head = "with accelerator.autocast():"
+    check_transformed(AccumulationWiped, block(head, *inside), block(head, *after), unsafe=True)
+
+
+def test_two_optimizers_in_turn() -> None:
+    lines = ("first.zero_grad()", *BACK, "first.step()", "second.zero_grad()", *BACK, "second.step()")
+    after = (*BACK, "first.step()", "first.zero_grad()", *BACK, "second.step()", "second.zero_grad()")
+    check_transformed(AccumulationWiped, block(*lines), block(*after), unsafe=True)
+
+
+def test_a_loop_with_no_sync_loses_its_wipe() -> None:
+    check_transformed(AccumulationWiped, raw(WIPE, *ROUNDS), raw(*ROUNDS), unsafe=True)
+
+
+def test_told_where_a_step_in_the_loop_has_no_wipe_behind_it() -> None:
+    rounds = tuple(line for line in ROUNDS if "zero_grad" not in line)
+    check_told(AccumulationWiped, raw(WIPE, *rounds), reason="behind the optimizer's step")
+
+
+def test_told_where_the_wipe_shares_its_line() -> None:
+    check_told(AccumulationWiped, block(f"{WIPE}; loss = model(x, y)", BACK[1], STEP), reason="behind the optimizer's step")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*BACK, STEP, WIPE),
+        (*BACK, WIPE, STEP),
+        (WIPE, *BACK),
+        ("if args.first:", "    optimizer.zero_grad()", *BACK, STEP),
+        ("other.zero_grad()", *BACK, STEP),
+    ],
+)
+def test_nothing_is_said(lines: tuple[str, ...]) -> None:
+    check_nothing(AccumulationWiped, block(*lines))
+
+
+def test_nothing_of_a_wipe_in_front_of_the_block() -> None:
+    check_nothing(AccumulationWiped, block(*BACK, STEP, before=f"        {WIPE}\n"))
+
+
+@pytest.mark.parametrize("made", ["Accelerator()", "Accelerator(gradient_accumulation_steps=1)"])
+def test_nothing_of_an_accelerator_with_one_step(made: str) -> None:
+    check_nothing(AccumulationWiped, block(WIPE, *BACK, STEP, made=made))
+
+
+def test_nothing_of_another_accumulate() -> None:
+    source = block(WIPE, *BACK, STEP).replace("accelerator.accumulate", "meter.accumulate")
+    check_nothing(AccumulationWiped, source)
+
+
+def test_nothing_of_a_loop_that_steps_in_each_round() -> None:
+    lines = (WIPE, "with model.no_sync():", "    model(x, y).backward()", "model(y, x).backward()", STEP)
+    check_nothing(AccumulationWiped, raw(*lines))
+
+
+def test_nothing_of_a_loop_that_wipes_behind_its_steps() -> None:
+    check_nothing(AccumulationWiped, raw(*ROUNDS))
+
+
+def test_nothing_of_the_repositorys_own_tests() -> None:
+    assert not findings_of(AccumulationWiped, block(WIPE, *BACK, STEP), path="tests/test_train.py")

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.metrics.gathered_duplicates import GatheredDuplicates
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = (
+    "import torch\nimport torch.distributed as dist\nfrom accelerate import Accelerator\n"
+    "from torch.utils.data import DataLoader, DistributedSampler\nfrom tqdm import tqdm\n\n\n"
+)
+
+
+PADS = "DistributedSampler(data, shuffle=False)"
+
+
+def raw(*join: str, sampler: str = PADS, each: str = "hits += (model(x) == y).sum()") -> str:
+    body = "".join(f"    {line}\n" for line in join)
+    return (
+        f"{HEAD}@torch.no_grad()\ndef evaluate(model, loader, data):\n    hits = torch.zeros(())\n    for x, y in tqdm(loader):\n"
+        f"        {each}\n{body}    return hits / len(data)\n\n\n"
+        f"def main(model, data):\n    loader = DataLoader(data, 4, sampler={sampler})\n    evaluate(model, loader, data)\n"
+    )
+
+
+def accelerated(*lines: str, head: str = "@torch.no_grad()\ndef evaluate") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return f"{HEAD}{head}(accelerator: Accelerator, model, loader, metric):\n    for x, labels in loader:\n{body}"
+
+
+PREDICT = "preds = model(x).argmax(-1)"
+
+
+@pytest.mark.parametrize(
+    "join", ["dist.all_reduce(hits)", "dist.all_reduce(hits, op=dist.ReduceOp.SUM)", "dist.reduce(hits, 0)"]
+)
+def test_a_sampler_that_pads_is_told(join: str) -> None:
+    found = check_told(GatheredDuplicates, raw(join), reason="share without padding")
+    assert found.span.line == 18 and len(found.evidence) == 2
+
+
+def test_counts_that_an_object_puts_together() -> None:
+    source = raw("meter = Meter()", "meter.join()", each="hits += 1").replace(
+        "@torch", "class Meter:\n    def join(self):\n        dist.all_reduce(self.confusion)\n\n\n@torch", 1
+    )
+    check_told(GatheredDuplicates, source, reason="share without padding")
+
+
+def test_an_evaluation_that_is_an_object() -> None:
+    source = (
+        f"{HEAD}class Evaluation:\n    @torch.no_grad()\n    def __call__(self, model, loader):\n"
+        "        rounds = enumerate(loader)\n"
+        "        for i, x in rounds:\n            self.hits += model(x)\n        dist.all_reduce(self.hits)\n\n\n"
+        "def main(model, data):\n    loader = DataLoader(data, 4, sampler=DistributedSampler(data))\n    run = Evaluation()\n"
+        "    run(model, loader)\n"
+    )
+    check_told(GatheredDuplicates, source, reason="share without padding")
+
+
+@pytest.mark.parametrize("argument", ["preds", "(preds, labels)", "outputs.logits"])
+def test_predictions_are_gathered_for_metrics(argument: str) -> None:
+    before = accelerated(PREDICT, f"metric.add(accelerator.gather({argument}))")
+    check_transformed(GatheredDuplicates, before, before.replace(".gather(", ".gather_for_metrics("), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "join",
+    ["dist.all_reduce(loss)", "dist.barrier()", "dist.all_reduce(mean_hits)", "dist.all_reduce(hits, dist.ReduceOp.MAX)"],
+)
+def test_nothing_of_what_counts_no_samples(join: str) -> None:
+    check_nothing(GatheredDuplicates, raw(join))
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        "DistributedSampler(data, drop_last=True)",
+        "torch.utils.data.SequentialSampler(data)",
+        "OwnShare(data)",
+        "None",
+        "DistributedSampler(data, **options)",
+    ],
+)
+def test_nothing_of_a_sampler_that_may_not_pad(sampler: str) -> None:
+    check_nothing(GatheredDuplicates, raw("dist.all_reduce(hits)", sampler=sampler))
+
+
+def test_nothing_of_data_in_memory() -> None:
+    source = raw("dist.all_reduce(hits)", sampler="DistributedSampler(torch.utils.data.TensorDataset(data))")
+    check_nothing(GatheredDuplicates, source)
+
+
+def test_nothing_of_the_sampler_of_the_training() -> None:
+    source = raw("dist.all_reduce(hits)", sampler="sampler").replace(
+        "    loader =", "    sampler = DistributedSampler(data)\n    sampler.set_epoch(1)\n    loader ="
+    )
+    check_nothing(GatheredDuplicates, source)
+
+
+def test_nothing_where_nothing_is_put_together() -> None:
+    check_nothing(GatheredDuplicates, raw("print(hits)"))
+
+
+def test_nothing_where_samples_are_told_apart() -> None:
+    lines = ("rows = [None] * 2", "dist.all_gather_object(rows, hits)", "hits = len(set(sum(rows, [])))")
+    check_nothing(GatheredDuplicates, raw(*lines))
+
+
+def test_nothing_where_what_is_gathered_is_cut() -> None:
+    lines = ("rows = [None] * 2", "dist.all_gather_object(rows, hits)", "hits = rows[: len(data)]")
+    check_nothing(GatheredDuplicates, raw(*lines))
+
+
+def test_nothing_of_a_loop_that_trains() -> None:
+    source = raw("dist.all_reduce(hits)", each="model(x).backward()").replace("@torch.no_grad()\ndef evaluate", "def evaluate")
+    check_nothing(GatheredDuplicates, source)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "loss = accelerator.gather(loss)",
+        "loss = accelerator.gather(labels).mean()",
+        "preds = accelerator.gather(preds)[:10]",
+        "metric.add(accelerator.gather_for_metrics(preds))",
+        "metric.add(other.gather(preds))",
+        "metric.add(torch.gather(preds, 0, labels))",
+    ],
+)
+def test_nothing_of_other_gathers(line: str) -> None:
+    check_nothing(GatheredDuplicates, accelerated(PREDICT, line))
+
+
+def test_nothing_where_the_result_is_cut_by_hand() -> None:
+    lines = (PREDICT, "preds = accelerator.gather(preds)", "preds = preds[: len(loader.dataset) - seen]")
+    check_nothing(GatheredDuplicates, accelerated(*lines))
+
+
+def test_nothing_of_a_training_loop_that_gathers() -> None:
+    lines = (PREDICT, "accelerator.backward(preds)", "metric.add(accelerator.gather(preds))")
+    check_nothing(GatheredDuplicates, accelerated(*lines, head="def train"))
+
+
+def test_nothing_of_the_repositorys_own_tests() -> None:
+    assert not findings_of(GatheredDuplicates, raw("dist.all_reduce(hits)"), path="tests/test_metric.py")

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.metrics.scaled_loss import ScaledLoss
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = (
+    "import torch\nimport torch.distributed as dist\nfrom torch import nn\n"
+    "from torch.nn.parallel import DistributedDataParallel\n\n\n"
+)
+
+
+def train(*lines: str, back: str = "loss.backward()") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return (
+        f"{HEAD}def train(net, loader, scaler, world_size):\n    model = DistributedDataParallel(net)\n    for x, y in loader:\n"
+        f"        loss = model(x).mean()\n{body}        {back}\n"
+    )
+
+
+def criterion(*lines: str, name: str = "SetLoss", use: str = "loss_boxes(outputs, num_boxes)") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return (
+        f"{HEAD}class {name}(nn.Module):\n    def forward(self, outputs, boxes):\n"
+        "        num_boxes = torch.as_tensor([len(boxes)])\n"
+        f"{body}        loss = {use}\n        return loss\n"
+    )
+
+
+@pytest.mark.parametrize("line", ["loss = loss / world_size", "loss /= world_size", "loss = loss / dist.get_world_size()"])
+@pytest.mark.parametrize("back", ["loss.backward()", "scaler.scale(loss).backward()"])
+def test_the_division_goes(line: str, back: str) -> None:
+    check_transformed(ScaledLoss, train(line, back=back), train(back=back), unsafe=True)
+
+
+def test_the_division_in_the_backward_goes() -> None:
+    check_transformed(ScaledLoss, train(back="(loss / world_size).backward()"), train(back="(loss).backward()"), unsafe=True)
+
+
+def test_the_division_by_a_name_of_the_world_size_goes() -> None:
+    before, after = train("ranks = dist.get_world_size()", "loss = loss / ranks"), train("ranks = dist.get_world_size()")
+    check_transformed(ScaledLoss, before, after, unsafe=True)
+
+
+def test_the_division_of_an_accelerated_loss_goes() -> None:
+    source = (
+        "from accelerate import Accelerator\n\n\ndef train(accelerator: Accelerator, model, x):\n    loss = model(x)\n"
+        "    accelerator.backward(loss / accelerator.num_processes)\n"
+    )
+    check_transformed(ScaledLoss, source, source.replace("loss / accelerator.num_processes", "loss"), unsafe=True)
+
+
+def test_told_where_the_loss_is_reduced_in_place_first() -> None:
+    lines = ("dist.all_reduce(loss)", "loss = loss / world_size")
+    check_told(ScaledLoss, train(*lines), reason="rank's own loss")
+
+
+def test_told_in_the_function_that_gives_the_loss() -> None:
+    source = (
+        f"{HEAD}def step(model, x, world_size):\n    loss = model(x)\n    if world_size > 1:\n        loss = loss.unsqueeze(0)\n"
+        "        dist.reduce(loss, dst=0)\n        loss = loss / world_size\n    return loss.mean()\n\n\n"
+        "def train(net, loader, world_size):\n    model = DistributedDataParallel(net)\n    for x in loader:\n"
+        "        loss = step(model, x, world_size)\n        loss.backward()\n"
+    )
+    found = check_told(ScaledLoss, source, reason="rank's own loss")
+    assert found.symbol == "step"
+
+
+@pytest.mark.parametrize("alias", ["out['n'].to(0)", "out['n'].detach().to(0)", "out['n']"])
+def test_a_divisor_that_is_summed_under_another_name_is_cloned(alias: str) -> None:
+    lines = ("out = model(x, y)", f"n = {alias}", "dist.all_reduce(n)")
+    back = "(out['loss'] / out['n']).backward()"
+    after = (lines[0], f"n = {alias}.clone()", lines[2])
+    check_transformed(ScaledLoss, train(*lines, back=back), train(*after, back=back), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "use", ["loss_boxes(outputs, num_boxes)", "outputs.sum() / num_boxes", "outputs.sum() / num_boxes.clamp(min=1)"]
+)
+def test_a_count_of_all_ranks_is_told(use: str) -> None:
+    check_told(ScaledLoss, criterion("dist.all_reduce(num_boxes)", use=use), reason="divide it by the processes")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("shown = loss.detach() / world_size",),
+        ("loss = loss / len(x)",),
+        ("loss = loss / (world_size * 2)",),
+        ("loss = loss * world_size",),
+        ("dist.all_reduce(loss)",),
+        ("mean = loss.detach().clone()", "dist.all_reduce(mean)", "mean /= world_size"),
+    ],
+)
+def test_nothing_is_said(lines: tuple[str, ...]) -> None:
+    check_nothing(ScaledLoss, train(*lines))
+
+
+def test_nothing_behind_the_backward() -> None:
+    source = train() + "        loss = loss / world_size\n        print(loss)\n"
+    check_nothing(ScaledLoss, source)
+
+
+def test_nothing_where_gradients_are_summed_by_hand() -> None:
+    sync = "import torch.distributed as dist\n\n\ndef sync(p):\n    dist.all_reduce(p.grad)\n"
+    assert not findings_of(ScaledLoss, train("loss = loss / world_size"), {"sync.py": sync})
+
+
+def test_nothing_of_a_divisor_that_is_copied() -> None:
+    lines = ("out = model(x, y)", "n = out['n'].clone()", "dist.all_reduce(n)")
+    check_nothing(ScaledLoss, train(*lines, back="(out['loss'] / out['n']).backward()"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("dist.all_reduce(num_boxes)", "num_boxes = num_boxes / dist.get_world_size()"),
+        ("dist.all_reduce(num_boxes)", "num_boxes = torch.clamp(num_boxes / get_world_size(), min=1)"),
+        ("dist.all_reduce(num_boxes, op=dist.ReduceOp.MAX)",),
+        ("dist.all_reduce(num_boxes)", "dist.all_reduce(outputs)"),
+        (),
+    ],
+)
+def test_nothing_of_a_count_that_is_divided_or_no_sum(lines: tuple[str, ...]) -> None:
+    check_nothing(ScaledLoss, criterion(*lines))
+
+
+def test_nothing_of_a_metric() -> None:
+    check_nothing(ScaledLoss, criterion("dist.all_reduce(num_boxes)", name="BoxMetric"))
+
+
+def test_nothing_of_a_run_without_a_wrapper() -> None:
+    check_nothing(ScaledLoss, train("loss = loss / world_size").replace("DistributedDataParallel", "Other"))
+
+
+def test_nothing_of_the_repositorys_own_tests() -> None:
+    assert not findings_of(ScaledLoss, train("loss = loss / world_size"), path="tests/test_train.py")

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.data_loading.schedule_length import ScheduleLength
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+HEAD = (
+    "import math\nimport torch\nfrom accelerate import Accelerator, DataLoaderConfiguration\n"
+    "from transformers import get_linear_schedule_with_warmup, get_scheduler\n"
+    "from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, OneCycleLR, ReduceLROnPlateau\n\n\n"
+)
+PREPARE = "model, optimizer, loader, sched = accelerator.prepare(model, optimizer, loader, sched)"
+
+
+def program(*lines: str, made: str = "Accelerator()", after: tuple[str, ...] = (), prepare: str = PREPARE) -> str:
+    body = "".join(f"    {line}\n" for line in (f"accelerator = {made}", *lines, prepare, *after))
+    return f"{HEAD}def train(args, model, optimizer, loader):\n{body}"
+
+
+COSINE = "sched = CosineAnnealingLR(optimizer, T_max=args.max_steps)"
+LOOP = (
+    "for epoch in range(args.epochs):",
+    "    for x, y in loader:",
+    "        accelerator.backward(model(x))",
+    "        optimizer.step()",
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (COSINE, COSINE.replace("max_steps", "max_steps * accelerator.num_processes")),
+        (
+            "sched = get_linear_schedule_with_warmup(optimizer, args.warm, args.steps)",
+            "sched = get_linear_schedule_with_warmup(optimizer, args.warm * accelerator.num_processes, "
+            "args.steps * accelerator.num_processes)",
+        ),
+        (
+            "sched = get_scheduler('cosine', optimizer, num_warmup_steps=0, num_training_steps=args.steps - 10)",
+            "sched = get_scheduler('cosine', optimizer, num_warmup_steps=0, "
+            "num_training_steps=(args.steps - 10) * accelerator.num_processes)",
+        ),
+        (
+            "sched = get_scheduler('cosine', optimizer, 0, num_training_steps=20000)",
+            "sched = get_scheduler('cosine', optimizer, 0, num_training_steps=20000 * accelerator.num_processes)",
+        ),
+    ],
+)
+def test_a_number_of_steps_is_multiplied(before: str, after: str) -> None:
+    check_transformed(ScheduleLength, program(before), program(after), unsafe=True)
+
+
+def test_the_length_of_the_prepared_loader_is_multiplied() -> None:
+    lines = ("loader = accelerator.prepare(loader)", "sched = CosineAnnealingLR(optimizer, T_max=len(loader) * args.epochs)")
+    after = (lines[0], "sched = CosineAnnealingLR(optimizer, T_max=len(loader) * args.epochs * accelerator.num_processes)")
+    prepare = "model, optimizer, sched = accelerator.prepare(model, optimizer, sched)"
+    check_transformed(ScheduleLength, program(*lines, prepare=prepare), program(*after, prepare=prepare), unsafe=True)
+
+
+def test_told_where_the_steps_are_given_or_counted() -> None:
+    lines = (
+        "if args.max_steps is None:",
+        "    args.max_steps = args.epochs * math.ceil(len(loader) / args.every)",
+        COSINE,
+    )
+    check_told(ScheduleLength, program(*lines), reason="leave one that the loader gives")
+
+
+def test_told_where_counted_steps_are_multiplied() -> None:
+    lines = ("per_epoch = math.ceil(len(loader) / args.every)", "total = args.epochs * per_epoch * accelerator.num_processes")
+    found = check_told(ScheduleLength, program(*lines, "sched = CosineAnnealingLR(optimizer, total)"), reason="divide the loader")
+    assert "num_processes times too long" in found.message
+
+
+def test_told_where_the_schedule_is_made_in_another_method() -> None:
+    source = (
+        f"{HEAD}class Run:\n    def __init__(self):\n        self.accelerator = Accelerator()\n\n    def build(self, config):\n"
+        "        self.sched = CosineAnnealingLR(self.optimizer, T_max=config.steps)\n\n    def setup(self):\n"
+        "        self.optimizer, self.sched = self.accelerator.prepare(self.optimizer, self.sched)\n"
+    )
+    check_told(ScheduleLength, source, reason="multiply the lengths")
+
+
+@pytest.mark.parametrize(
+    ("made", "step"),
+    [
+        ("sched = CosineAnnealingLR(optimizer, T_max=20)", "sched.step()"),
+        ("sched = ReduceLROnPlateau(optimizer, patience=3)", "sched.step(loss)"),
+        ("sched = CosineAnnealingLR(optimizer, T_max=args.epochs)", "sched.step()"),
+    ],
+)
+def test_told_where_a_prepared_schedule_is_stepped_once_an_epoch(made: str, step: str) -> None:
+    check_told(ScheduleLength, program(made, after=(*LOOP, f"    {step}")), reason="leave a schedule that counts epochs out")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("sched = CosineAnnealingLR(optimizer, T_max=len(loader) * args.epochs)",),
+        ("sched = OneCycleLR(optimizer, 0.1, steps_per_epoch=len(loader), epochs=args.epochs)",),
+        ("sched = CosineAnnealingLR(optimizer, T_max=args.max_steps * accelerator.num_processes)",),
+        ("ranks = accelerator.num_processes", "total = args.max_steps * ranks", "sched = CosineAnnealingLR(optimizer, total)"),
+        ("args.max_steps *= accelerator.num_processes", COSINE),
+        ("sched = CosineAnnealingLR(optimizer, T_max=steps_of(args))",),
+        ("sched = CosineAnnealingLR(optimizer, **args.options)",),
+        ("sched = CosineAnnealingLR(optimizer, T_max=20)",),
+        ("sched = LambdaLR(optimizer, lambda step: min(step / 100, 1))",),
+        ("sched = make(optimizer, args.max_steps)",),
+    ],
+)
+def test_nothing_is_said(lines: tuple[str, ...]) -> None:
+    check_nothing(ScheduleLength, program(*lines))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "Accelerator(split_batches=True)",
+        "Accelerator(step_scheduler_with_optimizer=False)",
+        "Accelerator(dataloader_config=DataLoaderConfiguration(split_batches=args.split))",
+        "Accelerator(**args.options)",
+        "make_accelerator()",
+    ],
+)
+def test_nothing_of_an_accelerator_that_may_step_otherwise(made: str) -> None:
+    check_nothing(ScheduleLength, program(COSINE, made=made))
+
+
+def test_options_that_hold_other_names_do_not_hide_it() -> None:
+    head = "    options = {'log_with': 'all'}\n    accelerator ="
+    source = program(COSINE, made="Accelerator(**options)").replace("    accelerator =", head)
+    assert len(findings_of(ScheduleLength, source)) == 1
+
+
+def test_nothing_of_a_setting_that_another_file_multiplies() -> None:
+    files = {"options.py": "def read(args, accelerator):\n    args.max_steps = args.max_steps * accelerator.num_processes\n"}
+    assert not findings_of(ScheduleLength, program(COSINE), files)
+
+
+def test_nothing_of_a_schedule_that_is_not_prepared() -> None:
+    check_nothing(ScheduleLength, program(COSINE, prepare="model, optimizer = accelerator.prepare(model, optimizer)"))
+
+
+def test_nothing_of_a_schedule_of_the_loader_that_is_stepped_with_each_batch() -> None:
+    lines = ("sched = CosineAnnealingLR(optimizer, T_max=len(loader) * args.epochs)",)
+    check_nothing(ScheduleLength, program(*lines, after=(*LOOP, "        sched.step()")))
+
+
+def test_nothing_of_the_repositorys_own_tests() -> None:
+    assert not findings_of(ScheduleLength, program(COSINE), path="tests/test_train.py")
+
+
+LIGHTNING = (
+    "import lightning.pytorch as pl\nimport math\nfrom torch.optim.lr_scheduler import CosineAnnealingLR\n"
+    "from torch.utils.data import DataLoader, DistributedSampler\n\n\n"
+)
+
+
+def module_of(length: str, tail: str = "", interval: str = "step") -> str:
+    return (
+        f"{LIGHTNING}class Net(pl.LightningModule):\n    def __init__(self, steps=0):\n        super().__init__()\n"
+        "        self.steps = steps\n\n    def configure_optimizers(self):\n        optimizer = self.make()\n"
+        f"        schedule = CosineAnnealingLR(optimizer, {length})\n"
+        f"        return [optimizer], [{{'scheduler': schedule, 'interval': '{interval}'}}]\n{tail}"
+    )
+
+
+def made(steps: str = "len(loader) * 5", options: str = "", loader: str = "DataLoader(data, 8)") -> str:
+    return (
+        f"\n\ndef main(data, args):\n    loader = {loader}\n    net = Net(steps={steps})\n"
+        f"    trainer = pl.Trainer(devices=args.devices{options})\n    trainer.fit(net, loader)\n"
+    )
+
+
+def test_told_where_a_module_is_handed_the_length_of_the_whole_loader() -> None:
+    found = check_told(ScheduleLength, module_of("self.steps", made()), reason="estimated_stepping_batches")
+    assert "shares out" in found.message
+
+
+def test_told_where_a_module_asks_the_whole_loader_for_its_length() -> None:
+    source = module_of("self.trainer.max_epochs * len(self.train_dataloader())")
+    check_told(ScheduleLength, source, reason="estimated_stepping_batches")
+
+
+def test_told_where_epochs_are_worked_out_of_the_whole_loader() -> None:
+    source = (
+        f"{LIGHTNING}def main(data, net, args):\n    loader = DataLoader(data, 8)\n    per_epoch = math.ceil(len(loader) / 2)\n"
+        "    epochs = math.ceil(args.max_steps / per_epoch)\n    pl.Trainer(max_epochs=epochs).fit(net, loader)\n"
+    )
+    found = check_told(ScheduleLength, source, reason="max_steps")
+    assert found.span.line == 10
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        module_of("self.steps", made("len(loader) // args.devices")),
+        module_of("self.steps", made("args.steps")),
+        module_of("self.steps", made(options=", use_distributed_sampler=False")),
+        module_of("self.steps", made(loader="DataLoader(data, 8, sampler=DistributedSampler(data))")),
+        module_of("self.steps", made(), interval="epoch").replace("steps", "rounds"),
+        module_of("self.trainer.estimated_stepping_batches"),
+        module_of("len(self.train_dataloader()) // self.trainer.world_size"),
+        module_of("self.steps", made().replace("args.devices", "1")),
+    ],
+)
+def test_nothing_of_lengths_that_fit_the_share(source: str) -> None:
+    check_nothing(ScheduleLength, source)
+
+
+def accumulated(*lines: str, length: str = "len(loader) // every", prepare: str = "loader") -> str:
+    body = "".join(f"            {line}\n" for line in lines)
+    return (
+        f"{HEAD}def train(args, model, optimizer, loader, every):\n"
+        "    accelerator = Accelerator(gradient_accumulation_steps=every)\n"
+        f"    sched = CosineAnnealingLR(optimizer, {length})\n"
+        f"    model, optimizer, {prepare} = accelerator.prepare(model, optimizer, {prepare})\n"
+        "    for x in loader:\n        with accelerator.accumulate(model):\n"
+        f"            accelerator.backward(model(x))\n            optimizer.step()\n{body}"
+    )
+
+
+def test_told_where_a_schedule_that_is_left_out_is_stepped_with_every_micro_batch() -> None:
+    found = check_told(ScheduleLength, accumulated("sched.step()"), reason="give it to `accelerator.prepare`")
+    assert "micro batch" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        accumulated("if accelerator.sync_gradients:", "    sched.step()"),
+        accumulated("sched.step()", length="len(loader)"),
+        accumulated("sched.step()", prepare="sched"),
+        accumulated("print(x)"),
+    ],
+)
+def test_nothing_of_a_schedule_that_keeps_pace(source: str) -> None:
+    check_nothing(ScheduleLength, source)
