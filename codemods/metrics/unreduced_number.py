@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
 from codemods.analysis.variance.values import Proof
 from codemods.codemod import DdpCodemod
@@ -94,26 +95,41 @@ class UnreducedNumber(DdpCodemod):
         if is_test_file(module.path):
             return
         for number in numbers_of_one_rank(project, module):
-            strength = "strong" if number.value.proof is Proof.PROVEN else "weak"
-            shown = [Evidence("static", link.text, link.path, link.line, strength) for link in number.value.chain]
-            yield self.finding(module, number.at, _message(number), evidence=shown, reason=_ADVICE)
+            weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
+            shown = [
+                Evidence("static", link.text, link.path, link.line, "weak" if weak else "strong") for link in number.value.chain
+            ]
+            yield self.finding(module, number.at, _message(number), evidence=shown, reason=_ADVICE[number.role])
 
 
-_ADVICE = (
-    "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "
-    "has to make that call"
-)
+_ADVICE = {
+    Role.CURVE: (
+        "nothing is decided by it: to draw the mean of all ranks, reduce it first, on every rank (`all_reduce`, "
+        "`accelerator.gather(loss).mean()`)"
+    ),
+    Role.RESULT: (
+        "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "
+        "has to make that call"
+    ),
+}
+_ADVICE[Role.DECIDES] = _ADVICE[Role.RESULT]
 
 
 def _message(number: Number) -> str:
     line = getattr(number.shown, "lineno", 0)
     there = "" if number.at is number.shown else f" in line {line}"
     text = number.text if len(number.text) <= 60 else number.text[:57] + "..."
-    if number.decides:
+    if number.role is Role.DECIDES and number.everyone:
+        return (
+            f"each rank holds `{text}` against the best so far{there}, and it is that of the rank's own share of the data: the "
+            "ranks decide differently which result is the best, and none by the whole set"
+        )
+    if number.role is Role.DECIDES:
         return (
             f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the "
             "other shares have no say"
         )
-    kind = "what its own share of the data gives" if number.value.mean else "that of its own batch"
-    what = "the loss or metric" if not isinstance(number.at, ast.Return) else "the number"
-    return f"rank 0 shows `{text}`{there} as {what}, but it is {kind}: the other ranks' are not in it"
+    if number.role is Role.CURVE:
+        what = "the mean of its own batches" if number.value.mean else "that of its own batch"
+        return f"rank 0 shows `{text}`{there} while it trains, and it is {what}: a curve of one rank's share, not of the training"
+    return f"rank 0 gives `{text}`{there} as the result, but it is what its own share of the data gives: the others' are not in it"

@@ -1,0 +1,142 @@
+"""What a number of one rank is used for: the curve of a training, the result of an evaluation, or a decision."""
+
+from __future__ import annotations
+
+import ast
+import re
+from enum import Enum
+
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.analysis import Analysis
+from codemods.analysis.variance.paths import unpacked
+from codemods.analysis.variance.state import STEP, State
+from codemods.analysis.variance.values import Kind, Link, Value
+from codemods.data.rank_variance import BACKWARDS, LOADER_NAMES
+from codemods.record import record
+from codemods.source import SourceModule, walk
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_HANDED = "is called with it"  # the step from a parameter to the call that gives it: no loop of its own
+_EVALUATES = re.compile(r"(^|_)(val|valid|validate|validation|eval|evaluate|evaluation|test|testing|dev|inference|predict)(_|$)", re.I)
+
+
+class Role(Enum):
+    """From the lightest to the heaviest."""
+
+    CURVE = "it is drawn or printed while the training runs"
+    RESULT = "it is told as what an evaluation came to"
+    DECIDES = "it decides"
+
+
+@record
+class Source:
+    """loop: the loop over batches that the number comes from, None where it is not seen. trains: that loop trains."""
+
+    path: str
+    loop: ast.stmt | None
+    trains: bool
+
+    def is_behind(self, module: SourceModule, node: ast.AST, value: Value) -> bool:
+        """True where the node stands behind the loop, and not in what the loop calls."""
+        line = getattr(node, "lineno", 0)
+        if self.loop is None or (module.path == self.path and self.holds(line)):
+            return False
+        return not any(x.text.endswith(_HANDED) and x.path == self.path and self.holds(x.line) for x in value.chain)
+
+    def holds(self, line: int) -> bool:
+        return self.loop is not None and self.loop.lineno <= line <= (self.loop.end_lineno or line)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.path, self.loop.lineno if self.loop is not None else 0
+
+
+def source_of(analysis: Analysis, module: SourceModule, shown: ast.AST, value: Value) -> Source:
+    """Where the batches of a number are gone through, from the far end of its way to the place that shows it."""
+    links = [(link, m) for link in reversed(value.chain) if (m := analysis.project.module(link.path)) is not None]
+    handed = [(link, m) for link, m in links if link.text.endswith(_HANDED)]
+    own = [(link, m) for link, m in links if not link.text.endswith(_HANDED)]
+    for among in (own, handed):
+        if (found := _first(analysis, among, _Fits.BATCHES)) is not None:
+            return found
+    loops = [up for up in module.ancestors(shown) if isinstance(up, _LOOPS)]
+    if (trains := next((up for up in loops if _trains(analysis, module, up)), None)) is not None:
+        return Source(module.path, trains, True)
+    for fits in (_Fits.ELEMENTS, _Fits.ANY):
+        if (found := _first(analysis, own, fits)) is not None:
+            return found
+    function = module.function_of(shown)
+    named = function.name if function is not None else ""
+    evaluates = any(_EVALUATES.search(w) for w in _words(value)) and "train" not in named
+    return Source(module.path, None, not _EVALUATES.search(named) and not evaluates)
+
+
+def _first(analysis: Analysis, among: list[tuple[Link, SourceModule]], fits: _Fits) -> Source | None:
+    for link, place in among:
+        loop = _loop_at(analysis, place, link, fits)
+        if loop is not None:
+            return Source(place.path, loop, _trains(analysis, place, loop))
+    return None
+
+
+def _words(value: Value) -> list[str]:
+    return [w for link in value.chain for w in re.findall(r"\w+", link.text)]
+
+
+class _Fits(Enum):
+    """Which loops are looked for: over the batches of a loader, over anything but numbers and entries, any."""
+
+    BATCHES = 0
+    ELEMENTS = 1
+    ANY = 2
+
+
+def _loop_at(analysis: Analysis, module: SourceModule, link: Link, fits: _Fits) -> ast.stmt | None:
+    """The innermost such loop round the line of a step."""
+    found = [n for kind in _LOOPS for n in module.nodes(kind) if n.lineno <= link.line <= (n.end_lineno or n.lineno)]
+    for loop in sorted(found, key=lambda n: -n.lineno):
+        if fits is _Fits.ANY or (not _counts(loop) and (fits is _Fits.ELEMENTS or _is_over_batches(analysis, module, loop))):
+            return loop
+    return None
+
+
+def _is_over_batches(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> bool:
+    if not isinstance(loop, (ast.For, ast.AsyncFor)):
+        return False
+    if any(LOADER_NAMES.search(last(dotted(n))) for n in walk(loop.iter) if isinstance(n, (ast.Name, ast.Attribute))):
+        return True
+    state = _state(analysis, module, loop)
+    value = state.tests.get(id(loop.iter)) if state is not None else None
+    return value is not None and Kind.LOADER in (value.kind, *(p.kind for p in value.parts))
+
+
+def _state(analysis: Analysis, module: SourceModule, node: ast.AST) -> State | None:
+    function = module.function_of(node)
+    return analysis.of(FunctionSite(module, function)) if function is not None else analysis.top_level(module)
+
+
+def _counts(loop: ast.stmt) -> bool:
+    """True for a loop over numbers, over the entries of a dict, or over a few names: no batches."""
+    if isinstance(loop, ast.While):
+        return True
+    assert isinstance(loop, (ast.For, ast.AsyncFor))
+    over = unpacked(loop.iter)
+    if isinstance(over, (ast.Tuple, ast.List, ast.Constant)):
+        return True
+    if isinstance(over, ast.Call):
+        return last(dotted(over.func)) in ("range", "trange", "items", "keys", "values", "arange", "zip_longest")
+    name = last(dotted(over))
+    return bool(re.search(r"keys|names|metrics|losses|steps$|epochs$|class", name, re.I))
+
+
+def _trains(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> bool:
+    """True where each round makes a backward pass, or a step of the optimizer, behind calls too."""
+    state = _state(analysis, module, loop)
+    for node in (n for n in walk(loop) if isinstance(n, ast.Call)):
+        end = last(dotted(node.func)) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+        if end in BACKWARDS or "scaler" in end.lower():
+            return True
+        if state is not None and any(m.name in (STEP, *BACKWARDS) for m in state.met.get(id(node), ())):
+            return True
+    return False
