@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.logged.step_curves import step_curves
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
 from codemods.analysis.variance.values import Proof
@@ -94,14 +95,29 @@ class UnreducedNumber(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
+        curves = list(step_curves(project, module)) if module.holds(b"training_step") else []
+        drawn = [owner for curve in curves if (owner := module.class_of(curve.call)) is not None]
         for number in numbers_of_one_rank(project, module):
+            if number.role is Role.CURVE and module.class_of(number.shown) in drawn:
+                continue  # told of what the module logs
             weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
             shown = [
                 Evidence("static", link.text, link.path, link.line, "weak" if weak else "strong") for link in number.value.chain
             ]
             yield self.finding(module, number.at, _message(number), evidence=shown, reason=_ADVICE[number.role])
+        for curve in curves:
+            shown = [Evidence("static", link.text, link.path, link.line, "weak") for link in curve.value.chain]
+            text = (
+                f"the logger draws rank 0's own `{curve.key}` of each step, and of what else this module logs while it trains: a "
+                "curve of one rank's batches, not of the training"
+            )
+            yield self.finding(module, curve.call, text, evidence=shown, reason=_LIGHTNING)
 
 
+_LIGHTNING = (
+    "nothing is decided by it, and Lightning leaves it so on purpose: sync_dist=True shows the mean of all ranks, for one "
+    "all-reduce a step"
+)
 _ADVICE = {
     Role.CURVE: (
         "nothing is decided by it: to draw the mean of all ranks, reduce it first, on every rank (`all_reduce`, "

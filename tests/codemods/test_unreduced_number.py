@@ -60,7 +60,7 @@ def test_a_meter_and_a_return_in_between() -> None:
 
 
 def test_the_loss_of_one_step() -> None:
-    step = "loss = loss_of(model(batch))\n        if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
+    step = "loss = loss_of(model(batch))\n        loss.backward()\n        if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
     check_told(RULE, evaluate("pass", step=step), reason=WHY)
 
 

@@ -10,7 +10,7 @@ from codemods.analysis.variance.paths import path_of
 from codemods.source import SourceModule, walk
 
 _ORDERS = (ast.Lt, ast.Gt, ast.LtE, ast.GtE)
-_BEST = re.compile(r"(^|_)(best|lowest|highest|min|max|minimum|maximum|record|prev|previous|last|old)(_|$|[A-Z])|^best|best$", re.I)
+_BEST = re.compile(r"(^|_)(best|lowest|highest)(_|$|[A-Z])|^best|best$|^(min|max|prev|previous|old|last)_\w*(loss|acc|err|score|metric|f1|iou|psnr)", re.I)
 _KEEPS = re.compile(r"save|checkpoint|ckpt|copyfile|dump|export", re.I)
 _FLAG = re.compile(r"best|improve|is_better|save", re.I)
 
@@ -20,7 +20,7 @@ def decides(module: SourceModule, node: ast.Compare) -> bool:
     if len(node.ops) != 1 or not isinstance(node.ops[0], _ORDERS):
         return False
     sides = (node.left, node.comparators[0])
-    if sum(_names_best(s) for s in sides) != 1:
+    if any(_counts(s) for s in sides) or sum(_names_best(s) for s in sides) != 1:
         return False
     best = next(s for s in sides if _names_best(s))
     statement = _statement(module, node)
@@ -36,6 +36,11 @@ def rivals(node: ast.Compare) -> list[ast.expr]:
 
 def _statement(module: SourceModule, node: ast.AST) -> ast.stmt | None:
     return next((up for up in module.ancestors(node) if isinstance(up, ast.stmt)), None)
+
+
+def _counts(node: ast.expr) -> bool:
+    """True for the number of something, and for a step: no metric."""
+    return isinstance(node, ast.Constant) or re.search(r"(^|_)(num|n|count|epoch|step|iter)s?$", last(path_of(node))) is not None
 
 
 def _names_best(node: ast.expr) -> bool:

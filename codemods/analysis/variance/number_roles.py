@@ -17,7 +17,7 @@ from codemods.record import record
 from codemods.source import SourceModule, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_HANDED = "is called with it"  # the step from a parameter to the call that gives it: no loop of its own
+HANDED = "is called with it"  # the step from a parameter to the call that gives it: no loop of its own
 _EVALUATES = re.compile(r"(^|_)(val|valid|validate|validation|eval|evaluate|evaluation|test|testing|dev|inference|predict)(_|$)", re.I)
 
 
@@ -31,52 +31,61 @@ class Role(Enum):
 
 @record
 class Source:
-    """loop: the loop over batches that the number comes from, None where it is not seen. trains: that loop trains."""
+    """loop: the loop over batches that the number comes from, None where it is not seen. trains: that loop trains.
+
+    over: what it goes through, if it is batches.
+    """
 
     path: str
     loop: ast.stmt | None
     trains: bool
+    over: Value | None = None
+    line: int = 0
 
     def is_behind(self, module: SourceModule, node: ast.AST, value: Value) -> bool:
         """True where the node stands behind the loop, and not in what the loop calls."""
         line = getattr(node, "lineno", 0)
         if self.loop is None or (module.path == self.path and self.holds(line)):
             return False
-        return not any(x.text.endswith(_HANDED) and x.path == self.path and self.holds(x.line) for x in value.chain)
+        return not any(x.text.endswith(HANDED) and x.path == self.path and self.holds(x.line) for x in value.chain)
 
     def holds(self, line: int) -> bool:
         return self.loop is not None and self.loop.lineno <= line <= (self.loop.end_lineno or line)
 
     @property
     def key(self) -> tuple[str, int]:
-        return self.path, self.loop.lineno if self.loop is not None else 0
+        return self.path, self.loop.lineno if self.loop is not None else self.line
 
 
 def source_of(analysis: Analysis, module: SourceModule, shown: ast.AST, value: Value) -> Source:
     """Where the batches of a number are gone through, from the far end of its way to the place that shows it."""
     links = [(link, m) for link in reversed(value.chain) if (m := analysis.project.module(link.path)) is not None]
-    handed = [(link, m) for link, m in links if link.text.endswith(_HANDED)]
-    own = [(link, m) for link, m in links if not link.text.endswith(_HANDED)]
+    handed = [(link, m) for link, m in links if link.text.endswith(HANDED)]
+    own = [(link, m) for link, m in links if not link.text.endswith(HANDED)]
     for among in (own, handed):
         if (found := _first(analysis, among, _Fits.BATCHES)) is not None:
             return found
     loops = [up for up in module.ancestors(shown) if isinstance(up, _LOOPS)]
     if (trains := next((up for up in loops if _trains(analysis, module, up)), None)) is not None:
         return Source(module.path, trains, True)
+    function = module.function_of(shown)
+    state = _state(analysis, module, shown)
+    if state is not None and any(m.name in BACKWARDS for meetings in state.met.values() for m in meetings):
+        return Source(module.path, None, True, line=function.lineno if function is not None else 0)
     for fits in (_Fits.ELEMENTS, _Fits.ANY):
         if (found := _first(analysis, own, fits)) is not None:
             return found
-    function = module.function_of(shown)
     named = function.name if function is not None else ""
     evaluates = any(_EVALUATES.search(w) for w in _words(value)) and "train" not in named
-    return Source(module.path, None, not _EVALUATES.search(named) and not evaluates)
+    line = function.lineno if function is not None else 0
+    return Source(module.path, None, not _EVALUATES.search(named) and not evaluates, line=line)
 
 
 def _first(analysis: Analysis, among: list[tuple[Link, SourceModule]], fits: _Fits) -> Source | None:
     for link, place in among:
         loop = _loop_at(analysis, place, link, fits)
         if loop is not None:
-            return Source(place.path, loop, _trains(analysis, place, loop))
+            return Source(place.path, loop, _trains(analysis, place, loop), _over(analysis, place, loop))
     return None
 
 
@@ -104,11 +113,17 @@ def _loop_at(analysis: Analysis, module: SourceModule, link: Link, fits: _Fits) 
 def _is_over_batches(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> bool:
     if not isinstance(loop, (ast.For, ast.AsyncFor)):
         return False
-    if any(LOADER_NAMES.search(last(dotted(n))) for n in walk(loop.iter) if isinstance(n, (ast.Name, ast.Attribute))):
-        return True
+    return _over(analysis, module, loop) is not None
+
+
+def _over(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> Value | None:
+    """What a loop goes through, where that is a loader."""
     state = _state(analysis, module, loop)
-    value = state.tests.get(id(loop.iter)) if state is not None else None
-    return value is not None and Kind.LOADER in (value.kind, *(p.kind for p in value.parts))
+    if state is None or not isinstance(loop, (ast.For, ast.AsyncFor)) or id(loop.iter) not in state.tests:
+        return None
+    value = analysis.resolved(state.site, state.tests[id(loop.iter)])
+    named = any(LOADER_NAMES.search(last(dotted(n))) for n in walk(loop.iter) if isinstance(n, (ast.Name, ast.Attribute)))
+    return value if named or Kind.LOADER in (value.kind, *(p.kind for p in value.parts)) else None
 
 
 def _state(analysis: Analysis, module: SourceModule, node: ast.AST) -> State | None:

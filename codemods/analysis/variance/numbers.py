@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
-from codemods.analysis.variance.number_roles import Role, Source, source_of
+from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of
 from codemods.analysis.variance.number_words import is_key, is_number, reads_like_one, where_made
-from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, shows
+from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Value
 from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
@@ -22,6 +22,7 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 _GATHERS = (b"all_gather", b"all_reduce", b"gather_features", b"AllGather", b"GatherLayer")
+_OF_THE_RANK = "is this rank's own"
 _WHOLE = ("shuffles on its own", "draws at random")  # each rank goes through the whole set
 _TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log"})
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
@@ -61,7 +62,15 @@ def numbers_of_one_rank(project: Project, module: SourceModule) -> list[Number]:
         key = number.source.key if number.source.loop is not None else (module.path, getattr(number.at, "lineno", 0))
         if key not in best or _weight(number) > _weight(best[key]):
             best[key] = number
-    return sorted(best.values(), key=lambda n: getattr(n.at, "lineno", 0))
+    return _by_place(best.values())
+
+
+def _by_place(found: Iterable[Number]) -> list[Number]:
+    """Of those at one place the heaviest, in the order of the file."""
+    places: dict[int, Number] = {}
+    for number in sorted(found, key=_weight):
+        places[getattr(number.at, "lineno", 0)] = number
+    return [places[line] for line in sorted(places)]
 
 
 def _speaks_of_main(project: Project, module: SourceModule) -> bool:
@@ -119,7 +128,7 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
             continue
         taken |= {id(n) for n in walk(part)}
         number = _number(analysis, state, part, node, value)
-        if number is not None:
+        if number is not None and not _is_told_above(state, number):
             yield number
 
 
@@ -215,7 +224,20 @@ def _is_guess(value: Value, source: Source) -> bool:
         return True
     if source.trains:
         return origin.by_name and len(value.chain) == 1 and source.loop is None
-    return origin.by_name or any(origin.text.endswith(words) for words in _WHOLE)
+    if source.loop is None:
+        return not origin.text.endswith(_OF_THE_RANK) or origin.by_name
+    over = source.over
+    if over is None or not over.differs or over.cause is not Cause.DATA or over.origin is None:
+        return True
+    return over.origin.by_name or any(over.origin.text.endswith(words) for words in _WHOLE)
+
+
+def _is_told_above(state: State, number: Number) -> bool:
+    """True for a helper that is handed the number by a call that shows it already."""
+    link = number.value.chain[0]
+    module = state.project.module(link.path) if link.text.endswith(HANDED) else None
+    calls = [c for c in module.nodes(ast.Call) if c.lineno == link.line] if module is not None else []
+    return module is not None and any(says_shown(c) and shows(state.project, module, c) for c in calls)
 
 
 def _may_gather(analysis: Analysis, value: Value, shown: ast.AST) -> bool:

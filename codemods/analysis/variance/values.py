@@ -149,6 +149,7 @@ def join(values: Iterable[Value]) -> Value:
         optional=any(v.optional for v in found),
         parts=_joined_parts(found),
         mean=any(v.mean for v in found),
+        length=best.length and all(v.length for v in found if v.params),
     )
 
 
