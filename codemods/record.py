@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
+from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, dataclass_transform, overload
 
@@ -219,7 +220,13 @@ else:
 
     def replace(record: Any, /, **changes: object) -> Any:  # noqa: ANN401
         """The same record but for these fields. Raises TypeError for a name that is no field."""
-        for name in names(record):
-            if name not in changes:
-                changes[name] = getattr(record, name)
-        return record.__class__(**changes)
+        cls = record.__class__
+        held = cls.__match_args__
+        get = _getters.get(cls)
+        if get is None:
+            get = _getters[cls] = attrgetter(*held)
+        given = dict(zip(held, get(record) if len(held) > 1 else (get(record),), strict=True))
+        given.update(changes)
+        return cls(**given)
+
+    _getters: dict[type, Callable[[Any], Any]] = {}

@@ -48,6 +48,9 @@ class Analysis:
         if site.key not in self._states:
             if self._depth >= DEPTH:
                 return None
+            self.top_level(site.module)  # first, whoever asks: it calls the function, and the function reads what it sets
+            if site.key in self._states:
+                return self._states[site.key]
             self._states[site.key] = None
             running = self._running[site.key] = State(self, site.module, site.node, value_of)
             self._states[site.key] = self._interpreted(running, site.node.body)

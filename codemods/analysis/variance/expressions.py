@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.several_processes import several_processes
@@ -23,54 +25,55 @@ def value_of(state: State, node: ast.expr | None) -> Value:
     """What is known of an expression, with the names as they stand at this point of the interpretation."""
     if node is None or isinstance(node, (ast.Constant, ast.Lambda)):
         return SAME
-    found = state.values[id(node)] = _by_signal(state, node) or _evaluated(state, node)
+    found = _by_signal(state, node) if state.signalled else None
+    if found is None:
+        found = _EVALUATED.get(node.__class__, _of_parts)(state, node)
+    state.values[id(node)] = found
     return found
 
 
 def _by_signal(state: State, node: ast.expr) -> Value | None:
     """What a signal handler sets: each process gets the signal on its own, and at a time of its own."""
-    if not isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)) or not (names := state.summaries.signalled(state.module)):
+    if not isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)):
         return None
     path = entry_of(node) if isinstance(node, ast.Subscript) else dotted(node)
-    if path not in names:
+    if path not in state.signalled:
         return None
     link = state.link(node, f"`{path}` is set by a signal, which each process gets on its own")
     return differing(Cause.PLACE, Proof.PROVEN, link)
 
 
-def _evaluated(state: State, node: ast.expr) -> Value:
-    if isinstance(node, ast.Name):
-        return name_value(state, node)
-    if isinstance(node, ast.Attribute):
-        return attribute_value(state, node)
-    if isinstance(node, ast.Call):
-        return call_value(state, node)
-    if isinstance(node, ast.Compare):
-        return test_value(state, node)
-    if isinstance(node, ast.BoolOp):
-        return made_of(*(value_of(state, v) for v in node.values))
-    if isinstance(node, ast.IfExp):
-        return _conditional(state, node)
-    if isinstance(node, ast.Subscript):
-        return item_value(state, node)
-    if isinstance(node, (ast.Tuple, ast.List)):
-        parts = tuple(value_of(state, e) for e in node.elts)
-        return replace(made_of(*parts), parts=parts) if parts else SAME
-    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
-        return _comprehension(state, node)
-    if isinstance(node, ast.NamedExpr):
-        value = value_of(state, node.value)
-        state.env[node.target.id] = along(value, state.link(node, f"`{state.short(node)}`"))
-        return value
-    if isinstance(node, ast.FormattedValue):
-        value = value_of(state, node.value)
-        shown(state, node, value)
-        return value
-    if isinstance(node, (ast.Await, ast.Starred)):
-        return value_of(state, node.value)
-    if isinstance(node, ast.JoinedStr) and names_device(node):
-        return SAME
+def _of_parts(state: State, node: ast.expr) -> Value:
     return made_of(*(value_of(state, child) for child in child_nodes(node) if isinstance(child, ast.expr)))
+
+
+def _chosen(state: State, node: ast.BoolOp) -> Value:
+    return made_of(*(value_of(state, v) for v in node.values))
+
+
+def _listed(state: State, node: ast.Tuple | ast.List) -> Value:
+    parts = tuple(value_of(state, e) for e in node.elts)
+    return replace(made_of(*parts), parts=parts) if parts else SAME
+
+
+def _named(state: State, node: ast.NamedExpr) -> Value:
+    value = value_of(state, node.value)
+    state.env[node.target.id] = along(value, state.link(node, f"`{state.short(node)}`"))
+    return value
+
+
+def _formatted(state: State, node: ast.FormattedValue) -> Value:
+    value = value_of(state, node.value)
+    shown(state, node, value)
+    return value
+
+
+def _inner(state: State, node: ast.Await | ast.Starred) -> Value:
+    return value_of(state, node.value)
+
+
+def _text(state: State, node: ast.JoinedStr) -> Value:
+    return SAME if names_device(node) else _of_parts(state, node)
 
 
 def _conditional(state: State, node: ast.IfExp) -> Value:
@@ -106,3 +109,11 @@ def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.Generato
     state.env = before
     over_batches = found.cause.differs and any(value_of(state, unpacked(p.iter)).kind is Kind.LOADER for p in node.generators)
     return replace(found, mean=True) if over_batches else found
+
+
+_EVALUATED: dict[type[ast.expr], Callable[[State, Any], Value]] = {
+    ast.Name: name_value, ast.Attribute: attribute_value, ast.Call: call_value, ast.Compare: test_value, ast.BoolOp: _chosen,
+    ast.IfExp: _conditional, ast.Subscript: item_value, ast.Tuple: _listed, ast.List: _listed, ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension, ast.GeneratorExp: _comprehension, ast.DictComp: _comprehension, ast.NamedExpr: _named,
+    ast.FormattedValue: _formatted, ast.Await: _inner, ast.Starred: _inner, ast.JoinedStr: _text,
+}  # fmt: skip

@@ -49,6 +49,8 @@ def _outer(state: State, node: ast.Name) -> Value:
 
 def as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value | None:
     """The rank itself, or a flag that is made of it (`is_main = rank == 0`)."""
+    if not _speaks_of_ranks(state.module):
+        return None
     end = last(dotted(node.func if isinstance(node, ast.Call) else node))
     if not MEMBER_WORD.search(end) and not _is_bound_to_rank(state, node):
         return None
@@ -68,6 +70,11 @@ def _is_bound_to_rank(state: State, node: ast.AST) -> bool:
         parts = (n for v in values for n in walk(v) if isinstance(n, (ast.Name, ast.Attribute)))
         known[key] = any(MEMBER_WORD.search(last(dotted(n))) for n in parts)
     return known[key]
+
+
+@once_a_module
+def _speaks_of_ranks(module: SourceModule) -> bool:
+    return MEMBER_WORD.search(module.text) is not None or "gpu" in module.text or "_zero" in module.text
 
 
 @once_a_module

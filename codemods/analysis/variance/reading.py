@@ -17,7 +17,7 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
 from codemods.data.rank_variance import LOADS, PROCESS_EXITS
 from codemods.record import replace
-from codemods.source import child_nodes, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, child_nodes, once_a_module, walk
 
 _UNREADABLE = frozenset(
     {"Exception", "BaseException", "OSError", "FileNotFoundError", "IOError", "RuntimeError", "OutOfMemoryError"}
@@ -27,7 +27,7 @@ _Env = dict[str, Value]
 
 def interpret(state: State, body: list[ast.stmt]) -> None:
     """Run the statements of the function that `state` is for; what is learned stands in it afterwards."""
-    state.one_return = _returns_one_thing(body)
+    state.one_return = _returns_one_thing(state)
     for name in parameters(state.function):
         state.env.setdefault(name, _parameter(state, name))
     ended = _block(state, body)
@@ -37,10 +37,18 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
             state.sets[name] = state.env.get(f"self.{name}", state.sets[name])
 
 
-def _returns_one_thing(body: list[ast.stmt]) -> bool:
+def _returns_one_thing(state: State) -> bool:
     """True where every `return` reads the same: which one is taken is no matter."""
-    found = [n.value for s in body for n in (s, *walk_scope(s)) if isinstance(n, ast.Return)]
+    found = [n.value for n in _returns(state.module).get(state.function, ())]
     return len(found) > 1 and all(f is not None for f in found) and len({ast.dump(f) for f in found if f is not None}) == 1
+
+
+@once_a_module
+def _returns(module: SourceModule) -> dict[FunctionNode | None, list[ast.Return]]:
+    out: dict[FunctionNode | None, list[ast.Return]] = {}
+    for node in module.nodes(ast.Return):
+        out.setdefault(module.function_of(node), []).append(node)
+    return out
 
 
 def _parameter(state: State, name: str) -> Value:

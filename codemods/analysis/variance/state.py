@@ -98,6 +98,7 @@ class State:
     ) -> None:
         self.summaries, self.module, self.function = summaries, module, function
         self.project = summaries.project
+        self.signalled = summaries.signalled(module)  # names and entries that a signal handler of the file sets
         self.value = partial(evaluate, self)  # what an expression is; handed in, for it asks the modules that ask it
         self.env: dict[str, Value] = {}
         self.control: list[Value] = []

@@ -18,20 +18,16 @@ LONGEST_CHAIN = 7  # links that a reader still follows
 
 
 class Cause(Enum):
-    """By what a value differs between the ranks."""
+    """By what a value differs between the ranks. weight: the heavier cause is told, where there are several."""
 
-    SAME = "the same on all ranks"
-    UNKNOWN = "unknown"
-    PLACE = "each process has its own"  # clocks, random numbers, signals, exceptions
-    DATA = "each rank has its own data"
-    RANK = "it depends on the rank"
+    SAME = ("the same on all ranks", 0)
+    UNKNOWN = ("unknown", 1)
+    PLACE = ("each process has its own", 2)  # clocks, random numbers, signals, exceptions
+    RANK = ("it depends on the rank", 3)
+    DATA = ("each rank has its own data", 4)
 
-    @property
-    def differs(self) -> bool:
-        return self in (Cause.PLACE, Cause.DATA, Cause.RANK)
-
-
-_WEIGHT = {Cause.SAME: 0, Cause.UNKNOWN: 1, Cause.PLACE: 2, Cause.RANK: 3, Cause.DATA: 4}
+    def __init__(self, text: str, weight: int) -> None:
+        self.text, self.weight, self.differs = text, weight, weight > 1
 
 
 class Proof(IntEnum):
@@ -127,17 +123,20 @@ def differing(cause: Cause, proof: Proof, *chain: Link, sized: bool = False, thi
 
 
 def _strength(value: Value) -> tuple[int, int]:
-    return (_WEIGHT[value.cause] if value.proof or value.cause is Cause.SAME else 1, value.proof)
+    return (value.cause.weight if value.proof or value.cause is Cause.SAME else 1, value.proof)
 
 
 def join(values: Iterable[Value]) -> Value:
     """What is made of several values: it differs where one of them does, by the strongest cause."""
     found = list(values)
-    if not found:
+    several = [v for v in found if v is not SAME]  # most operands are that
+    if not several:
         return SAME
-    best = max(found, key=_strength)
     if len(found) == 1:
-        return best
+        return found[0]
+    if len(several) == 1 and several[0].cause is not Cause.SAME and not several[0].parts:
+        return several[0]
+    best = max(found, key=_strength)
     params = frozenset[str]().union(*(v.params for v in found))
     things = {v.thing for v in found if v.thing is not None}
     same_thing = next(iter(things)) if len(things) == 1 else None
