@@ -30,7 +30,7 @@ class StepCurve:
 
 def step_curves(project: Project, module: SourceModule) -> Iterator[StepCurve]:
     """One a class: of a training step's loss, that nothing monitors and nobody reduces."""
-    if not project.files_containing(b"Trainer("):  # nothing here runs the module
+    if not any(project.files_containing(w) for w in (b"Trainer(", b"LightningCLI(")):  # nothing here runs the module
         return
     seen: set[int] = set()
     for call in sorted(module.calls_named("log", "log_dict"), key=lambda c: c.lineno):

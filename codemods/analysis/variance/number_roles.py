@@ -69,7 +69,7 @@ def source_of(analysis: Analysis, module: SourceModule, shown: ast.AST, value: V
     if (trains := next((up for up in loops if _trains(analysis, module, up)), None)) is not None:
         return Source(module.path, trains, True)
     function = module.function_of(shown)
-    state = _state(analysis, module, shown)
+    state = state_of(analysis, module, shown)
     if state is not None and any(m.name in BACKWARDS for meetings in state.met.values() for m in meetings):
         return Source(module.path, None, True, line=function.lineno if function is not None else 0)
     for fits in (_Fits.ELEMENTS, _Fits.ANY):
@@ -118,7 +118,7 @@ def _is_over_batches(analysis: Analysis, module: SourceModule, loop: ast.stmt) -
 
 def _over(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> Value | None:
     """What a loop goes through, where that is a loader."""
-    state = _state(analysis, module, loop)
+    state = state_of(analysis, module, loop)
     if state is None or not isinstance(loop, (ast.For, ast.AsyncFor)) or id(loop.iter) not in state.tests:
         return None
     value = analysis.resolved(state.site, state.tests[id(loop.iter)])
@@ -126,7 +126,8 @@ def _over(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> Value | N
     return value if named or Kind.LOADER in (value.kind, *(p.kind for p in value.parts)) else None
 
 
-def _state(analysis: Analysis, module: SourceModule, node: ast.AST) -> State | None:
+def state_of(analysis: Analysis, module: SourceModule, node: ast.AST) -> State | None:
+    """The function round a node, as it was interpreted."""
     function = module.function_of(node)
     return analysis.of(FunctionSite(module, function)) if function is not None else analysis.top_level(module)
 
@@ -147,7 +148,7 @@ def _counts(loop: ast.stmt) -> bool:
 
 def _trains(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> bool:
     """True where each round makes a backward pass, or a step of the optimizer, behind calls too."""
-    state = _state(analysis, module, loop)
+    state = state_of(analysis, module, loop)
     for node in (n for n in walk(loop) if isinstance(n, ast.Call)):
         end = last(dotted(node.func)) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
         if end in BACKWARDS or "scaler" in end.lower():

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
-from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of
+from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
 from codemods.analysis.variance.number_words import is_key, is_number, reads_like_one, where_made
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
 from codemods.analysis.variance.state import State
@@ -21,8 +22,8 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
-_GATHERS = (b"all_gather", b"all_reduce", b"gather_features", b"AllGather", b"GatherLayer")
 _OF_THE_RANK = "is this rank's own"
+_OF_LOADER = "gives each rank its own batches"
 _WHOLE = ("shuffles on its own", "draws at random")  # each rank goes through the whole set
 _TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log"})
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
@@ -124,7 +125,7 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         if not value.differs or value.cause is not Cause.DATA or not _reads_like_one(state, node, part, value):
             continue
         told = last(dotted(node.func)) in SHOWN_NUMBERS or dotted(node.func) in SHOWN_BY_MAIN or value.mean
-        if not told or _holds_pictures(state, part):
+        if not told or _holds_pictures(state, part) or _reduces_as_text(analysis, value):
             continue
         taken |= {id(n) for n in walk(part)}
         number = _number(analysis, state, part, node, value)
@@ -206,7 +207,7 @@ def _number(
     role = Role.DECIDES if decides else Role.CURVE if source.trains else Role.RESULT
     if not value.mean and ((decides and source.trains) or (role is Role.RESULT and not behind)):
         return None  # what a single batch gives
-    if _is_guess(value, source) or _may_gather(analysis, value, shown):
+    if _is_guess(value, source, behind=behind) or _may_gather(analysis, value):
         return None
     everyone = decides and not is_on_zero(analysis.project, module, shown)
     alone = role is not Role.CURVE and source.path == module.path and source.loop is not None
@@ -217,13 +218,13 @@ def _number(
     return Number(at or entry, shown, text, value, role, source, behind, everyone)
 
 
-def _is_guess(value: Value, source: Source) -> bool:
+def _is_guess(value: Value, source: Source, *, behind: bool) -> bool:
     """True where only a name says that a loader shares out, or each rank goes through the whole set in an order of its own."""
     origin = value.origin
     if origin is None:
         return True
-    if source.trains:
-        return origin.by_name and len(value.chain) == 1 and source.loop is None
+    if source.trains:  # the batches of a training are the rank's own
+        return origin.by_name and _OF_LOADER not in origin.text and (source.loop is None or behind)
     if source.loop is None:
         return not origin.text.endswith(_OF_THE_RANK) or origin.by_name
     over = source.over
@@ -240,18 +241,30 @@ def _is_told_above(state: State, number: Number) -> bool:
     return module is not None and any(says_shown(c) and shows(state.project, module, c) for c in calls)
 
 
-def _may_gather(analysis: Analysis, value: Value, shown: ast.AST) -> bool:
-    """True where a step of the way is the inside of a loss that gathers: what it gives may be everybody's."""
+def _may_gather(analysis: Analysis, value: Value) -> bool:
+    """True where a step of the way is a loss that gathers inside: what it gives may be everybody's."""
     for link in value.chain:
         module = analysis.project.module(link.path)
-        if module is None or not any(word in module.data for word in _GATHERS):
+        if module is None or link.text.endswith(HANDED):
             continue
-        for function in module.functions:
-            if function.lineno <= link.line <= (function.end_lineno or 0) and _LOSSES.search(function.name):
-                state = analysis.of(FunctionSite(module, function)) if function is not module.function_of(shown) else None
-                if state is not None and state.carries():
-                    return True
+        for call in (c for c in module.nodes(ast.Call) if c.lineno <= link.line <= (c.end_lineno or c.lineno)):
+            state = state_of(analysis, module, call)
+            site = state.targets.get(id(call)) if state is not None else None
+            if state is None or site is None or not _LOSSES.search(site.node.name):
+                continue
+            if any(m.carries for m in state.met.get(id(call), ())):
+                return True
     return False
+
+
+def _reduces_as_text(analysis: Analysis, value: Value) -> bool:
+    """True for an object that is reduced when it is put into a text."""
+    site = value.thing.site if value.thing is not None else None
+    if site is None:
+        return False
+    methods = (class_facts(analysis.project, site.module, site.node).method(name) for name in ("__format__", "__str__", "__repr__"))
+    states = (analysis.of(FunctionSite(found[0].module, found[1])) for found in methods if found is not None)
+    return any(state is not None and state.carries() for state in states)
 
 
 def _value(analysis: Analysis, state: State, node: ast.expr) -> Value:

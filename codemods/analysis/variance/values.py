@@ -137,7 +137,8 @@ def join(values: Iterable[Value]) -> Value:
     if len(several) == 1 and several[0].cause is not Cause.SAME and not several[0].parts:
         return several[0]
     best = max(found, key=_strength)
-    params = frozenset[str]().union(*(v.params for v in found))
+    held = [v for v in several if v.params and not v.length]  # beside what they hold, how long others are counts for nothing
+    params = frozenset[str]().union(*(v.params for v in held or found))
     things = {v.thing for v in found if v.thing is not None}
     same_thing = next(iter(things)) if len(things) == 1 else None
     return replace(
@@ -148,7 +149,7 @@ def join(values: Iterable[Value]) -> Value:
         optional=any(v.optional for v in found),
         parts=_joined_parts(found),
         mean=any(v.mean for v in found),
-        length=best.length and all(v.length for v in found if v.params),
+        length=not held and any(v.length for v in found),
     )
 
 
