@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
@@ -168,4 +167,4 @@ def _message(number: Number) -> str:
     if number.role is Role.CURVE:
         what = "the mean of its own batches" if number.value.mean else "that of its own batch"
         return f"rank 0 shows `{text}`{there} while it trains, and it is {what}: a curve of one rank's share, not of the training"
-    return f"rank 0 gives `{text}`{there} as the result, but it is what its own share of the data gives: the others' are not in it"
+    return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"

@@ -61,7 +61,8 @@ def test_a_meter_and_a_return_in_between() -> None:
 
 
 def test_the_loss_of_one_step() -> None:
-    step = "loss = loss_of(model(batch))\n        loss.backward()\n        if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
+    shown = "if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
+    step = f"loss = loss_of(model(batch))\n        loss.backward()\n        {shown}"
     check_told(RULE, evaluate("pass", step=step), reason=CURVE)
 
 
@@ -101,7 +102,8 @@ def test_what_decides_is_told_before_what_is_shown() -> None:
 def test_rank_0_alone_goes_through_its_share() -> None:
     source = (
         f"{HEAD}def main(model, data, loss_of):\n    loader = {SHARED}\n    if dist.get_rank() == 0:\n        total = 0.0\n"
-        "        for batch in loader:\n            total += loss_of(model(batch)).item()\n        loss = total / len(loader)\n        print('loss', loss)\n"
+        "        for batch in loader:\n            total += loss_of(model(batch)).item()\n"
+        "        loss = total / len(loader)\n        print('loss', loss)\n"
     )
     found = check_told(RULE, source, reason="let every rank go through the loader")
     assert found.span.line == source.splitlines().index("        for batch in loader:") + 1
@@ -113,7 +115,7 @@ TRAINS = "loss = loss_of(model(batch))\n        loss.backward()\n        total +
 @pytest.mark.parametrize(
     "shown",
     ["if dist.get_rank() == 0:\n            print('loss', loss.item())\n            writer.add_scalar('loss', loss.item(), 1)",
-     "if dist.get_rank() == 0:\n            writer.add_scalar('a/loss', loss.item(), 1)\n            writer.add_scalar('b', loss, 1)"],
+     "if dist.get_rank() == 0:\n            writer.add_scalar('a', loss.item(), 1)\n            writer.add_scalar('b', loss, 1)"],
 )  # fmt: skip
 def test_a_curve_is_told_once_a_loop(shown: str) -> None:
     found = check_told(RULE, evaluate("pass", step=f"{TRAINS}\n        {shown}"), reason=CURVE)
@@ -122,13 +124,15 @@ def test_a_curve_is_told_once_a_loop(shown: str) -> None:
 
 
 def test_an_entry_of_a_dict_that_is_logged() -> None:
-    step = f"{TRAINS}\n        logs = {{'lr': 0.1,\n                'train_loss': loss.item()}}\n        if dist.get_rank() == 0:\n"
+    logs = "logs = {'lr': 0.1,\n                'train_loss': loss.item()}"
+    step = f"{TRAINS}\n        {logs}\n        if dist.get_rank() == 0:\n"
     found = check_told(RULE, evaluate("pass", step=f"{step}            writer.log(logs)"), reason=CURVE)
     assert "loss.item()" in found.message
 
 
 def test_a_text_that_is_put_together_above() -> None:
-    step = f"{TRAINS}\n        msg = 'loss: {{:.3f}}'.format(loss.item())\n        if dist.get_rank() == 0:\n            print(msg)"
+    text = "msg = 'loss: {:.3f}'.format(loss.item())"
+    step = f"{TRAINS}\n        {text}\n        if dist.get_rank() == 0:\n            print(msg)"
     check_told(RULE, evaluate("pass", step=step), reason=CURVE)
 
 
@@ -245,7 +249,9 @@ def test_a_test_of_the_repository() -> None:
 MEAN = "loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', loss)"
 
 
-@pytest.mark.parametrize("loader", ["DataLoader(data, 8, shuffle=True)", "DataLoader(data, 8, sampler=RandomSampler(data))", "val_loader"])
+@pytest.mark.parametrize(
+    "loader", ["DataLoader(data, 8, shuffle=True)", "DataLoader(data, 8, sampler=RandomSampler(data))", "val_loader"]
+)
 def test_a_result_of_the_whole_set_or_of_a_loader_that_is_not_seen(loader: str) -> None:
     check_nothing(RULE, evaluate(MEAN, loader=loader))
 
@@ -274,10 +280,11 @@ def test_comparisons_that_keep_nothing_or_of_what_is_the_same(end: str) -> None:
 
 def test_a_loss_that_gathers_in_its_forward() -> None:
     loss = (
-        "class Contrast(torch.nn.Module):\n    def forward(self, x):\n        parts = [x] * 2\n        dist.all_gather(parts, x)\n"
-        "        parts[0] = x\n        return (torch.cat(parts) * x).mean()\n\n\n"
+        "class Contrast(torch.nn.Module):\n    def forward(self, x):\n        parts = [x] * 2\n"
+        "        dist.all_gather(parts, x)\n        parts[0] = x\n        return (torch.cat(parts) * x).mean()\n\n\n"
     )
-    step = "criterion = Contrast()\n        loss = criterion(model(batch))\n        loss.backward()\n        if dist.get_rank() == 0:\n            print('loss', loss.item())"
+    shown = "if dist.get_rank() == 0:\n            print('loss', loss.item())"
+    step = f"criterion = Contrast()\n        loss = criterion(model(batch))\n        loss.backward()\n        {shown}"
     check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, HEAD + loss))
 
 
@@ -285,5 +292,16 @@ def test_rows_that_rank_0_cuts_off_to_show() -> None:
     source = (
         f"{HEAD}def show(scores, rank):\n    if rank == 0:\n        shown = min(len(scores), 5)\n"
         "        for score in scores[:shown]:\n            print('score', score)\n"
+    )
+    check_nothing(RULE, source)
+
+
+def test_a_loader_that_a_text_chooses() -> None:
+    source = (
+        f"{HEAD}class Data:\n    def __init__(self, rows, mode):\n        if mode == 'train':\n"
+        "            self.data = DataLoader(rows, 8, sampler=DistributedSampler(rows))\n        else:\n"
+        "            self.data = DataLoader(rows, 8)\n\n\ndef main(model, rows, loss_of):\n    loader = Data(rows, 'test').data\n"
+        "    total = 0.0\n    for batch in loader:\n        total += loss_of(model(batch)).item()\n"
+        "    if dist.get_rank() == 0:\n        print('loss', total / len(loader))\n"
     )
     check_nothing(RULE, source)

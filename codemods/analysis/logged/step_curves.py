@@ -68,4 +68,6 @@ def _key(log: LogCall) -> str:
 def _value(log: LogCall) -> Value:
     index: int | str = 1 if log.is_log else 0
     given = variance(log.project).argument(log.module, log.call, index)
-    return given if given.differs else variance(log.project).argument(log.module, log.call, "value" if log.is_log else "dictionary")
+    if given.differs:
+        return given
+    return variance(log.project).argument(log.module, log.call, "value" if log.is_log else "dictionary")

@@ -10,7 +10,10 @@ from codemods.analysis.variance.paths import path_of
 from codemods.source import SourceModule, walk
 
 _ORDERS = (ast.Lt, ast.Gt, ast.LtE, ast.GtE)
-_BEST = re.compile(r"(^|_)(best|lowest|highest)(_|$|[A-Z])|^best|best$|^(min|max|prev|previous|old|last)_\w*(loss|acc|err|score|metric|f1|iou|psnr)", re.I)
+_BEST = re.compile(
+    r"(^|_)(best|lowest|highest)(_|$|[A-Z])|^best|best$|^(min|max|prev|previous|old|last)_\w*(loss|acc|err|score|metric|f1|iou|psnr)",
+    re.I,
+)
 _KEEPS = re.compile(r"save|checkpoint|ckpt|copyfile|dump|export", re.I)
 _FLAG = re.compile(r"best|improve|is_better|save", re.I)
 
@@ -57,6 +60,7 @@ def _keeps(node: ast.AST, best: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return bool(_KEEPS.search(last(dotted(node.func)) or getattr(node.func, "attr", "")))
     if isinstance(node, ast.Assign):
-        target = path_of(node.targets[0])
-        return bool(target) and (target == path_of(best) or bool(_FLAG.search(last(target))))
+        target = node.targets[0]
+        paths = [path_of(t) for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
+        return any(path and (path == path_of(best) or _FLAG.search(last(path))) for path in paths)
     return False

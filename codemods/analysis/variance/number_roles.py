@@ -18,7 +18,9 @@ from codemods.source import SourceModule, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 HANDED = "is called with it"  # the step from a parameter to the call that gives it: no loop of its own
-_EVALUATES = re.compile(r"(^|_)(val|valid|validate|validation|eval|evaluate|evaluation|test|testing|dev|inference|predict)(_|$)", re.I)
+_EVALUATES = re.compile(
+    r"(^|_)(val|valid|validate|validation|eval|evaluate|evaluation|test|testing|dev|inference|predict)(_|$)", re.I
+)
 
 
 class Role(Enum):

@@ -15,8 +15,9 @@ from codemods.analysis.variance.comparisons import decides, rivals
 from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
 from codemods.analysis.variance.number_words import is_key, is_number, reads_like_one, where_made
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
+from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Value
+from codemods.analysis.variance.values import SAME, Cause, Link, Value
 from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.project import Project
 from codemods.record import record
@@ -101,7 +102,7 @@ def _in_function(
 
 
 def _weight(number: Number) -> tuple[int, int, int]:
-    """What decides before what is told as a result, and that before a curve; of curves the sum of an epoch, then what is drawn."""
+    """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first."""
     roles = (Role.CURVE, Role.RESULT, Role.DECIDES)
     name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
     shown = 0 if name in BARS else 2 if name in DRAWS else 1
@@ -207,7 +208,7 @@ def _number(
     role = Role.DECIDES if decides else Role.CURVE if source.trains else Role.RESULT
     if not value.mean and ((decides and source.trains) or (role is Role.RESULT and not behind)):
         return None  # what a single batch gives
-    if _is_guess(value, source, behind=behind) or _may_gather(analysis, value):
+    if _is_guess(analysis, value, source, behind=behind) or _may_gather(analysis, value):
         return None
     everyone = decides and not is_on_zero(analysis.project, module, shown)
     alone = role is not Role.CURVE and source.path == module.path and source.loop is not None
@@ -218,7 +219,7 @@ def _number(
     return Number(at or entry, shown, text, value, role, source, behind, everyone)
 
 
-def _is_guess(value: Value, source: Source, *, behind: bool) -> bool:
+def _is_guess(analysis: Analysis, value: Value, source: Source, *, behind: bool) -> bool:
     """True where only a name says that a loader shares out, or each rank goes through the whole set in an order of its own."""
     origin = value.origin
     if origin is None:
@@ -230,7 +231,24 @@ def _is_guess(value: Value, source: Source, *, behind: bool) -> bool:
     over = source.over
     if over is None or not over.differs or over.cause is not Cause.DATA or over.origin is None:
         return True
-    return over.origin.by_name or any(over.origin.text.endswith(words) for words in _WHOLE)
+    if over.origin.by_name or any(over.origin.text.endswith(words) for words in _WHOLE):
+        return True
+    return _is_one_of_modes(analysis, over.origin)
+
+
+def _is_one_of_modes(analysis: Analysis, origin: Link) -> bool:
+    """`if mode == "train": self.data = DataLoader(...) elif ...`: a text that is not followed decides which loader it is."""
+    module = analysis.project.module(origin.path)
+    for made in module.nodes(ast.Assign) if module is not None else ():
+        if module is None or not made.lineno <= origin.line <= (made.end_lineno or made.lineno):
+            continue
+        path, function = path_of(made.targets[0]), module.function_of(made)
+        others = [a for a in module.nodes(ast.Assign) if a is not made and path_of(a.targets[0]) == path]
+        tests = [up.test for up in module.ancestors(made) if isinstance(up, ast.If)]
+        names_mode = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for t in tests for n in walk(t))
+        if path and names_mode and any(module.function_of(a) is function for a in others):
+            return True
+    return False
 
 
 def _is_told_above(state: State, number: Number) -> bool:
@@ -262,7 +280,8 @@ def _reduces_as_text(analysis: Analysis, value: Value) -> bool:
     site = value.thing.site if value.thing is not None else None
     if site is None:
         return False
-    methods = (class_facts(analysis.project, site.module, site.node).method(name) for name in ("__format__", "__str__", "__repr__"))
+    facts = class_facts(analysis.project, site.module, site.node)
+    methods = (facts.method(name) for name in ("__format__", "__str__", "__repr__"))
     states = (analysis.of(FunctionSite(found[0].module, found[1])) for found in methods if found is not None)
     return any(state is not None and state.carries() for state in states)
 

@@ -1,4 +1,4 @@
-"""Calls by which rank 0 alone shows something: under a test of the rank, through an object that only it has, or a quiet logger."""
+"""Calls by which rank 0 alone shows something: under a test of the rank, by an object that only it has, or a quiet logger."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _LEVELS = frozenset({"info", "debug", "success"})  # what a level keeps back; er
 _SET_UP = ("setLevel", "basicConfig", "addHandler")
 _FOREIGN = ("transformers", "datasets", "diffusers", "warnings", "matplotlib", "PIL")  # others keep these quiet on purpose
 _RANK = re.compile(r"(^|_)(rank|is_main|is_master|main_process|is_main_process|is_master_process|is_rank_0|is_rank_zero)$", re.I)
+_HIGH = frozenset({"ERROR", "WARNING", "WARN", "CRITICAL"})
 _UPWARD = 2  # callers of callers that are asked who made an object
 
 
@@ -144,7 +145,7 @@ def _sets_up(node: ast.Call) -> bool:
 
 
 def _names_level(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and dotted(node) in ("logging.ERROR", "logging.WARNING", "logging.WARN", "logging.CRITICAL")
+    return isinstance(node, ast.Attribute) and node.attr in _HIGH and dotted(node.value) == "logging"
 
 
 def _asks_for_rank(test: ast.expr) -> bool:
@@ -198,7 +199,9 @@ def _is_made_on_zero(project: Project, module: SourceModule, bound: Binding, dep
     assert value is not None
     if isinstance(value, ast.IfExp):
         split = known_split(module, value.test, project)
-        return split is not None and ((split.true in _ZERO and is_none(value.orelse)) or (split.false in _ZERO and is_none(value.body)))
+        if split is None:
+            return False
+        return (split.true in _ZERO and is_none(value.orelse)) or (split.false in _ZERO and is_none(value.body))
     if ranks_at(module, bound.node, project=project) in _ZERO:
         return True
     if isinstance(value, ast.Call):  # a bar that is switched off on the others

@@ -14,7 +14,20 @@ from codemods.analysis.variance.objects import thing_of_class
 from codemods.analysis.variance.paths import parameters, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import fields_of, substituted
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, along, at_most, join, made_of, plain
+from codemods.analysis.variance.values import (
+    SAME,
+    UNKNOWN,
+    Cause,
+    Kind,
+    Proof,
+    Thing,
+    Value,
+    along,
+    at_most,
+    join,
+    made_of,
+    plain,
+)
 from codemods.data.rank_variance import COMMON_METHODS, FILLS
 
 _REDUCING = (b"all_gather", b"all_reduce", b"gather_features", b"AllGather", b"GatherLayer")
