@@ -302,6 +302,7 @@ def test_a_loader_that_a_text_chooses() -> None:
         "            self.data = DataLoader(rows, 8, sampler=DistributedSampler(rows))\n        else:\n"
         "            self.data = DataLoader(rows, 8)\n\n\ndef main(model, rows, loss_of):\n    loader = Data(rows, 'test').data\n"
         "    total = 0.0\n    for batch in loader:\n        total += loss_of(model(batch)).item()\n"
-        "    if dist.get_rank() == 0:\n        print('loss', total / len(loader))\n"
+        "    loss = total / len(loader)\n    if dist.get_rank() == 0:\n        print('loss', loss)\n"
     )
     check_nothing(RULE, source)
+    check_told(RULE, source.replace("DataLoader(rows, 8)\n", "None\n").replace("mode == 'train'", "mode"), reason=WHY)

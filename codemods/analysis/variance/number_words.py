@@ -41,6 +41,13 @@ def is_key(key: object) -> bool:
     return isinstance(key, str) and METRIC_NAME.search(re.sub(r"\W", "_", key)) is not None
 
 
+def names_metric(key: ast.expr) -> bool:
+    """True for a key that names a loss or a metric, and for one that is put together from names alone (`f"{split}/{title}"`)."""
+    texts = [n.value for n in walk(key) if isinstance(n, ast.Constant)]
+    named = isinstance(key, ast.JoinedStr) and not any(re.search(r"\w", str(t)) for t in texts)
+    return named or any(map(is_key, texts))
+
+
 def where_made(module: SourceModule, value: Value) -> ast.stmt | None:
     """The statement that divides the sum, or takes the mean of the list: behind the one that adds a batch to it."""
     for link in value.chain:

@@ -13,7 +13,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
 from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
-from codemods.analysis.variance.number_words import is_key, is_number, reads_like_one, where_made
+from codemods.analysis.variance.number_words import is_number, names_metric, reads_like_one, where_made
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
@@ -171,7 +171,7 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
     name = dotted(node.func)
     tracked = name in _TRACKERS and isinstance(part, ast.Call) and last(dotted(part.func) or "item") == "item"
     drawn = last(name) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
-    plotted = drawn and (value.mean or (isinstance(node.args[0], ast.Constant) and is_key(node.args[0].value)))
+    plotted = drawn and (value.mean or names_metric(node.args[0]))
     entry = state.module.parent(part)
     return plotted or tracked or is_number(part) or (isinstance(entry, ast.Dict) and reads_like_one(entry, part))
 
@@ -242,12 +242,13 @@ def _is_one_of_modes(analysis: Analysis, origin: Link) -> bool:
     for made in module.nodes(ast.Assign) if module is not None else ():
         if module is None or not made.lineno <= origin.line <= (made.end_lineno or made.lineno):
             continue
-        path, function = path_of(made.targets[0]), module.function_of(made)
-        others = [a for a in module.nodes(ast.Assign) if a is not made and path_of(a.targets[0]) == path]
-        tests = [up.test for up in module.ancestors(made) if isinstance(up, ast.If)]
-        names_mode = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for t in tests for n in walk(t))
-        if path and names_mode and any(module.function_of(a) is function for a in others):
-            return True
+        path = path_of(made.targets[0])
+        others = [a for a in module.nodes(ast.Assign) if a is not made and path and path_of(a.targets[0]) == path]
+        for up in (u for u in module.ancestors(made) if isinstance(u, ast.If)):
+            texts = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in walk(up.test))
+            arms = [{id(n) for s in arm for n in (s, *walk(s))} for arm in (up.body, up.orelse)]
+            if texts and any((id(made) in arms[0]) != (id(a) in arms[0]) and id(a) in arms[0] | arms[1] for a in others):
+                return True
     return False
 
 
