@@ -117,7 +117,7 @@ class UnreducedNumber(DdpCodemod):
             shown = [Evidence("static", link.text, link.path, link.line, "weak") for link in curve.value.chain]
             text = (
                 f"the logger draws rank 0's own `{curve.key}` of each step, and of what else this module logs while it trains: a "
-                "curve of one rank's batches, not of the training"
+                "curve of one share, not of all"
             )
             yield self.finding(module, curve.call, text, evidence=shown, reason=_LIGHTNING)
 
@@ -165,6 +165,5 @@ def _message(number: Number) -> str:
             "other shares have no say"
         )
     if number.role is Role.CURVE:
-        what = "the mean of its own batches" if number.value.mean else "that of its own batch"
-        return f"rank 0 shows `{text}`{there} while it trains, and it is {what}: a curve of one rank's share, not of the training"
+        return f"rank 0 shows `{text}`{there} while it trains, and it is that of its own batches: a curve of one share, not of all"
     return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"
