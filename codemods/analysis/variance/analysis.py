@@ -14,12 +14,14 @@ from codemods.analysis.variance.callers import UPWARD, Callers
 from codemods.analysis.variance.expressions import value_of
 from codemods.analysis.variance.fields import Fields
 from codemods.analysis.variance.reading import interpret
+from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.signals import set_in_class, set_in_file
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import UNKNOWN, Kind, Thing, Value, join
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
+_Key = tuple[str, int, int]
 DEPTH = 12  # calls inside calls that are followed down
 
 
@@ -33,11 +35,9 @@ class Analysis:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._states: dict[tuple[str, int, int], State | None] = {}
-        self._modules: dict[str, State | None] = {}
+        self.settling: Settling[State | Value | Thing | None] = Settling()
+        self._running: dict[_Key, State] = {}
         self._parallel: dict[str, bool] = {}
-        self._running: dict[tuple[str, int, int], State] = {}
-        self._depth = 0
         self._callers = Callers(self)
         self._fields = Fields(self, self._callers)
 
@@ -45,40 +45,36 @@ class Analysis:
 
     def of(self, site: FunctionSite) -> State | None:
         """The function as it was interpreted; None while that is going on, too deep below, or where it cannot be read."""
-        if site.key not in self._states:
-            if self._depth >= DEPTH:
-                return None
+        if not self.settling.is_known(site.key):
             self.top_level(site.module)  # first, whoever asks: it calls the function, and the function reads what it sets
-            if site.key in self._states:
-                return self._states[site.key]
-            self._states[site.key] = None
-            running = self._running[site.key] = State(self, site.module, site.node, value_of)
-            self._states[site.key] = self._interpreted(running, site.node.body)
-            del self._running[site.key]
-        return self._states[site.key]
-
-    def _interpreted(self, state: State, body: list[ast.stmt]) -> State | None:
-        self._depth += 1
-        try:
-            interpret(state, body)
-        except RecursionError:  # an expression of a thousand terms: nothing is known of the function
-            return None
-        finally:
-            self._depth -= 1
-        return state
+        return self._read(site.key, site.module, site.node)
 
     def top_level(self, module: SourceModule) -> State | None:
         """The statements of a file outside of functions."""
-        if module.path not in self._modules:
-            self._modules[module.path] = None
-            running = self._running[(module.path, 0, 0)] = State(self, module, None, value_of)
-            self._modules[module.path] = self._interpreted(running, module.tree.body)
-            del self._running[(module.path, 0, 0)]
-        return self._modules[module.path]
+        return self._read((module.path, 0, 0), module, None)
+
+    def _read(self, key: _Key, module: SourceModule, function: FunctionNode | None) -> State | None:
+        if len(self._running) >= DEPTH and not self.settling.is_known(key):
+            return None
+
+        def build() -> State | None:
+            state = self._running[key] = State(self, module, function, value_of)
+            try:
+                interpret(state, state.body)
+            except RecursionError:  # an expression of a thousand terms: nothing is known of the function
+                return None
+            finally:
+                del self._running[key]
+            return state
+
+        found = self.settling.answer(key, build, None)
+        assert found is None or isinstance(found, State)
+        return found
 
     def running(self, module: SourceModule, site: FunctionSite | None) -> State | None:
         """The function, or the file itself, while it is being worked on: what is known of it so far."""
-        return self._running.get(site.key if site is not None else (module.path, 0, 0))
+        key = site.key if site is not None else (module.path, 0, 0)
+        return self._running[key] if self.settling.rests_on(key) else None
 
     def states(self, module: SourceModule) -> list[State]:
         """Every function of a file, and the file itself."""

@@ -10,9 +10,10 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.paths import own_field, parameters
+from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.state import State, Summaries
 from codemods.analysis.variance.substitution import substituted
-from codemods.analysis.variance.values import UNKNOWN, Cause, Link, Proof, Value, along, differing, join
+from codemods.analysis.variance.values import UNKNOWN, Cause, Link, Proof, Thing, Value, along, differing, join
 from codemods.data.rank_variance import DATA_NAMES
 from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule
@@ -26,21 +27,22 @@ _GIVEN_BATCH = frozenset({"batch", "outputs"})
 class Interpreted(Summaries, Protocol):
     """What is asked of the analysis here: the functions as they were read, and whether they were read to the end."""
 
+    settling: Settling[State | Value | Thing | None]
+
     def top_level(self, module: SourceModule) -> State | None: ...
     def states(self, module: SourceModule) -> list[State]: ...
     def running(self, module: SourceModule, site: FunctionSite | None) -> State | None: ...
 
 
 class Callers:
-    """Parameter -> what all callers that are seen hand over, each asked once."""
+    """Parameter -> what all callers that are seen hand over."""
 
     def __init__(self, analysis: Interpreted) -> None:
         self.analysis, self.project = analysis, analysis.project
-        self._known: dict[tuple[str, int, str], Value] = {}
 
     def resolved(self, site: FunctionSite | None, value: Value, depth: int = 0) -> Value:
         """The value with what its function is given by its callers, and with what its fields hold."""
-        if not value.params or (value.cause.differs and value.proof is Proof.PROVEN):
+        if not value.params or (value.cause is Cause.DATA and value.proof is Proof.PROVEN):  # nothing weighs more
             return value
         if site is None:
             return replace(value, params=frozenset())
@@ -52,31 +54,23 @@ class Callers:
         if field := own_field(name):
             owner = site.module.class_of(site.node)
             return self.analysis.field(class_facts(self.project, site.module, owner).lineage[0], field) if owner else UNKNOWN
-        key = (site.module.path, site.node.lineno, name)
-        if key not in self._known:
-            if depth >= UPWARD:
-                return UNKNOWN
-            self._known[key] = UNKNOWN
-            value, settled = self._from_callers(site, name, depth)
-            if not settled:  # a caller is being worked on: it may know more later
-                del self._known[key]
-                return value
-            self._known[key] = value
-        return self._known[key]
+        key = ("given", *site.key, name)
+        if depth >= UPWARD and not self.analysis.settling.is_known(key):
+            return UNKNOWN
+        found = self.analysis.settling.answer(key, lambda: self._from_callers(site, name, depth), UNKNOWN, light=True)
+        assert isinstance(found, Value)
+        return found
 
-    def _from_callers(self, site: FunctionSite, name: str, depth: int) -> tuple[Value, bool]:
-        """What the callers hand over for a parameter, and whether all of them were read to the end."""
+    def _from_callers(self, site: FunctionSite, name: str, depth: int) -> Value:
+        """What the callers hand over for a parameter."""
         if (hook := self._of_hook(site, name)) is not None:
-            return hook, True
+            return hook
         found: list[Value] = []
-        settled = True
         for place in self._callers(site)[:MOST_CALLERS]:
             function = place.module.function_of(place.call)
             caller = FunctionSite(place.module, function) if function else None
             state = self.analysis.of(caller) if caller else self.analysis.top_level(place.module)
-            running = self.analysis.running(place.module, caller)
-            settled = settled and running is None
-            value = _handed_over(state or running, place.call, site, name)
+            value = _handed_over(state or self.analysis.running(place.module, caller), place.call, site, name)
             if value is not None:
                 link = Link(place.module.path, place.call.lineno, f"{site.node.name}() is called with it")
                 found.append(along(self.resolved(caller, value, depth + 1), link))
@@ -84,7 +78,7 @@ class Callers:
         if best.cause is Cause.UNKNOWN and name in DATA_NAMES and self.analysis.is_parallel(site.module):
             link = Link(site.module.path, site.node.lineno, f"`{name}` is this rank's own (by its name)", by_name=True)
             best = differing(Cause.DATA, Proof.LIKELY, link)
-        return best, settled
+        return best
 
     def _callers(self, site: FunctionSite) -> list[CallSite]:
         owner = site.module.parent(site.node)

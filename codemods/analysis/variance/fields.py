@@ -7,41 +7,40 @@ from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.variance.callers import Callers, Interpreted
 from codemods.analysis.variance.signals import handlers
-from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Link, Proof, Thing, Value, differing, join
+from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Link, Proof, Thing, Value, differing, join, one_thing
 from codemods.record import replace
 
 
 class Fields:
-    """Field -> its value, each worked out once; while that goes on, it is taken for one that is the same everywhere."""
+    """Field -> its value; while that is worked out, it is taken for one that is the same everywhere."""
 
     def __init__(self, analysis: Interpreted, callers: Callers) -> None:
         self.analysis, self.project, self.callers = analysis, analysis.project, callers
-        self._values: dict[tuple[str, int, str], Value] = {}
-        self._things: dict[tuple[str, int, str], Thing | None] = {}
 
     def thing(self, site: ClassSite, name: str) -> Thing | None:
         """What object the methods of a class put into `self.name`, as far as they make it themselves: no caller is asked."""
-        key = (site.module.path, site.node.lineno, name)
-        if key not in self._things:
-            self._things[key] = None
-            things: set[Thing] = set()
-            for given in class_values(self.project, class_facts(self.project, site.module, site.node)).given.get(name, ()):
-                if given.function is None:
-                    continue
-                place = FunctionSite(given.site.module, given.function)
-                state = self.analysis.of(place) or self.analysis.running(place.module, place)
-                if state is not None and name in state.sets and (thing := state.sets[name].thing) is not None:
-                    things.add(thing)
-            self._things[key] = _the_only(things)
-        return self._things[key]
+        key = ("thing", site.module.path, site.node.lineno, name)
+        found = self.analysis.settling.answer(key, lambda: self._thing(site, name), None, light=True)
+        assert found is None or isinstance(found, Thing)
+        return found
+
+    def _thing(self, site: ClassSite, name: str) -> Thing | None:
+        things: set[Thing] = set()
+        for given in class_values(self.project, class_facts(self.project, site.module, site.node)).given.get(name, ()):
+            if given.function is None:
+                continue
+            place = FunctionSite(given.site.module, given.function)
+            state = self.analysis.of(place) or self.analysis.running(place.module, place)
+            if state is not None and name in state.sets and (thing := state.sets[name].thing) is not None:
+                things.add(thing)
+        return one_thing(things)
 
     def value(self, site: ClassSite, name: str) -> Value:
         """What the methods of a class put into `self.name`, joined; parameters are asked of the callers."""
-        key = (site.module.path, site.node.lineno, name)
-        if key not in self._values:
-            self._values[key] = SAME
-            self._values[key] = self._joined(site, name)
-        return self._values[key]
+        key = ("field", site.module.path, site.node.lineno, name)
+        found = self.analysis.settling.answer(key, lambda: self._joined(site, name), SAME, light=True)
+        assert isinstance(found, Value)
+        return found
 
     def _joined(self, site: ClassSite, name: str) -> Value:
         facts = class_facts(self.project, site.module, site.node)
@@ -58,8 +57,4 @@ class Fields:
                 found.append(self.callers.resolved(place, state.sets[name]))
         if not found or all(v.decided and v.cause is Cause.RANK for v in found):
             return UNKNOWN  # only one rank has it: the others do not get as far as using it
-        return replace(join(found), thing=_the_only({v.thing for v in found if v.thing is not None}))
-
-
-def _the_only(things: set[Thing]) -> Thing | None:
-    return next(iter(things)) if len(things) == 1 else None
+        return replace(join(found), thing=one_thing(v.thing for v in found))

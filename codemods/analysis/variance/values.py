@@ -139,18 +139,24 @@ def join(values: Iterable[Value]) -> Value:
     best = max(found, key=_strength)
     held = [v for v in several if v.params and not v.length]  # beside what they hold, how long others are counts for nothing
     params = frozenset[str]().union(*(v.params for v in held or found))
-    things = {v.thing for v in found if v.thing is not None}
-    same_thing = next(iter(things)) if len(things) == 1 else None
     return replace(
         best,
         params=params,
-        thing=same_thing,
+        thing=one_thing(v.thing for v in found),
         sized=any(v.sized for v in found),
         optional=any(v.optional for v in found),
         parts=_joined_parts(found),
         mean=any(v.mean for v in found),
         length=not held and any(v.length for v in found),
     )
+
+
+def one_thing(things: Iterable[Thing | None]) -> Thing | None:
+    """What all of several values are, as far as that is known; a model that is wrapped on one way is, where it matters."""
+    kinds = {t for t in things if t is not None}
+    if len(kinds) > 1 and {t.kind for t in kinds} == {Kind.MODULE, Kind.WRAPPED}:
+        kinds = {t for t in kinds if t.kind is Kind.WRAPPED}
+    return next(iter(kinds)) if len(kinds) == 1 else None
 
 
 def _joined_parts(found: list[Value]) -> tuple[Value, ...]:

@@ -1,0 +1,67 @@
+"""Answers that ask for each other in cycles: each is kept for good only when it no longer hangs on who asked first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Settling(Generic[T]):
+    """Question -> answer, for questions that may ask themselves on the way.
+
+    One that is asked while it is being answered gets a stand-in. Every answer that rests on a stand-in holds for now: until the
+    outermost question that it rests on has its answer. It is worked out again then, if somebody asks; a light one as soon as any
+    question that it rests on has an answer.
+    """
+
+    def __init__(self) -> None:
+        self._done: dict[Hashable, T] = {}
+        # with the places of the open questions that each rests on, and whether it is light
+        self._for_now: dict[Hashable, tuple[T, set[int], bool]] = {}
+        self._places: dict[Hashable, int] = {}  # of the open questions: how many stand round each
+        self._rests: list[set[int]] = []  # for each of those, outermost first: the places that it rests on
+
+    def answer(self, key: Hashable, build: Callable[[], T], stand_in: T, *, light: bool = False) -> T:
+        if key in self._done:
+            return self._done[key]
+        if self.rests_on(key):
+            return stand_in
+        if (known := self._for_now.get(key)) is not None:
+            self._rests[-1] |= known[1]
+            return known[0]
+        place = self._places[key] = len(self._rests)
+        self._rests.append(set())
+        try:
+            found = build()
+        finally:
+            del self._places[key]
+            rests = self._rests.pop() - {place}
+        self._closed(place, rests)
+        if rests:
+            self._for_now[key] = (found, rests, light)
+            self._rests[-1] |= rests
+        else:
+            self._done[key] = found
+        return found
+
+    def _closed(self, place: int, rests: set[int]) -> None:
+        """What rests on the question at that place, which has its answer, is dropped, or rests on what that answer rests on."""
+        for key, (found, on, light) in tuple(self._for_now.items()):
+            if place in on:
+                left = (on - {place}) | rests
+                if light or not left:
+                    del self._for_now[key]
+                else:
+                    self._for_now[key] = (found, left, light)
+
+    def is_known(self, key: Hashable) -> bool:
+        return key in self._done or key in self._for_now or key in self._places
+
+    def rests_on(self, key: Hashable) -> bool:
+        """True for an open question: what is being answered rests on no more than its beginning, which is noted."""
+        place = self._places.get(key)
+        if place is not None:
+            self._rests[-1].add(place)
+        return place is not None
