@@ -165,5 +165,5 @@ def _message(number: Number) -> str:
             "other shares have no say"
         )
     if number.role is Role.CURVE:
-        return f"rank 0 shows `{text}`{there} while it trains, and it is that of its own batches: a curve of one share, not of all"
+        return f"rank 0 shows `{text}`{there} while it trains: that of its own batches, a curve of one share, not of all"
     return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"
