@@ -84,11 +84,18 @@ def source_of(analysis: Analysis, module: SourceModule, shown: ast.AST, value: V
 
 
 def _first(analysis: Analysis, among: list[tuple[Link, SourceModule]], fits: _Fits) -> Source | None:
+    found: tuple[SourceModule, ast.stmt] | None = None
     for link, place in among:
         loop = _loop_at(analysis, place, link, fits)
-        if loop is not None:
-            return Source(place.path, loop, _trains(analysis, place, loop), _over(analysis, place, loop))
-    return None
+        if loop is not None and (found is None or (found[0] is place and found[1] is not loop and _holds(found[1], loop))):
+            found = place, loop  # of loops in each other the inner one: its sums are set to nothing in the outer one
+    if found is None:
+        return None
+    return Source(found[0].path, found[1], _trains(analysis, *found), _over(analysis, *found))
+
+
+def _holds(outer: ast.stmt, inner: ast.stmt) -> bool:
+    return outer.lineno < inner.lineno <= (outer.end_lineno or outer.lineno)
 
 
 def _words(value: Value) -> list[str]:
