@@ -80,8 +80,10 @@ def _find(project: Project | None, module: SourceModule, name: str, seen: set[tu
         return FunctionSite(module, local)
     if project is None:
         return None
-    for found in module.imports.get(root, ()):
-        target = found.dotted if not rest else f"{found.dotted}.{rest}"
+    imported = module.imports.get(root, ())
+    targets = [found.dotted for found in imported] or [f"{star.module}.{root}" for star in module.imports.get("*", ())]
+    for named in targets:
+        target = named if not rest else f"{named}.{rest}"
         resolved = project.resolve(target, module.path)
         if resolved is None or not resolved.rest:
             continue

@@ -135,8 +135,16 @@ COLLECTIVE_WORDS = (
 SHOWN_NUMBERS = frozenset(
     {"print", "info", "add_scalar", "add_scalars", "log", "log_metrics", "log_metric", "write", "dump", "debug", "warning",
      "log_scalar", "add_scalar_dict", "scalar", "track", "log_dict", "write_row", "writerow", "tqdm.write", "success",
-     "report"}
+     "report", "add_loss", "add_metric", "set_postfix", "set_description", "set_postfix_str"}
 )  # fmt: skip
+# Of them those that draw a curve, and those that show a text for a moment.
+DRAWS = frozenset(
+    {"add_scalar", "add_scalars", "log", "log_metrics", "log_metric", "log_scalar", "log_dict", "add_scalar_dict", "scalar",
+     "add_loss", "add_metric", "track", "report"}
+)  # fmt: skip
+BARS = frozenset({"set_postfix", "set_description", "set_postfix_str"})
+LOGGER_NAME = late(r"(^|_)(log|logger|logging)$", re.I)
+TAKES_WHAT_IS_SHOWN = late(r"log|writer|^tb|_tb$|tensorboard|wandb|mlflow|visuali|summary|tracker|bar$", re.I)
 SHOWN_BY_MAIN = frozenset(
     {"accelerator.print", "accelerator.log", "fabric.print", "self.accelerator.print", "self.accelerator.log",
      "self.fabric.print", "fabric.log", "fabric.log_dict"}

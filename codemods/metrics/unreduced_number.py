@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.logged.step_curves import step_curves
+from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
 from codemods.analysis.variance.values import Proof
 from codemods.codemod import DdpCodemod
@@ -19,8 +20,12 @@ class UnreducedNumber(DdpCodemod):
 
     ## What it does
     Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
-    returns and files to where rank 0 prints them, hands them to a tracker, or compares them with the best so far. Tells those
-    that nothing reduces on the way, once a number: where the mean is made, or where it is shown.
+    returns and files to where rank 0 prints them, hands them to a tracker, or where they are compared with the best so far. Tells
+    those that nothing reduces on the way, once for each loop over batches, and says what the number is: it decides which
+    checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of an evaluation, or it is only the
+    curve of a training. Output of rank 0 is what stands under a test of the rank, what goes to an object that rank 0 alone has,
+    and what goes through a logger that the project keeps quiet on the other ranks. Of the losses that a LightningModule logs at
+    each training step it tells the first, as a curve.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The curve is noisier than the training is, the printed accuracy is
@@ -70,11 +75,16 @@ class UnreducedNumber(DdpCodemod):
     collective at all, is a decision.
 
     ## Refuses
-    - Says nothing in a repository's own tests, and nothing of values that Lightning logs (DDP101).
-    - Says nothing where the loader hands every rank the same batches: each rank has the whole number then.
-    - Says nothing behind an all_reduce, a gather, a broadcast, `Metric.compute()`, or a helper that reduces.
+    - Says nothing in a repository's own tests, and nothing of values that Lightning logs in an evaluation (DDP101).
+    - Says nothing where the loader hands every rank the same batches, or the whole set in an order of its own: each rank has
+      the whole number then.
+    - Says nothing of a result or a decision where only the name of a loader says that it shares the data out.
+    - Says nothing behind an all_reduce, a gather, a broadcast, `Metric.compute()`, or a helper that reduces, and nothing of a
+      loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.
-    - Of numbers of single steps it tells one a function, and none where a mean is told.
+    - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
+    - Tells one number a loop: what decides before a result, a result before a curve.
+    - Says nothing of what Lightning logs with `sync_dist`, of what something monitors (DDP101), and where no Trainer is made.
 
     ## References
     torch 2.13: `DistributedSampler`; runs on two gloo processes, in which the printed loss was that of rank 0's half.
@@ -93,27 +103,67 @@ class UnreducedNumber(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
+        curves = list(step_curves(project, module)) if module.holds(b"training_step") else []
+        drawn = [owner for curve in curves if (owner := module.class_of(curve.call)) is not None]
         for number in numbers_of_one_rank(project, module):
-            strength = "strong" if number.value.proof is Proof.PROVEN else "weak"
-            shown = [Evidence("static", link.text, link.path, link.line, strength) for link in number.value.chain]
-            yield self.finding(module, number.at, _message(number), evidence=shown, reason=_ADVICE)
+            if number.role is Role.CURVE and module.class_of(number.shown) in drawn:
+                continue  # told of what the module logs
+            weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
+            shown = [
+                Evidence("static", link.text, link.path, link.line, "weak" if weak else "strong") for link in number.value.chain
+            ]
+            yield self.finding(module, number.at, _message(number), evidence=shown, reason=_advice(number))
+        for curve in curves:
+            shown = [Evidence("static", link.text, link.path, link.line, "weak") for link in curve.value.chain]
+            text = (
+                f"the logger draws rank 0's own `{curve.key}` of each step, and of what else this module logs while it trains: a "
+                "curve of one share, not of all"
+            )
+            yield self.finding(module, curve.call, text, evidence=shown, reason=_LIGHTNING)
 
 
-_ADVICE = (
-    "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "
-    "has to make that call"
+_LIGHTNING = (
+    "nothing is decided by it, and Lightning leaves it so on purpose: sync_dist=True shows the mean of all ranks, for one "
+    "all-reduce a step"
 )
+_ADVICE = {
+    Role.CURVE: (
+        "nothing is decided by it: to draw the mean of all ranks, reduce it first, on every rank (`all_reduce`, "
+        "`accelerator.gather(loss).mean()`)"
+    ),
+    Role.RESULT: (
+        "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "
+        "has to make that call"
+    ),
+}
+_ADVICE[Role.DECIDES] = _ADVICE[Role.RESULT]
+_ALONE = (
+    "let every rank go through the loader, then reduce sums and counts; or give rank 0 a loader of the whole set, without the "
+    "sampler and not prepared"
+)
+
+
+def _advice(number: Number) -> str:
+    return _ALONE if number.alone else _ADVICE[number.role]
 
 
 def _message(number: Number) -> str:
     line = getattr(number.shown, "lineno", 0)
     there = "" if number.at is number.shown else f" in line {line}"
     text = number.text if len(number.text) <= 60 else number.text[:57] + "..."
-    if number.decides:
+    if number.alone:
+        use = "decides which result is the best" if number.role is Role.DECIDES else "is given as the result"
+        return f"rank 0 alone goes through a loader that shares the data out, and `{text}`{there}, of that one share, {use}"
+    if number.role is Role.DECIDES and number.everyone:
+        return (
+            f"each rank holds `{text}` against the best so far{there}, and it is that of the rank's own share of the data: the "
+            "ranks decide differently which result is the best, and none by the whole set"
+        )
+    if number.role is Role.DECIDES:
         return (
             f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the "
             "other shares have no say"
         )
-    kind = "what its own share of the data gives" if number.value.mean else "that of its own batch"
-    what = "the loss or metric" if not isinstance(number.at, ast.Return) else "the number"
-    return f"rank 0 shows `{text}`{there} as {what}, but it is {kind}: the other ranks' are not in it"
+    if number.role is Role.CURVE:
+        return f"rank 0 shows `{text}`{there} while it trains: that of its own batches, a curve of one share, not of all"
+    return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.metrics.unreduced_number import UnreducedNumber
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, findings_of
 
 RULE = UnreducedNumber
 HEAD = """\
@@ -17,6 +17,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 """
 WHY = "reduce sums and counts over the ranks first"
+CURVE = "nothing is decided by it"
 SHARED = "DataLoader(data, 8, sampler=DistributedSampler(data))"
 
 
@@ -60,8 +61,9 @@ def test_a_meter_and_a_return_in_between() -> None:
 
 
 def test_the_loss_of_one_step() -> None:
-    step = "loss = loss_of(model(batch))\n        if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
-    check_told(RULE, evaluate("pass", step=step), reason=WHY)
+    shown = "if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
+    step = f"loss = loss_of(model(batch))\n        loss.backward()\n        {shown}"
+    check_told(RULE, evaluate("pass", step=step), reason=CURVE)
 
 
 def test_what_accelerate_prints_on_the_main_process() -> None:
@@ -72,6 +74,134 @@ def test_what_accelerate_prints_on_the_main_process() -> None:
         "    accelerator.print(f'loss {loss}')\n"
     )
     check_told(RULE, source, reason=WHY)
+
+
+# What the number is used for
+
+
+KEEP = "    torch.save(model, 'best.pt')"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [f"score = total / len(loader)\nif score > best:\n{KEEP}",
+     f"loss = total / len(loader)\nis_best = loss < best\nif is_best and dist.get_rank() == 0:\n{KEEP}",
+     f"loss = total / len(loader)\nif loss < best:\n    best = loss\n{KEEP}"],
+)  # fmt: skip
+def test_each_rank_decides_by_its_own_share(end: str) -> None:
+    found = check_told(RULE, evaluate(end), reason=WHY)
+    assert "each rank holds" in found.message
+
+
+def test_what_decides_is_told_before_what_is_shown() -> None:
+    end = f"loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', loss)\n    if loss < best:\n    {KEEP}"
+    assert "decides" in check_told(RULE, evaluate(end), reason=WHY).message
+    assert len(findings_of(RULE, evaluate(end))) == 1
+
+
+def test_rank_0_alone_goes_through_its_share() -> None:
+    source = (
+        f"{HEAD}def main(model, data, loss_of):\n    loader = {SHARED}\n    if dist.get_rank() == 0:\n        total = 0.0\n"
+        "        for batch in loader:\n            total += loss_of(model(batch)).item()\n"
+        "        loss = total / len(loader)\n        print('loss', loss)\n"
+    )
+    found = check_told(RULE, source, reason="let every rank go through the loader")
+    assert found.span.line == source.splitlines().index("        for batch in loader:") + 1
+
+
+TRAINS = "loss = loss_of(model(batch))\n        loss.backward()\n        total += loss.item()"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["if dist.get_rank() == 0:\n            print('loss', loss.item())\n            writer.add_scalar('loss', loss.item(), 1)",
+     "if dist.get_rank() == 0:\n            writer.add_scalar('a', loss.item(), 1)\n            writer.add_scalar('b', loss, 1)"],
+)  # fmt: skip
+def test_a_curve_is_told_once_a_loop(shown: str) -> None:
+    found = check_told(RULE, evaluate("pass", step=f"{TRAINS}\n        {shown}"), reason=CURVE)
+    assert "a curve" in found.message and all(e.strength == "weak" for e in found.evidence)
+    assert len(findings_of(RULE, evaluate("pass", step=f"{TRAINS}\n        {shown}"))) == 1
+
+
+def test_an_entry_of_a_dict_that_is_logged() -> None:
+    logs = "logs = {'lr': 0.1,\n                'train_loss': loss.item()}"
+    step = f"{TRAINS}\n        {logs}\n        if dist.get_rank() == 0:\n"
+    found = check_told(RULE, evaluate("pass", step=f"{step}            writer.log(logs)"), reason=CURVE)
+    assert "loss.item()" in found.message
+
+
+def test_a_text_that_is_put_together_above() -> None:
+    text = "msg = 'loss: {:.3f}'.format(loss.item())"
+    step = f"{TRAINS}\n        {text}\n        if dist.get_rank() == 0:\n            print(msg)"
+    check_told(RULE, evaluate("pass", step=step), reason=CURVE)
+
+
+# Who shows it
+
+
+def test_a_logger_that_is_quiet_on_the_other_ranks() -> None:
+    setup = (
+        "def setup(name, rank):\n    log = logging.getLogger(name)\n    if rank > 0:\n        return log\n"
+        "    log.addHandler(logging.StreamHandler())\n    return log\n\n\nlogger = logging.getLogger('a')\n\n\n"
+    )
+    source = evaluate("loss = total / len(loader)\nlogger.info('loss %s', loss)")
+    check_told(RULE, source.replace(HEAD, f"import logging\n{HEAD}{setup}"), reason=WHY)
+    check_nothing(RULE, source.replace(HEAD, f"import logging\n{HEAD}logger = logging.getLogger('a')\n\n\n"))
+
+
+def test_a_writer_that_rank_0_alone_has() -> None:
+    head = "tb = None\nif dist.get_rank() == 0:\n    tb = SummaryWriter()\n"
+    end = f"{head}loss = total / len(loader)\nif tb is not None:\n    tb.add_scalar('loss', loss, 1)"
+    check_told(RULE, evaluate(end), reason=WHY)
+    check_nothing(RULE, evaluate(end.replace("if dist.get_rank() == 0:", "if loss_of:")))
+
+
+def test_a_helper_that_prints_on_rank_0() -> None:
+    helper = "def log_line(text):\n    if dist.get_rank() == 0:\n        print(text)\n\n\n"
+    source = evaluate("loss = total / len(loader)\nlog_line(f'loss {loss}')").replace(HEAD, HEAD + helper)
+    check_told(RULE, source, reason=WHY)
+    check_nothing(RULE, source.replace("    if dist.get_rank() == 0:\n        print", "    if text:\n        print"))
+
+
+def test_a_sampler_that_is_put_into_batches() -> None:
+    loader = "DataLoader(data, batch_sampler=torch.utils.data.BatchSampler(DistributedSampler(data), 8, False))"
+    end = "loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', loss)"
+    check_told(RULE, evaluate(end, loader=loader), reason=WHY)
+
+
+# Lightning
+
+
+def lightning(step: str, more: str = "", trainer: str = "pl.Trainer(devices=2).fit(Model())") -> str:
+    return (
+        "import lightning.pytorch as pl\n\n\nclass Model(pl.LightningModule):\n    def training_step(self, batch, batch_idx):\n"
+        f"        loss = self.net(batch).mean()\n        {step}\n        return loss\n{more}\n\n{trainer}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["self.log('train_loss', loss)\n        self.log('kl_loss', loss)", "self.log_dict({'train/loss': loss})",
+     "d = {'train_loss': loss}\n        self.log_dict(d)"],
+)  # fmt: skip
+def test_the_loss_of_lightnings_training_steps(step: str) -> None:
+    check_told(RULE, lightning(step), reason="Lightning leaves it so on purpose")
+    assert len(findings_of(RULE, lightning(step))) == 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["self.log('train_loss', loss, sync_dist=True)", "self.log('train_loss', loss, sync_dist=self.several)",
+     "self.log('train_loss', loss, rank_zero_only=True)", "self.log('lr', self.optimizers().param_groups[0]['lr'])",
+     "self.log('train_loss', loss, on_epoch=True)", "self.log('train_loss', self.all_gather(loss).mean())",
+     "self.log('train_loss', loss, logger=False)", "self.log('tokens', 3)"],
+)  # fmt: skip
+def test_what_lightning_reduces_or_another_rule_tells(step: str) -> None:
+    check_nothing(RULE, lightning(step))
+
+
+def test_a_module_that_nothing_here_trains() -> None:
+    check_nothing(RULE, lightning("self.log('train_loss', loss)", trainer="Model()"))
 
 
 # Right
@@ -114,3 +244,65 @@ def test_a_file_that_one_process_runs() -> None:
 def test_a_test_of_the_repository() -> None:
     end = "loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', loss)"
     check_nothing(RULE, evaluate(end), path="tests/test_train.py")
+
+
+MEAN = "loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', loss)"
+
+
+@pytest.mark.parametrize(
+    "loader", ["DataLoader(data, 8, shuffle=True)", "DataLoader(data, 8, sampler=RandomSampler(data))", "val_loader"]
+)
+def test_a_result_of_the_whole_set_or_of_a_loader_that_is_not_seen(loader: str) -> None:
+    check_nothing(RULE, evaluate(MEAN, loader=loader))
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["loss = loss_of(model(batch))\n        if dist.get_rank() == 0:\n            print('loss', loss.item())",
+     "if dist.get_rank() == 0:\n            bar.set_postfix(loss=loss_of(model(batch)).item())",
+     "logs = {'loss': wandb.Image(model(batch))}\n        if dist.get_rank() == 0:\n            wandb.log(logs)",
+     "n_rows = batch.shape[1]\n        if dist.get_rank() == 0:\n            writer.add_scalar('n_rows', n_rows, 1)"],
+)  # fmt: skip
+def test_single_batches_of_an_evaluation_and_pictures(step: str) -> None:
+    check_nothing(RULE, evaluate("pass", step=step))
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["if total > best:\n    print('more')", "if len(loader) > best:\n    torch.save(model, 'best.pt')",
+     "inliers = total / 2\nif inliers > last_n:\n    torch.save(model, 'best.pt')",
+     "epoch = total / 2\nif epoch > best:\n    torch.save(model, 'best.pt')",
+     "loss = all_reduce_mean(total)\nif loss < best:\n    torch.save(model, 'best.pt')"],
+)  # fmt: skip
+def test_comparisons_that_keep_nothing_or_of_what_is_the_same(end: str) -> None:
+    check_nothing(RULE, evaluate(end))
+
+
+def test_a_loss_that_gathers_in_its_forward() -> None:
+    loss = (
+        "class Contrast(torch.nn.Module):\n    def forward(self, x):\n        parts = [x] * 2\n"
+        "        dist.all_gather(parts, x)\n        parts[0] = x\n        return (torch.cat(parts) * x).mean()\n\n\n"
+    )
+    shown = "if dist.get_rank() == 0:\n            print('loss', loss.item())"
+    step = f"criterion = Contrast()\n        loss = criterion(model(batch))\n        loss.backward()\n        {shown}"
+    check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, HEAD + loss))
+
+
+def test_rows_that_rank_0_cuts_off_to_show() -> None:
+    source = (
+        f"{HEAD}def show(scores, rank):\n    if rank == 0:\n        shown = min(len(scores), 5)\n"
+        "        for score in scores[:shown]:\n            print('score', score)\n"
+    )
+    check_nothing(RULE, source)
+
+
+def test_a_loader_that_a_text_chooses() -> None:
+    source = (
+        f"{HEAD}class Data:\n    def __init__(self, rows, mode):\n        if mode == 'train':\n"
+        "            self.data = DataLoader(rows, 8, sampler=DistributedSampler(rows))\n        else:\n"
+        "            self.data = DataLoader(rows, 8)\n\n\ndef main(model, rows, loss_of):\n    loader = Data(rows, 'test').data\n"
+        "    total = 0.0\n    for batch in loader:\n        total += loss_of(model(batch)).item()\n"
+        "    loss = total / len(loader)\n    if dist.get_rank() == 0:\n        print('loss', loss)\n"
+    )
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace("DataLoader(rows, 8)\n", "None\n").replace("mode == 'train'", "mode"), reason=WHY)

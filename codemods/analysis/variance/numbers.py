@@ -3,227 +3,289 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import class_facts
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.rank_branches import known_split
-from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
-from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.variance.analysis import Analysis, variance
+from codemods.analysis.variance.comparisons import decides, rivals
+from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
+from codemods.analysis.variance.number_words import is_number, names_metric, reads_like_one, where_made
+from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
+from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
-from codemods.analysis.variance.values import SAME, Cause, Value
-from codemods.data.rank_variance import METRIC_NAME, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS
+from codemods.analysis.variance.values import SAME, Cause, Link, Value
+from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
-_CURVES = ("add_scalar", "log_scalar")
-_ORDERS = (ast.Lt, ast.Gt, ast.LtE, ast.GtE)
+_OF_THE_RANK = "is this rank's own"
+_OF_LOADER = "gives each rank its own batches"
+_WHOLE = ("shuffles on its own", "draws at random")  # each rank goes through the whole set
+_TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log"})
+_PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
+_TEXTS = 8  # pieces of a text that are looked at
+_MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
+_LOSSES = re.compile(r"^forward$|^__call__$|loss", re.I)
+_Place = ast.Call | ast.Compare
 
 
 @record
 class Number:
     """at: where the number is made (a mean) or shown; shown: the call or test that shows it. text: the number, as written.
 
-    decides: rank 0 goes by it, and does not only show it.
+    role: what it is used for. everyone: each rank decides by its own, not only rank 0. source: the loop that it comes from.
+    behind: it is shown behind that loop. alone: only rank 0 goes through the loop at all.
     """
 
     at: ast.AST
     shown: ast.AST
     text: str
     value: Value
-    decides: bool = False
+    role: Role
+    source: Source
+    behind: bool = False
+    everyone: bool = False
+    alone: bool = False
 
 
-def numbers_of_one_rank(project: Project, module: SourceModule) -> Iterator[Number]:
-    """Each number once: where it is put together, if this file does it, else where it is shown."""
+def numbers_of_one_rank(project: Project, module: SourceModule) -> list[Number]:
+    """Of each loop over batches the one number that weighs most."""
     analysis = variance(project)
-    if not analysis.is_parallel(module):
-        return
-    places: dict[FunctionNode | None, list[ast.Call | ast.If]] = {}
-    nodes: list[ast.Call | ast.If] = [*module.nodes(ast.Call), *module.nodes(ast.If)]
-    for node in nodes:
-        function = module.function_of(node)
-        if _shows(project, module, function, node) if isinstance(node, ast.Call) else _decides(project, module, function, node):
-            places.setdefault(function, []).append(node)
-    for function, shown in places.items():  # the others are not interpreted for this
-        state = analysis.of(FunctionSite(module, function)) if function is not None else analysis.top_level(module)
-        if state is not None:
-            yield from _in_function(analysis, state, sorted(shown, key=lambda n: (n.lineno, n.col_offset)))
+    if not analysis.is_parallel(module) and not _speaks_of_main(project, module):
+        return []
+    found = [n for function, places in _places(project, module).items() for n in _in_function(analysis, module, function, places)]
+    best: dict[tuple[str, int], Number] = {}
+    for number in found:
+        key = number.source.key if number.source.loop is not None else (module.path, getattr(number.at, "lineno", 0))
+        if key not in best or _weight(number) > _weight(best[key]):
+            best[key] = number
+    return _by_place(best.values())
 
 
-def _in_function(analysis: Analysis, state: State, places: list[ast.Call | ast.If]) -> Iterator[Number]:
-    found: list[Number] = []
-    for node in places:
-        found += _shown_in(analysis, state, node) if isinstance(node, ast.Call) else _compared_in(analysis, state, node)
-    means = [n for n in found if n.value.mean]
-    steps = sorted((n for n in found if not n.value.mean), key=_is_print)  # a curve before a line of text
-    seen: set[tuple[int, str]] = set()
-    lines: list[int] = []
-    for number in (*means, *steps[:1]):
-        made = number.value.chain[0].line if number.value.chain else 0
-        key = (getattr(number.at, "lineno", 0), "") if number.at is not number.shown else (made, "shown")
-        line = getattr(number.at, "lineno", 0)
-        if key not in seen and all(abs(line - other) > 4 for other in lines):  # neighbours are one matter
-            seen.add(key)
-            lines.append(line)
-            yield number
+def _by_place(found: Iterable[Number]) -> list[Number]:
+    """Of those at one place the heaviest, in the order of the file."""
+    places: dict[int, Number] = {}
+    for number in sorted(found, key=_weight):
+        places[getattr(number.at, "lineno", 0)] = number
+    return [places[line] for line in sorted(places)]
 
 
-def _is_print(number: Number) -> bool:
-    return isinstance(number.shown, ast.Call) and last(dotted(number.shown.func)) in ("print", "info", "debug", "write")
+def _speaks_of_main(project: Project, module: SourceModule) -> bool:
+    """True where the file asks for the rank, and the processes are started elsewhere in the project."""
+    return b"rank" in module.data and bool(project.files_containing(b"init_process_group"))
 
 
-def _shows(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.Call) -> bool:
-    """True for output that rank 0 alone makes: under a test of the rank, callers included, or by an object that sees to it."""
-    name = dotted(node.func)
-    if name in SHOWN_BY_MAIN:
-        return True
-    named = last(name) in SHOWN_NUMBERS or SAYS_SHOWN.search(last(name))
-    if not named or name.startswith("math.") or _is_lightning(project, module, node):
-        return False
-    if last(name) not in _CURVES and not any(_is_number(part) for part in _parts(node)):
-        return False  # cheaper than to ask who calls the function
-    return _is_on_zero(project, module, function, node)
+def _places(project: Project, module: SourceModule) -> dict[FunctionNode | None, list[_Place]]:
+    """The calls and tests that show a number or go by it, by their functions: the others are not interpreted for this."""
+    places: dict[FunctionNode | None, list[_Place]] = {}
+    for call in module.nodes(ast.Call):
+        if shows(project, module, call) or may_be_of_zero(module, call):
+            places.setdefault(module.function_of(call), []).append(call)
+    for test in module.nodes(ast.Compare):
+        if decides(module, test):
+            places.setdefault(module.function_of(test), []).append(test)
+    return places
 
 
-def _decides(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.If) -> bool:
-    """True for a comparison that rank 0 goes by, alone."""
-    tests = (n for n in walk(node.test) if isinstance(n, ast.Compare) and isinstance(n.ops[0], _ORDERS))
-    compared = any(_is_number(side) for test in tests for side in (test.left, *test.comparators))
-    return compared and (_asks_for_zero(project, module, node) or _is_on_zero(project, module, function, node))
+def _in_function(
+    analysis: Analysis, module: SourceModule, function: FunctionNode | None, places: list[_Place]
+) -> Iterator[Number]:
+    state = analysis.of(FunctionSite(module, function)) if function is not None else analysis.top_level(module)
+    for node in sorted(places, key=lambda n: (n.lineno, n.col_offset)) if state is not None else ():
+        assert state is not None
+        yield from _shown_in(analysis, state, node) if isinstance(node, ast.Call) else _compared_in(analysis, state, node)
 
 
-def _is_lightning(project: Project, module: SourceModule, node: ast.AST) -> bool:
-    owner = module.class_of(node)
-    return owner is not None and class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE)
+def _weight(number: Number) -> tuple[int, int, int]:
+    """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first."""
+    roles = (Role.CURVE, Role.RESULT, Role.DECIDES)
+    name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
+    shown = 0 if name in BARS else 2 if name in DRAWS else 1
+    return roles.index(number.role), int(number.value.mean and number.behind), shown
 
 
-def _asks_for_zero(project: Project, module: SourceModule, node: ast.If) -> bool:
-    split = known_split(module, node.test, project)
-    return split is not None and split.true in (Ranks.ZERO, Ranks.LOCAL_ZERO)
-
-
-def _is_on_zero(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.AST) -> bool:
-    here = ranks_at(module, node, project=project)
-    if here is Ranks.ALL and function is not None:
-        here = ranks_entering(project, module, function)
-    return here in (Ranks.ZERO, Ranks.LOCAL_ZERO)
+# What is shown
 
 
 def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Number]:
-    parts = _parts(node)
-    if any(_value(analysis, state, p).cause is Cause.RANK and len(_value(analysis, state, p).chain) < 2 for p in parts):
+    if not shows(state.project, state.module, node):
+        assert isinstance(node.func, ast.Attribute)
+        if _value(analysis, state, node.func.value).cause is not Cause.RANK:
+            return
+    parts = list(_parts(state, node))
+    if any(_is_rank(_value(analysis, state, p)) for p in parts):
         return  # it says whose number it is
     taken: set[int] = set()
     for part in parts:
-        if id(part) in taken:
-            continue
-        value = _value(analysis, state, part)
-        tracked = dotted(node.func) in ("wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log")
-        item = isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "item"
-        plotted = last(dotted(node.func)) in _CURVES and len(node.args) > 1 and part is node.args[1]
-        plotted = plotted or (tracked and item)
-        if value.origin is not None and value.origin.by_name and len(value.chain) == 1 and not _is_trained(state):
-            continue  # nothing but its name speaks for it
-        if _is_whole(analysis, state, value) or _holds_pictures(state, part):
+        value = _value(analysis, state, part) if id(part) not in taken else SAME
+        if not value.differs or value.cause is not Cause.DATA or not _reads_like_one(state, node, part, value):
             continue
         told = last(dotted(node.func)) in SHOWN_NUMBERS or dotted(node.func) in SHOWN_BY_MAIN or value.mean
-        if value.differs and value.cause is Cause.DATA and told and (plotted or _is_number(part)):
-            taken |= {id(n) for n in walk(part)}
-            yield _number(state, part, node, value)
+        if not told or _holds_pictures(state, part) or _reduces_as_text(analysis, value):
+            continue
+        taken |= {id(n) for n in walk(part)}
+        number = _number(analysis, state, part, node, value)
+        if number is not None and not _is_told_above(state, number):
+            yield number
 
 
-def _parts(node: ast.Call) -> list[ast.expr]:
-    given = [*node.args, *(k.value for k in node.keywords)]
-    return [n for g in given for n in walk(g) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp))]
+def _parts(state: State, node: ast.Call) -> Iterator[ast.expr]:
+    """The expressions that a call shows; of a dict or a text that is put together above, what it is made of."""
+    for given in (*node.args, *(k.value for k in node.keywords)):
+        for whole in _written_out(state, given) or [given]:
+            for part in walk(whole):
+                if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp)):
+                    yield part
 
 
-def _is_whole(analysis: Analysis, state: State, value: Value) -> bool:
-    """True where only its name says that a loader shares out, and rank 0 alone goes through it: most likely it has the whole."""
-    origin = value.origin
-    if origin is None or not origin.by_name or origin.path != state.module.path:
-        return False
-    loop = next((n for n in state.module.nodes(ast.For) if n.lineno == origin.line), None)
-    return loop is not None and _is_on_zero(state.project, state.module, state.function, loop)
+def _written_out(state: State, node: ast.expr) -> list[ast.expr]:
+    if not isinstance(node, ast.Name):
+        return []
+    found = [b for b in bindings_of(state.module, node) if state.module.function_of(b.node) is state.function]
+    values = [b.value for b in found if b.value is not None]
+    if len(values) == 1 and isinstance(values[0], ast.Dict):
+        return values
+    return values if len(values) < _TEXTS and not is_number(node) and all(_is_text(v) for v in values) else []
+
+
+def _is_text(node: ast.expr) -> bool:
+    """True for a text that is put together: of parts, by a format, or by a call that a name says it of."""
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or _is_text(node.right)
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+        return name in ("format", "join") or _MESSAGE.search(name) is not None
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _is_rank(value: Value) -> bool:
+    return value.cause is Cause.RANK and len(value.chain) < 2
+
+
+def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) -> bool:
+    name = dotted(node.func)
+    tracked = name in _TRACKERS and isinstance(part, ast.Call) and last(dotted(part.func) or "item") == "item"
+    drawn = last(name) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
+    plotted = drawn and (value.mean or names_metric(node.args[0]))
+    entry = state.module.parent(part)
+    return plotted or tracked or is_number(part) or (isinstance(entry, ast.Dict) and reads_like_one(entry, part))
 
 
 def _holds_pictures(state: State, part: ast.expr) -> bool:
     """True for a dict of images and the like."""
     bound = bindings_of(state.module, part) if isinstance(part, ast.Name) else []
-    calls = (n for b in bound if b.value is not None for n in walk(b.value) if isinstance(n, ast.Call))
-    return any(last(dotted(call.func)) in ("Image", "Video", "Html", "Audio") for call in calls)
+    values = [part, *(b.value for b in bound if b.value is not None)]
+    calls = (n for value in values for n in walk(value) if isinstance(n, ast.Call))
+    return any(last(dotted(call.func)) in _PICTURES for call in calls)
 
 
-def _is_trained(state: State) -> bool:
-    return any(m.name == "backward" for meetings in state.met.values() for m in meetings)
+# What decides
 
 
-def _compared_in(analysis: Analysis, state: State, node: ast.If) -> Iterator[Number]:
-    """`if acc > best:` on rank 0: the best checkpoint is that of its own share."""
-    for test in walk(node.test):
-        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], _ORDERS):
+def _compared_in(analysis: Analysis, state: State, test: ast.Compare) -> Iterator[Number]:
+    """`if acc > best:`: the best checkpoint is that of an own share; of rank 0, or of each rank."""
+    for side in rivals(test):
+        value = _value(analysis, state, side)
+        if value.differs and value.cause is Cause.DATA:
+            number = _number(analysis, state, side, test, value, decides=True)
+            if number is not None:
+                yield number
+            return
+
+
+def _number(
+    analysis: Analysis, state: State, part: ast.expr, shown: _Place, value: Value, *, decides: bool = False
+) -> Number | None:
+    """None where it is not shown that the number is that of one share."""
+    source = source_of(analysis, state.module, shown, value)
+    module, text = state.module, " ".join(state.module.text_of(part).split())
+    behind = source.is_behind(module, shown, value)
+    role = Role.DECIDES if decides else Role.CURVE if source.trains else Role.RESULT
+    if not value.mean and ((decides and source.trains) or (role is Role.RESULT and not behind)):
+        return None  # what a single batch gives
+    if _is_guess(analysis, value, source, behind=behind) or _may_gather(analysis, value):
+        return None
+    everyone = decides and not is_on_zero(analysis.project, module, shown)
+    alone = role is not Role.CURVE and source.path == module.path and source.loop is not None
+    if alone and source.loop is not None and is_on_zero(analysis.project, module, source.loop):
+        return Number(source.loop, shown, text, value, role, source, behind, everyone, alone=True)
+    at = where_made(module, value) if value.mean and (behind or role is not Role.CURVE) else None
+    entry = part if isinstance(module.parent(part), ast.Dict) else shown
+    return Number(at or entry, shown, text, value, role, source, behind, everyone)
+
+
+def _is_guess(analysis: Analysis, value: Value, source: Source, *, behind: bool) -> bool:
+    """True where only a name says that a loader shares out, or each rank goes through the whole set in an order of its own."""
+    origin = value.origin
+    if origin is None:
+        return True
+    if source.trains:  # the batches of a training are the rank's own
+        return origin.by_name and _OF_LOADER not in origin.text and (source.loop is None or behind)
+    if source.loop is None:
+        return not origin.text.endswith(_OF_THE_RANK) or origin.by_name
+    over = source.over
+    if over is None or not over.differs or over.cause is not Cause.DATA or over.origin is None:
+        return True
+    if over.origin.by_name or any(over.origin.text.endswith(words) for words in _WHOLE):
+        return True
+    return _is_one_of_modes(analysis, over.origin)
+
+
+def _is_one_of_modes(analysis: Analysis, origin: Link) -> bool:
+    """`if mode == "train": self.data = DataLoader(...) elif ...`: a text that is not followed decides which loader it is."""
+    module = analysis.project.module(origin.path)
+    for made in module.nodes(ast.Assign) if module is not None else ():
+        if module is None or not made.lineno <= origin.line <= (made.end_lineno or made.lineno):
             continue
-        for side in (test.left, *test.comparators):
-            value = _value(analysis, state, side)
-            if value.differs and value.cause is Cause.DATA and value.mean and _is_number(side):
-                yield _number(state, side, node, value, decides=True)
-                return
+        path = path_of(made.targets[0])
+        others = [a for a in module.nodes(ast.Assign) if a is not made and path and path_of(a.targets[0]) == path]
+        for up in (u for u in module.ancestors(made) if isinstance(u, ast.If)):
+            texts = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in walk(up.test))
+            arms = [{id(n) for s in arm for n in (s, *walk(s))} for arm in (up.body, up.orelse)]
+            if texts and any((id(made) in arms[0]) != (id(a) in arms[0]) and id(a) in arms[0] | arms[1] for a in others):
+                return True
+    return False
+
+
+def _is_told_above(state: State, number: Number) -> bool:
+    """True for a helper that is handed the number by a call that shows it already."""
+    link = number.value.chain[0]
+    module = state.project.module(link.path) if link.text.endswith(HANDED) else None
+    calls = [c for c in module.nodes(ast.Call) if c.lineno == link.line] if module is not None else []
+    return module is not None and any(says_shown(c) and shows(state.project, module, c) for c in calls)
+
+
+def _may_gather(analysis: Analysis, value: Value) -> bool:
+    """True where a step of the way is a loss that gathers inside: what it gives may be everybody's."""
+    for link in value.chain:
+        module = analysis.project.module(link.path)
+        if module is None or link.text.endswith(HANDED):
+            continue
+        for call in (c for c in module.nodes(ast.Call) if c.lineno <= link.line <= (c.end_lineno or c.lineno)):
+            state = state_of(analysis, module, call)
+            site = state.targets.get(id(call)) if state is not None else None
+            if state is None or site is None or not _LOSSES.search(site.node.name):
+                continue
+            if any(m.carries for m in state.met.get(id(call), ())):
+                return True
+    return False
+
+
+def _reduces_as_text(analysis: Analysis, value: Value) -> bool:
+    """True for an object that is reduced when it is put into a text."""
+    site = value.thing.site if value.thing is not None else None
+    if site is None:
+        return False
+    facts = class_facts(analysis.project, site.module, site.node)
+    methods = (facts.method(name) for name in ("__format__", "__str__", "__repr__"))
+    states = (analysis.of(FunctionSite(found[0].module, found[1])) for found in methods if found is not None)
+    return any(state is not None and state.carries() for state in states)
 
 
 def _value(analysis: Analysis, state: State, node: ast.expr) -> Value:
     return analysis.resolved(state.site, state.values.get(id(node), SAME))
-
-
-def _is_number(node: ast.expr) -> bool:
-    """True for what reads like a loss or a metric: by its name, the key it is found under, or `.item()`."""
-    if isinstance(node, ast.Call):
-        operands = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        return any(_is_number(n) for n in (*operands, *node.args))
-    if isinstance(node, ast.BinOp):
-        return _is_number(node.left) or _is_number(node.right)
-    if isinstance(node, ast.Subscript):
-        key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
-        return _is_number(node.value) or bool(isinstance(key, str) and METRIC_NAME.search(key))
-    name = last(dotted(node))
-    if name in ("avg", "global_avg", "average", "val", "mean", "value") and isinstance(node, ast.Attribute):
-        return True
-    return bool(METRIC_NAME.search(name))
-
-
-def _number(state: State, part: ast.expr, shown: ast.AST, value: Value, *, decides: bool = False) -> Number:
-    at: ast.AST = shown
-    if value.mean:
-        at = _where_made(state.module, value) or shown
-    return Number(at, shown, " ".join(state.module.text_of(part).split()), value, decides)
-
-
-def _where_made(module: SourceModule, value: Value) -> ast.stmt | None:
-    """The statement that divides the sum, or takes the mean of the list: behind the one that adds a batch to it."""
-    for link in value.chain:
-        for statement in _statements(module, link.line) if link.path == module.path else ():
-            if _puts_together(statement):
-                return statement
-        if "+=" in link.text or ".append(" in link.text or "keeps it" in link.text:
-            return None
-    return None
-
-
-def _statements(module: SourceModule, line: int) -> list[ast.stmt]:
-    kinds: tuple[type[ast.stmt], ...] = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
-    return [s for kind in kinds for s in module.nodes(kind) if s.lineno == line]
-
-
-def _puts_together(node: ast.stmt) -> bool:
-    """True where a statement makes a mean: it divides, or takes the mean of a list."""
-    if isinstance(node, ast.AugAssign):
-        return isinstance(node.op, ast.Div)
-    for inner in walk(node):
-        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
-            return True
-        if isinstance(inner, ast.Call) and last(dotted(inner.func)) in ("mean", "average", "fmean", "nanmean"):
-            return True
-    return False

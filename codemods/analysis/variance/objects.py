@@ -38,6 +38,8 @@ def made(state: State, call: CallParts) -> Value | None:
         return _loader(state, call)
     if SHARING_SAMPLERS.fullmatch(end):
         return Value(thing=Thing(Kind.SAMPLER))
+    if end.endswith("BatchSampler") and args:
+        return args[0]  # it puts the indices of a sampler, or those of another one, into batches
     if end in SCHEDULER_BY_NUMBER:
         return Value(thing=Thing(Kind.PLATEAU))
     if end in _OPTIMIZERS:

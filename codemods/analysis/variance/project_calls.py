@@ -9,14 +9,27 @@ from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.heirs import written_by_heirs
-from codemods.analysis.variance.keeping import change_arguments, change_object
+from codemods.analysis.variance.keeping import change_arguments, change_object, taint
 from codemods.analysis.variance.meetings import make_same, meet_behind
 from codemods.analysis.variance.objects import loader_of_class, thing_of_class
 from codemods.analysis.variance.paths import parameters, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import fields_of, substituted
-from codemods.analysis.variance.values import SAME, UNKNOWN, Kind, Proof, Thing, Value, along, at_most, join, made_of, plain
-from codemods.data.rank_variance import COMMON_METHODS
+from codemods.analysis.variance.values import (
+    SAME,
+    UNKNOWN,
+    Cause,
+    Kind,
+    Proof,
+    Thing,
+    Value,
+    along,
+    at_most,
+    join,
+    made_of,
+    plain,
+)
+from codemods.data.rank_variance import COMMON_METHODS, FILLS
 
 _REDUCING = (b"all_gather", b"all_reduce", b"gather_features", b"AllGather", b"GatherLayer")
 
@@ -48,8 +61,17 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
             state.env[f"self.{name}"] = state.sets[name] = substituted(value, binding, None)
     elif receiver and summary.sets:
         change_object(state, node, receiver, held, summary, binding)
+    elif receiver and call.end in FILLS and isinstance(state.module.parent(node), ast.Expr) and not summary.carries():
+        _kept_unseen(state, node, receiver, held, binding)
     found = substituted(summary.result or SAME, binding, None if own else fields_of(state, held))
     return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs and not found.chain else found
+
+
+def _kept_unseen(state: State, node: ast.Call, receiver: str, held: Value, binding: dict[str, Value]) -> None:
+    """`metric.update(x)` of a class that keeps it where it is not followed: in an inner function, deep in another object."""
+    told = at_most(made_of(*binding.values()), Proof.LIKELY) if binding else SAME
+    if told.cause is Cause.DATA or told.params:
+        taint(state, receiver, along(told, state.link(node, f"`{state.short(node)}` keeps it")), held)
 
 
 def _written(node: ast.Call, site: FunctionSite) -> dict[str, ast.expr]:
@@ -85,7 +107,9 @@ def _bound(call: CallParts, site: FunctionSite, *, bound: bool) -> dict[str, Val
     names = parameters(site.node)[skipped:]
     out: dict[str, Value] = dict.fromkeys(names, SAME)
     for name, value, written in zip(names, args, call.node.args, strict=False):
-        if isinstance(written, ast.Starred):
+        if isinstance(written, ast.Starred):  # which of them it fills is not known
+            rest = names[names.index(name) :]
+            out.update(dict.fromkeys(rest, plain(value)))
             break
         out[name] = value
     variadic = site.node.args.vararg

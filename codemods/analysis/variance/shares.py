@@ -21,6 +21,8 @@ def item_value(state: State, node: ast.Subscript) -> Value:
     holder = holder if holder is not None else state.value(node.value)
     if isinstance(node.slice, ast.Slice):
         bounds = made_of(*(state.value(b) for b in (node.slice.lower, node.slice.upper, node.slice.step)))
+        if bounds.cause is Cause.RANK and bounds.decided:  # a number that rank 0 alone has: `rows[:shown]`
+            return plain(holder)
         if bounds.cause.differs or bounds.params:
             return _share(state, node, holder, bounds)
         return plain(holder)

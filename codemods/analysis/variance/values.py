@@ -137,7 +137,8 @@ def join(values: Iterable[Value]) -> Value:
     if len(several) == 1 and several[0].cause is not Cause.SAME and not several[0].parts:
         return several[0]
     best = max(found, key=_strength)
-    params = frozenset[str]().union(*(v.params for v in found))
+    held = [v for v in several if v.params and not v.length]  # beside what they hold, how long others are counts for nothing
+    params = frozenset[str]().union(*(v.params for v in held or found))
     return replace(
         best,
         params=params,
@@ -146,6 +147,7 @@ def join(values: Iterable[Value]) -> Value:
         optional=any(v.optional for v in found),
         parts=_joined_parts(found),
         mean=any(v.mean for v in found),
+        length=not held and any(v.length for v in found),
     )
 
 

@@ -1,0 +1,66 @@
+"""Comparisons with the best so far: which result is kept is decided by them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.paths import path_of
+from codemods.source import SourceModule, walk
+
+_ORDERS = (ast.Lt, ast.Gt, ast.LtE, ast.GtE)
+_BEST = re.compile(
+    r"(^|_)(best|lowest|highest)(_|$|[A-Z])|^best|best$|^(min|max|prev|previous|old|last)_\w*(loss|acc|err|score|metric|f1|iou|psnr)",
+    re.I,
+)
+_KEEPS = re.compile(r"save|checkpoint|ckpt|copyfile|dump|export", re.I)
+_FLAG = re.compile(r"best|improve|is_better|save", re.I)
+
+
+def decides(module: SourceModule, node: ast.Compare) -> bool:
+    """True for `loss < best` behind which the best is kept: by a test round it, or a flag that it sets."""
+    if len(node.ops) != 1 or not isinstance(node.ops[0], _ORDERS):
+        return False
+    sides = (node.left, node.comparators[0])
+    if any(_counts(s) for s in sides) or sum(_names_best(s) for s in sides) != 1:
+        return False
+    best = next(s for s in sides if _names_best(s))
+    statement = _statement(module, node)
+    if isinstance(statement, ast.Assign):
+        return bool(_FLAG.search(last(dotted(statement.targets[0]))))
+    return isinstance(statement, ast.If) and any(_keeps(n, best) for s in statement.body for n in walk(s))
+
+
+def rivals(node: ast.Compare) -> list[ast.expr]:
+    """The side that is held against the best."""
+    return [s for s in (node.left, node.comparators[0]) if not _names_best(s)]
+
+
+def _statement(module: SourceModule, node: ast.AST) -> ast.stmt | None:
+    return next((up for up in module.ancestors(node) if isinstance(up, ast.stmt)), None)
+
+
+def _counts(node: ast.expr) -> bool:
+    """True for the number of something, and for a step: no metric."""
+    return isinstance(node, ast.Constant) or re.search(r"(^|_)(num|n|count|epoch|step|iter)s?$", last(path_of(node))) is not None
+
+
+def _names_best(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and last(dotted(node.func)) in ("min", "max"):
+        return True
+    name = path_of(node)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        name = str(node.slice.value)
+    return bool(_BEST.search(last(name)))
+
+
+def _keeps(node: ast.AST, best: ast.expr) -> bool:
+    """True for what saves something, or sets the best anew."""
+    if isinstance(node, ast.Call):
+        return bool(_KEEPS.search(last(dotted(node.func)) or getattr(node.func, "attr", "")))
+    if isinstance(node, ast.Assign):
+        target = node.targets[0]
+        paths = [path_of(t) for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
+        return any(path and (path == path_of(best) or _FLAG.search(last(path))) for path in paths)
+    return False

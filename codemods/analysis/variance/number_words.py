@@ -1,0 +1,76 @@
+"""What reads like a loss or a metric, and the statement that makes a mean of many batches."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.values import Value
+from codemods.data.rank_variance import METRIC_NAME
+from codemods.source import SourceModule, walk
+
+_MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
+_FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters
+
+
+def is_number(node: ast.expr) -> bool:
+    """True for what reads like a loss or a metric: by its name, the key it is found under, or `.item()`."""
+    if isinstance(node, ast.Call):
+        operands = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        return any(is_number(n) for n in (*operands, *node.args))
+    if isinstance(node, ast.BinOp):
+        return is_number(node.left) or is_number(node.right)
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
+        return is_number(node.value) or bool(isinstance(key, str) and METRIC_NAME.search(key))
+    name = last(dotted(node))
+    if name in _FIELDS and isinstance(node, ast.Attribute):
+        return True
+    return bool(METRIC_NAME.search(name))
+
+
+def reads_like_one(entries: ast.Dict, value: ast.expr) -> bool:
+    """True for an entry of a dict whose key names a loss or a metric."""
+    keys = [k.value for k, v in zip(entries.keys, entries.values, strict=True) if v is value and isinstance(k, ast.Constant)]
+    return any(map(is_key, keys))
+
+
+def is_key(key: object) -> bool:
+    """True for a key that names a loss or a metric: `train/loss`, `Dev accuracy`."""
+    return isinstance(key, str) and METRIC_NAME.search(re.sub(r"\W", "_", key)) is not None
+
+
+def names_metric(key: ast.expr) -> bool:
+    """True for a key that names a loss or a metric, and for one that is put together from names alone (`f"{split}/{title}"`)."""
+    texts = [n.value for n in walk(key) if isinstance(n, ast.Constant)]
+    named = isinstance(key, ast.JoinedStr) and not any(re.search(r"\w", str(t)) for t in texts)
+    return named or any(map(is_key, texts))
+
+
+def where_made(module: SourceModule, value: Value) -> ast.stmt | None:
+    """The statement that divides the sum, or takes the mean of the list: behind the one that adds a batch to it."""
+    for link in value.chain:
+        for statement in _statements(module, link.line) if link.path == module.path else ():
+            if _puts_together(statement):
+                return statement
+        if "+=" in link.text or ".append(" in link.text or "keeps it" in link.text:
+            return None
+    return None
+
+
+def _statements(module: SourceModule, line: int) -> list[ast.stmt]:
+    kinds: tuple[type[ast.stmt], ...] = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
+    return [s for kind in kinds for s in module.nodes(kind) if s.lineno == line]
+
+
+def _puts_together(node: ast.stmt) -> bool:
+    """True where a statement makes a mean: it divides, or takes the mean of a list."""
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Div)
+    for inner in walk(node):
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
+            return True
+        if isinstance(inner, ast.Call) and last(dotted(inner.func)) in _MEANS:
+            return True
+    return False
