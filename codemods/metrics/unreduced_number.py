@@ -92,7 +92,7 @@ class UnreducedNumber(DdpCodemod):
 
     code = "DDP106"
     TRIGGERS = (
-        (b"print", b"log", b"add_scalar", b"write", b"dump"),
+        (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump"),
         (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean"),
     )
     READS_TESTS = False
@@ -110,11 +110,11 @@ class UnreducedNumber(DdpCodemod):
                 continue  # told of what the module logs
             weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
             shown = [
-                Evidence("static", link.text, link.path, link.line, "weak" if weak else "strong") for link in number.value.chain
+                Evidence("way", link.text, link.path, link.line, "weak" if weak else "strong") for link in number.value.chain
             ]
             yield self.finding(module, number.at, _message(number), evidence=shown, reason=_advice(number))
         for curve in curves:
-            shown = [Evidence("static", link.text, link.path, link.line, "weak") for link in curve.value.chain]
+            shown = [Evidence("way", link.text, link.path, link.line, "weak") for link in curve.value.chain]
             text = (
                 f"the logger draws rank 0's own `{curve.key}` of each step, and of what else this module logs while it trains: a "
                 "curve of one share, not of all"

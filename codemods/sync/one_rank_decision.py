@@ -45,7 +45,20 @@ class OneRankDecision(DdpCodemod):
     one that ends by `exit()` in an exception handler, also in the `forward` of a model.
 
     ## Why it matters
-    The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out.
+    The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out. The way
+    of the value that decides, as the review page draws it:
+
+    ```text
+    some ranks | the others
+    │   │
+    ●   ○   train.py:9
+    │   │   its sampler gives each rank its own share of the data
+    ●   ○   train.py:13  loss = model(batch).mean()
+    ◆───╮   train.py:14
+    │   ┆   each rank decides for itself here
+    ■╌╌╌┆   train.py:17  torch.distributed.all_reduce
+        ┆   these wait here for the others
+    ```
 
     ## Example
     ```python

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from codemods.findings import Finding
+from codemods.findings import Evidence, Finding
 from ddpfix.summary.lanes import Flow, Kind, Stop
 
 WAY = "way"  # the kind of evidence that is one step of it, nearest first
@@ -15,14 +15,21 @@ def way_of(finding: Finding) -> Flow | None:
     way = tuple(takewhile(lambda e: e.kind == WAY, finding.evidence))
     if not way:
         return None
-    stops = [Stop(Kind.VALUE, 0, "", e.text, e.path, e.line) for e in reversed(way)]
+    stops = [_step(e) for e in reversed(way)]
     then = finding.evidence[len(way) :]
     if not then:
         shown = Stop(Kind.SHOWS, 0, "", "only this rank's own goes on from here", finding.path, finding.span.line)
-        return Flow(("rank 0", "other ranks"), (*stops, shown))
+        return Flow(("one rank", "the others"), (*stops, shown))
     stops.append(Stop(Kind.PARTS, 0, "", "each rank decides for itself here", finding.path, finding.span.line))
     *calls, met = then
     stops += [Stop(Kind.CALLS, 0, e.text, "", e.path, e.line) for e in calls]
     waits = met.text.removesuffix(" waits for all ranks")
     stops.append(Stop(Kind.WAITS, 0, waits, "these wait here for the others", met.path, met.line))
     return Flow(("some ranks", "the others"), tuple(stops))
+
+
+def _step(evidence: Evidence) -> Stop:
+    """A step that is a statement as it is written shows as code."""
+    code = evidence.text.startswith("`") and evidence.text.endswith("`")
+    text, note = (evidence.text[1:-1], "") if code else ("", evidence.text)
+    return Stop(Kind.VALUE, 0, text, note, evidence.path, evidence.line)

@@ -58,6 +58,43 @@ def average(accelerator: Accelerator, model, path):
         torch.save(model.state_dict(), path)
     return torch.load(path, map_location="cpu")
 """
+SKIPS = b"""\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def total_loss(model, dataset, device):
+    loader = DataLoader(dataset, sampler=DistributedSampler(dataset))
+    model = DistributedDataParallel(model)
+    total = torch.zeros(1, device=device)
+    for batch in loader:
+        loss = model(batch).mean()
+        if loss > 100:
+            continue
+        total += loss
+        dist.all_reduce(total)
+    return total
+"""
+SHOWN = b"""\
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def evaluate(model, dataset, best):
+    loader = DataLoader(dataset, sampler=DistributedSampler(dataset))
+    total = 0.0
+    for batch in loader:
+        total += model(batch).item()
+    mean_loss = total / len(loader)
+    if dist.get_rank() == 0 and mean_loss < best:
+        best = mean_loss
+        model.save("best.pt")
+    return best
+"""
 CROSSED = b"""\
 import torch.distributed as dist
 
@@ -159,3 +196,31 @@ def test_long_words_are_wrapped_beside_the_lanes(tmp_path: Path) -> None:
     long = GUARDED.replace(b"dist.get_rank() == 0", b"dist.get_rank() == 0 and " + b" and ".join([b"model.training"] * 12))
     rows = drawn(flow(tmp_path, long, "DDP301"))
     assert max(map(len, rows)) < 100 and "│   ┆   " in rows[3]
+
+
+def test_the_way_of_a_value_that_decides_over_a_collective(tmp_path: Path) -> None:
+    assert drawn(flow(tmp_path, SKIPS, "DDP305")) == [
+        "some ranks | the others",
+        "│   │",
+        "●   ○   train.py:9",
+        "│   │   its sampler gives each rank its own share of the data",
+        "●   ○   train.py:9  loader = DataLoader(dataset, sampler=DistributedSampler(d...",
+        "●   ○   train.py:13  loss = model(batch).mean()",
+        "◆───╮   train.py:14",
+        "│   ┆   each rank decides for itself here",
+        "■╌╌╌┆   train.py:17  torch.distributed.all_reduce",
+        "    ┆   these wait here for the others",
+    ]
+
+
+def test_the_way_of_a_number_that_one_rank_goes_by(tmp_path: Path) -> None:
+    made = flow(tmp_path, SHOWN, "DDP106")
+    assert made.lanes == ("one rank", "the others")
+    assert [(s.kind, s.line) for s in made.stops] == [
+        (Kind.VALUE, 7),
+        (Kind.VALUE, 7),
+        (Kind.VALUE, 10),
+        (Kind.VALUE, 11),
+        (Kind.SHOWS, 11),
+    ]
+    assert made.stops[-2].text == "mean_loss = total / len(loader)"
