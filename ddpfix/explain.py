@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from codemods.codemod import SECTIONS, TOPICS, DdpCodemod
@@ -27,7 +28,7 @@ def one(codemod: DdpCodemod, output_format: str) -> str:
     """The whole story of one codemod."""
     if output_format == "json":
         return json.dumps(facts(codemod), ensure_ascii=False, indent=1) + "\n"
-    return page(codemod).replace("```python\n", "\n").replace("```yaml\n", "\n").replace("```\n", "")
+    return re.sub(r"^```\w*\n", "", page(codemod), flags=re.M)  # fences are for pages
 
 
 def page(codemod: DdpCodemod) -> str:
