@@ -118,7 +118,10 @@ def _trusted(place: Place) -> tuple[Applicability, str]:
         level, reason = UNSAFE, "assumes that there is a process group: without one the guard kept a single process away"
     for site in place.sites:
         if site.collective.writes_its_part:
-            return UNSAFE, "assumes that every process is meant to save its part; under plain DDP the guard does not hang"
+            return UNSAFE, (
+                "assumes that every process is meant to save its part; under plain DDP the guard hangs only with "
+                "`automatic_checkpoint_naming`"
+            )
         since = site.collective.since
         if since is not None:
             pin = lightning_pin(place.project, near=place.module.path)
