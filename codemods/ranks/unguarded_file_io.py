@@ -201,8 +201,10 @@ class UnguardedFileIo(DdpCodemod):
     @staticmethod
     def _is_of_a_hook(project: Project, found: FileOfAll) -> bool:
         place = found.home.method_of(found.file.call)
-        if place is None or place[1].name not in _HOOKS:
+        if place is None:
             return False
+        if place[1].name not in _HOOKS:
+            return is_taken_as_a_whole(project, found.home, place[1])
         facts = class_facts(project, found.home, place[0])
         return any(facts.is_a(r) for r in _CLASSES)
 
