@@ -98,8 +98,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     code = "DDP307"
     TRIGGERS = (
         (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build",
-         b"hub"),
-        (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir"),
+         b"hub", b"memmap", b"generate", b"create", b"process"),
+        (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir", b"memmap"),
     )
     SITES = (
         re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),

@@ -40,7 +40,7 @@ def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
         if fetched is None or id(function) in told or not _is_unguarded(project, module, call, function):
             continue
         folder = fetched[0] if fetched else None
-        if folder is not None and is_own_path(project, module, folder):
+        if folder is not None and is_own_path(project, module, folder, whole=False):
             continue
         if (way := way_of_every_rank(project, module, call)) is not None and not _waits(way):
             told.add(id(function))
