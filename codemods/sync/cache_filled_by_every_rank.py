@@ -12,6 +12,7 @@ from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
+from codemods.analysis.names import qualified
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
@@ -98,7 +99,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     code = "DDP307"
     TRIGGERS = (
         (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build",
-         b"hub", b"memmap", b"generate", b"create", b"process"),
+         b"hub", b"memmap", b"generate", b"create", b"process", b"torch_geometric"),
         (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir", b"memmap"),
     )
     SITES = (
@@ -107,7 +108,7 @@ class CacheFilledByEveryRank(DdpCodemod):
             rb"if\b[^\n]*\b(?:exists|isfile|isdir|is_file|is_dir)\(",
             b"exists(", b"isfile(", b"isdir(", b"is_file(", b"is_dir(",
         ),
-        Site(rb"\bhub\.load\(|\bdownload[ \t]*=[ \t]*True", b"hub.load(", b"download"),
+        Site(rb"\bhub\.load\(|\bdownload[ \t]*=[ \t]*True|torch_geometric", b"hub.load(", b"download", b"torch_geometric"),
     )
     READS_TESTS = False
 
@@ -145,7 +146,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     def _fetched(self, module: SourceModule, fetch: Fetch) -> Finding:
         what = _text(module, fetch.call)
         folder = " ".join(module.text_of(fetch.folder).split())[:60] if fetch.folder is not None else ""
-        where = f"`{folder}`" if folder else "the cache of torch.hub"
+        hub = qualified(module, fetch.call.func) == "torch.hub.load"
+        where = f"`{folder}`" if folder else "the cache of torch.hub" if hub else "its folder"
         message = (
             f"every rank calls {what}(…), and on the first run all of them download and unpack into {where} at once: one "
             "loads what another has half written, or takes away"

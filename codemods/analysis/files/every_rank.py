@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
 from codemods.analysis.files.own_paths import are_sure, callers_of
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
@@ -69,7 +70,8 @@ def way_of_every_rank(
         above = way_of_every_rank(project, site.module, site.call, seen | {id(function)})
         if above is not None:
             return Way(((module, node), *above.frames), above.shown)
-    return None
+    handed = made_elsewhere(project, module, function)
+    return Way(((module, node), handed[0]), handed[1]) if handed is not None else None
 
 
 def _is_prepare_data(module: SourceModule, function: FunctionNode | None) -> bool:

@@ -24,7 +24,7 @@ def handed_on(module: SourceModule, function: FunctionNode, below: ast.If, wante
         if not isinstance(node, (ast.Call, ast.Return)) or line_of(node) <= below.test.lineno:
             continue
         given = _given(module, node)
-        if any(isinstance(v, ast.expr) and wanted & forms(module, v) for v in given):
+        if any(wanted & forms(module, v) for v in given):
             return Step(Act.READS, wanted, module, node)
     return None
 

@@ -66,10 +66,16 @@ def given_to(
             value = arguments_of(function, site.call).get(name.id)
             part = module.parent(name)
             if not whole and isinstance(value, ast.Name) and isinstance(part, ast.Attribute) and part.value is name:
-                values = assigned(site.module, value, f"{value.id}.{part.attr}")[:4]
-                yield from ((site.module, v) for v in values)
+                yield from ((site.module, v) for v in _put_into(site.module, value.id, part.attr))
             elif value is not None:
                 yield site.module, value
+
+
+def _put_into(module: SourceModule, name: str, attribute: str) -> Iterator[ast.expr]:
+    """The values of `args.data = ...` in a file."""
+    for node in module.nodes(ast.Assign):
+        if any(isinstance(t, ast.Attribute) and dotted(t) == f"{name}.{attribute}" for t in node.targets):
+            yield node.value
 
 
 def callers_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:

@@ -1,0 +1,94 @@
+"""Constructors that no call of the project is seen to run: their class is handed on, to a data module or a registry.
+
+A class that a Lightning data module or module names is made by its hooks, on every rank. One that goes into a registry or out
+of a factory is made by the script that imports it, over any number of imports, where that script joins the process group.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.ranks.uses import constructions
+from codemods.findings import Evidence
+from codemods.import_statements import imported_names
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, line_of
+
+_HOPS = 6
+_FILES = 60
+# What a project that lets one process in first says about it, anywhere on the way.
+_FIRST = late(rb"main_process_first|zero_first|rank_zero_first|prepare_data\(|FileLock|local_files_only")
+_JOINS = late(rb"init_process_group\(|\bAccelerator\(|\bTrainer\(|deepspeed\.init|init_distributed")
+
+
+def made_elsewhere(
+    project: Project, module: SourceModule, function: FunctionNode
+) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
+    """(the place that hands the class on, what shows several processes there)."""
+    owner = module.parent(function)
+    if function.name != "__init__" or not isinstance(owner, ast.ClassDef):
+        return None
+    made = constructions(project, module, owner)
+    if made is None or made.outside_tests().calls:
+        return None
+    for place in made.outside_tests().handed_on:
+        holder = place.module.class_of(place.node)
+        if holder is not None:
+            facts = class_facts(project, place.module, holder)
+            if not facts.is_a(Role.LIGHTNING_DATA_MODULE) and not facts.is_a(Role.LIGHTNING_MODULE):
+                continue
+            own = facts.method("prepare_data")
+            if own is not None:
+                return None
+            text = f"{holder.name} makes it in a hook, which a Trainer runs on every rank"
+            return (place.module, place.node), Evidence("static", text, place.module.path, line_of(place.node))
+        shown = script_above(project, place.module)
+        if shown is not None:
+            return (place.module, place.node), shown
+    return None
+
+
+def script_above(project: Project, module: SourceModule) -> Evidence | None:
+    """The script that joins the process group and imports this file; None where a file between lets one process in first."""
+    return project.keep(("script above", module.path), lambda: _find_script(project, module))
+
+
+def _find_script(project: Project, module: SourceModule) -> Evidence | None:
+    known = {module.path}
+    found = [module.path]
+    for _ in range(_HOPS):
+        for path in found:
+            data = project.read(path) or b""
+            if _FIRST.search(data):
+                return None
+            if b"__main__" in data and _JOINS.search(data) and (shown := _shown(project, path)) is not None:
+                return shown
+        found = [u for path in found for u in _importers(project, path) if u not in known]
+        known.update(found)
+        if not found or len(known) > _FILES:
+            return None
+    return None
+
+
+def _shown(project: Project, path: str) -> Evidence | None:
+    script = project.module(path)
+    shown = ranks_in_file(project, script) if script is not None else None
+    if shown is None:
+        return None
+    return Evidence("static", f"{path} brings it in and runs on several processes: {shown.text}", path, shown.line)
+
+
+def _importers(project: Project, path: str) -> list[str]:
+    """The files that import this one, or a name of the package that it is."""
+    stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    found = []
+    for user in project.files_importing(stem):
+        if user == path or is_test_file(user):
+            continue
+        brought = (project.resolve(name, user) for name in imported_names(project.read(user) or b""))
+        if any(r is not None and r.path == path for r in brought):
+            found.append(user)
+    return found
