@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ra
 from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
+from codemods.analysis.files.loose_ends import may_be_of_a_data_module
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
 from codemods.analysis.names import qualified
@@ -113,7 +114,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_be_run_by_ranks(project, path)
+        return may_be_run_by_ranks(project, path) or may_be_of_a_data_module(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
@@ -161,8 +162,10 @@ class CacheFilledByEveryRank(DdpCodemod):
         here = write.module is module
         itself = bool(write.forms & forms(module, found.asked.path))  # else the folder is there before the file
         near = here and itself and not found.by_zero and module.function_of(write.call) is found.function
-        at = module.statement_of(write.call) if near else module.statement_of(found.asked.call)
         edits = whole_file(project, module, found) if here and itself else []
+        test = module.statement_of(found.asked.call)
+        within = test.lineno <= _line(write.call) <= (test.end_lineno or 0)
+        at = module.statement_of(write.call) if near and (edits or not within) else test  # the test needs the guard
         places = [
             Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),
             *(Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (write, found.read)),

@@ -48,7 +48,7 @@ def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
         folder = fetched[0] if fetched else None
         if folder is not None and is_own_path(project, module, folder, whole=False):
             continue
-        if (way := way_of_every_rank(project, module, call)) is not None and not _waits(way):
+        if (way := way_of_every_rank(project, module, call, loose=True)) is not None and not _waits(way):
             told.add(key)
             yield Fetch(call, folder, way)
 

@@ -17,6 +17,8 @@ from codemods.analysis.files.later_reads import handed_on, of_callers
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import to_a_launcher
+from codemods.analysis.ranks.uses import uses_of
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record, replace
@@ -90,7 +92,7 @@ def _filled(
         return None
     if read is None or is_own_path(project, module, asked.path, whole=False) or is_thought_of(project, module, function):
         return None
-    way = way_of_every_rank(project, module, node)
+    way = way_of_every_rank(project, module, node, loose=True)
     return OnDemand(function, asked, made[0], read, way, by_zero) if way is not None else None
 
 
@@ -197,7 +199,8 @@ def _of_readers(project: Project, module: SourceModule, function: FunctionNode) 
 def is_thought_of(project: Project, module: SourceModule, function: FunctionNode, up: int = _CALLERS_UP) -> bool:
     """True where some caller lets rank 0 in first or alone: the others find the files then."""
     for site in callers_of(project, module, function):
-        if is_for_some(project, site.module, site.call) and not _is_a_program_of_one(project, site.module):
+        alone = _is_a_program_of_one(project, site.module) or _is_started_too(project, module, function, site.module)
+        if is_for_some(project, site.module, site.call) and not alone:
             return True
         outer = site.module.function_of(site.call)
         if up > 0 and outer is not None and outer is not function and is_thought_of(project, site.module, outer, up - 1):
@@ -208,6 +211,11 @@ def is_thought_of(project: Project, module: SourceModule, function: FunctionNode
 def _is_a_program_of_one(project: Project, module: SourceModule) -> bool:
     """True for a script that shows nothing of several processes: what it does comes before no other program's ranks."""
     return b"__main__" in module.data and ranks_in_file(project, module) is None
+
+
+def _is_started_too(project: Project, module: SourceModule, function: FunctionNode, caller: SourceModule) -> bool:
+    """True where the caller also gives the function to `mp.spawn`: a test over its call is for a run of one process."""
+    return any(p.module is caller and to_a_launcher(p) for p in uses_of(project, module, function).handed_on)
 
 
 def is_asked_for(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:

@@ -15,6 +15,7 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, line_of, walk_scope
 
 _LOADS = late(r"(?<!down)(?<!Down)(?<!up)[lL]oad|[rR]ead|\bopen|parse|restore|from_file|from_ckpt|from_checkpoint")
+_KEEPS_NOTHING = late(r"Path$|Error$|Exception$|Lock$|Logger$|Handler$|Warning$")
 _UP = 2
 
 
@@ -34,7 +35,8 @@ def _given(module: SourceModule, node: ast.Call | ast.Return) -> list[ast.expr]:
         given = [node.value] if node.value is not None else []
     else:
         end = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
-        if not _LOADS.search(end) or file_call(module, node) is not None:
+        keeps = end[:1].isupper() and not _KEEPS_NOTHING.search(end)
+        if not (_LOADS.search(end) or keeps) or file_call(module, node) is not None:
             return []
         given = [*node.args, *(k.value for k in node.keywords)]
     return [part for value in given for part in _parts(value)]
@@ -44,6 +46,8 @@ def _parts(value: ast.expr) -> list[ast.expr]:
     """A path, and those in a list or tuple of them."""
     if isinstance(value, (ast.List, ast.Tuple)):
         return list(value.elts)
+    if isinstance(value, ast.Dict):
+        return list(value.values)
     if isinstance(value, ast.Call):  # `str(path)`
         return [value] if len(value.args) == 1 else []
     return [value] if isinstance(value, (ast.Name, ast.Attribute, ast.BinOp, ast.JoinedStr)) else []

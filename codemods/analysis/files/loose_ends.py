@@ -21,7 +21,7 @@ _HOPS = 6
 _FILES = 60
 # What a project that lets one process in first says about it, anywhere on the way.
 _FIRST = late(rb"main_process_first|zero_first|rank_zero_first|prepare_data\(|FileLock|local_files_only")
-_JOINS = late(rb"init_process_group\(|\bAccelerator\(|\bTrainer\(|deepspeed\.init|init_distributed")
+_JOINS = late(rb"init_process_group\(|\bAccelerator\(|\bTrainer\(|deepspeed\.init|init_distributed|torch\.distributed|\bdist\.|[lL][oO][cC][aA][lL]_[rR][aA][nN][kK]")
 
 
 def made_elsewhere(
@@ -48,6 +48,22 @@ def made_elsewhere(
         shown = script_above(project, place.module)
         if shown is not None:
             return (place.module, place.node), shown
+    return _by_another_name(project, module, owner) if not made.handed_on else None
+
+
+def _by_another_name(
+    project: Project, module: SourceModule, owner: ast.ClassDef
+) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
+    """`from .one import Trainer as TrainerOne`: a factory chooses among classes of one name."""
+    for path in _importers(project, module.path):
+        other = project.module(path)
+        for bound, found in other.imports.items() if other is not None else ():
+            for item in found:
+                resolved = project.resolve(item.dotted, path) if item.dotted.endswith(f".{owner.name}") else None
+                if other is None or bound == owner.name or resolved is None or resolved.path != module.path:
+                    continue
+                if (shown := script_above(project, other)) is not None:
+                    return (other, item.node), shown
     return None
 
 
@@ -83,12 +99,28 @@ def _shown(project: Project, path: str) -> Evidence | None:
 
 def _importers(project: Project, path: str) -> list[str]:
     """The files that import this one, or a name of the package that it is."""
-    stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     found = []
-    for user in project.files_importing(stem):
+    for user in project.files_importing(_stem(path)):
         if user == path or is_test_file(user):
             continue
         brought = (project.resolve(name, user) for name in imported_names(project.read(user) or b""))
         if any(r is not None and r.path == path for r in brought):
             found.append(user)
     return found
+
+
+def may_be_of_a_data_module(project: Project, path: str, hops: int = 2) -> bool:
+    """False where no file that imports this one speaks of a data module: told from the bytes, as its base may be elsewhere."""
+    known = {path}
+    found = [path]
+    for _ in range(hops + 1):
+        if any(b"DataModule" in (project.read(p) or b"") for p in found):
+            return True
+        stems = {_stem(p) for p in found}
+        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_test_file(u)]
+        known.update(found)
+    return False
+
+
+def _stem(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
