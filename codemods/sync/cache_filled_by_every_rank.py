@@ -28,9 +28,12 @@ class CacheFilledByEveryRank(DdpCodemod):
     Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
     read or list, with no test of the rank and no collective, in a project that runs on several processes. Finds functions and
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
-    not, and read it; so where rank 0 alone writes it in place while the others still ask. A file that one call writes gets
-    another name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run:
-    `torch.hub.load`, and data sets of torchvision and torchaudio with `download=True`.
+    not, and read it; so where rank 0 alone writes it in place while the others still ask. The test may stand in a function of the
+    project that answers for the path, and the reader may be the caller, or a loader that is given the path. A file that one call
+    writes gets another name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run:
+    `torch.hub.load`, data sets of torchvision and torchaudio with `download=True`, and data sets of torch_geometric with a
+    `process` or `download` of their own. A class that a Lightning data module names is made on every rank; so is one that goes out
+    of a factory or a registry which a script of several processes imports.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -85,8 +88,9 @@ class CacheFilledByEveryRank(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where nothing shows several processes, in the file or in one that imports it.
-    - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, a lock or a barrier above
-      comes first.
+    - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, or a lock comes first, or a
+      barrier above behind something that some ranks do alone and that may bring the files.
+    - Says nothing of a class of a factory where a file between it and the script lets one process in first.
     - Says nothing where some callers may not write (`if read_only: raise`).
     - Says nothing of a file that `os.replace` or `rename` puts in its place.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
@@ -101,13 +105,13 @@ class CacheFilledByEveryRank(DdpCodemod):
     TRIGGERS = (
         (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build",
          b"hub", b"memmap", b"generate", b"create", b"process", b"torch_geometric"),
-        (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir", b"memmap"),
+        (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir", b"memmap", b"return", b"torch_geometric"),
     )
     SITES = (
         re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),
         Site(
-            rb"if\b[^\n]*\b(?:exists|isfile|isdir|is_file|is_dir)\(",
-            b"exists(", b"isfile(", b"isdir(", b"is_file(", b"is_dir(",
+            rb"if\b[^\n]*(?:exists?|is_?file|is_?dir|is_?cached|is_?there)\w*\(",
+            b"exist", b"isfile", b"isdir", b"is_file", b"is_dir", b"cached", b"there",
         ),
         Site(rb"\bhub\.load\(|\bdownload[ \t]*=[ \t]*True|torch_geometric", b"hub.load(", b"download", b"torch_geometric"),
     )
@@ -164,7 +168,7 @@ class CacheFilledByEveryRank(DdpCodemod):
         near = here and itself and not found.by_zero and module.function_of(write.call) is found.function
         edits = whole_file(project, module, found) if here and itself else []
         test = module.statement_of(found.asked.call)
-        within = test.lineno <= _line(write.call) <= (test.end_lineno or 0)
+        within = isinstance(test, ast.If) and _line(write.call) <= (test.body[-1].end_lineno or 0)
         at = module.statement_of(write.call) if near and (edits or not within) else test  # the test needs the guard
         places = [
             Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),

@@ -43,7 +43,9 @@ def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
     for call in module.nodes(ast.Call):
         fetched = _fetches(project, module, call)
         function = module.function_of(call)
-        if fetched is None or (key := (id(function), qualified(module, call.func))) in told or not _is_unguarded(project, module, call, function):
+        if fetched is None or (key := (id(function), qualified(module, call.func))) in told:
+            continue
+        if not _is_unguarded(project, module, call, function):
             continue
         folder = fetched[0] if fetched else None
         if folder is not None and is_own_path(project, module, folder, whole=False):

@@ -21,7 +21,10 @@ _HOPS = 6
 _FILES = 60
 # What a project that lets one process in first says about it, anywhere on the way.
 _FIRST = late(rb"main_process_first|zero_first|rank_zero_first|prepare_data\(|FileLock|local_files_only")
-_JOINS = late(rb"init_process_group\(|\bAccelerator\(|\bTrainer\(|deepspeed\.init|init_distributed|torch\.distributed|\bdist\.|[lL][oO][cC][aA][lL]_[rR][aA][nN][kK]")
+_JOINS = late(
+    rb"init_process_group\(|\bAccelerator\(|\bTrainer\(|deepspeed\.init|init_distributed|torch\.distributed|\bdist\."
+    rb"|local_rank|LOCAL_RANK"
+)
 
 
 def made_elsewhere(
