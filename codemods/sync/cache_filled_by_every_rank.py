@@ -32,8 +32,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     project that answers for the path, and the reader may be the caller, or a loader that is given the path. A file that one call
     writes gets another name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run:
     `torch.hub.load`, data sets of torchvision and torchaudio with `download=True`, and data sets of torch_geometric with a
-    `process` or `download` of their own. A class that a Lightning data module names is made on every rank; so is one that goes out
-    of a factory or a registry which a script of several processes imports.
+    `process` or `download` of their own. A class that a Lightning data module names is made on every rank; so is one that goes
+    out of a factory or a registry which a script of several processes imports.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -110,8 +110,9 @@ class CacheFilledByEveryRank(DdpCodemod):
     SITES = (
         re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),
         Site(
-            rb"if\b[^\n]*(?:exists?|is_?file|is_?dir|is_?cached|is_?there)\w*\(",
-            b"exist", b"isfile", b"isdir", b"is_file", b"is_dir", b"cached", b"there",
+            rb"if\b[^\n]*(?:exists?|(?:is|has)_?(?:file|dir)|is_?cached|is_?there)\w*\(",
+            b"exist", b"isfile", b"isdir", b"is_file", b"is_dir", b"has_file", b"has_dir", b"cached",
+            b"there",
         ),
         Site(rb"\bhub\.load\(|\bdownload[ \t]*=[ \t]*True|torch_geometric", b"hub.load(", b"download", b"torch_geometric"),
     )

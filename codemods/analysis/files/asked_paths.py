@@ -13,7 +13,7 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, walk, walk_scope
 
-_ASKING = late(r"exist|is_?file|is_?dir|is_?cached|is_?there")
+_ASKING = late(r"exist|(?:is|has)_?(?:file|dir)|is_?cached|is_?there")
 
 
 def asked(project: Project, module: SourceModule, test: ast.expr) -> Iterator[FileCall]:
