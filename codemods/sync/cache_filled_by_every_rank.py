@@ -10,7 +10,7 @@ from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ra
 from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
-from codemods.analysis.files.loose_ends import may_be_of_a_data_module
+from codemods.analysis.files.loose_ends import may_be_made_elsewhere
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
 from codemods.analysis.names import qualified
@@ -33,7 +33,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     writes gets another name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run:
     `torch.hub.load`, data sets of torchvision and torchaudio with `download=True`, and data sets of torch_geometric with a
     `process` or `download` of their own. A class that a Lightning data module names is made on every rank; so is one that goes
-    out of a factory or a registry which a script of several processes imports.
+    out of a factory or a registry which a script of several processes imports, or that a setting names for such a
+    script.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -119,7 +120,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_be_run_by_ranks(project, path) or may_be_of_a_data_module(project, path)
+        return may_be_run_by_ranks(project, path) or may_be_made_elsewhere(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):

@@ -248,3 +248,15 @@ def test_a_class_that_a_factory_hands_out() -> None:
     check_nothing(RULE, ROWS, files=factory | turn, path="rows.py")
     alone = {"train.py": script.format("").replace("import torch.distributed as dist\n", "")}
     check_nothing(RULE, ROWS, files=factory | alone, path="rows.py")
+
+
+def test_a_class_that_a_setting_names() -> None:
+    script = (
+        "import torch.distributed as dist\nfrom hydra.utils import instantiate\n\n\ndef main(cfg):\n"
+        "    rows = instantiate(cfg.rows)\n\n\nif __name__ == '__main__':\n    dist.init_process_group('gloo')\n    main(load())\n"
+    )
+    setting = {"conf/rows.yaml": "_target_: rows.Rows\npath: rows.pt\n"}
+    check_offered(ROWS, files={"train.py": script, **setting}, path="rows.py")
+    check_nothing(RULE, ROWS, files={"train.py": script}, path="rows.py")
+    first = script.replace("    rows = ", "    with main_process_first():\n        rows = ")
+    check_nothing(RULE, ROWS, files={"train.py": first, **setting}, path="rows.py")

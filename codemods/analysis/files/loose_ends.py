@@ -17,6 +17,8 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, line_of
 
+_SETTINGS = (".yaml", ".yml")
+_MAKES = late(rb"\binstantiate(?:_from_config)?\(|\bLightningCLI\(")
 _HOPS = 6
 _FILES = 60
 # What a project that lets one process in first says about it, anywhere on the way.
@@ -51,7 +53,9 @@ def made_elsewhere(
         shown = script_above(project, place.module)
         if shown is not None:
             return (place.module, place.node), shown
-    return _by_another_name(project, module, owner) if not made.handed_on else None
+    if made.handed_on:
+        return None
+    return _by_another_name(project, module, owner) or _by_a_setting(project, module, owner)
 
 
 def _by_another_name(
@@ -67,6 +71,25 @@ def _by_another_name(
                     continue
                 if (shown := script_above(project, other)) is not None:
                     return (other, item.node), shown
+    return None
+
+
+def _by_a_setting(
+    project: Project, module: SourceModule, owner: ast.ClassDef
+) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
+    """`_target_: sets.rows.Rows` in a YAML file, and the script of several processes that makes what such files name."""
+    named = f"{_stem(module.path)}.{owner.name}"
+    settings = project.files_containing(named.encode(), kinds=_SETTINGS)
+    if not settings or _FIRST.search(module.data):
+        return None
+    for path in project.files_containing(b"__main__"):
+        data = project.read(path) or b""
+        if is_test_file(path) or not _MAKES.search(data) or not _JOINS.search(data):
+            continue
+        if _FIRST.search(data) or (shown := _shown(project, path)) is None:
+            return None
+        text = f"{settings[0]} names {named} for {path}, which runs on several processes"
+        return (module, owner), Evidence("static", text, shown.path, shown.line)
     return None
 
 
@@ -112,8 +135,10 @@ def _importers(project: Project, path: str) -> list[str]:
     return found
 
 
-def may_be_of_a_data_module(project: Project, path: str, hops: int = 2) -> bool:
-    """False where no file that imports this one speaks of a data module: told from the bytes, as its base may be elsewhere."""
+def may_be_made_elsewhere(project: Project, path: str, hops: int = 2) -> bool:
+    """False where no setting names the file, and none that imports it speaks of a data module: told from the bytes."""
+    if project.files_containing(f"{_stem(path)}.".encode(), kinds=_SETTINGS):
+        return True
     known = {path}
     found = [path]
     for _ in range(hops + 1):
