@@ -253,7 +253,8 @@ def test_a_class_that_a_factory_hands_out() -> None:
 def test_a_class_that_a_setting_names() -> None:
     script = (
         "import torch.distributed as dist\nfrom hydra.utils import instantiate\n\n\ndef main(cfg):\n"
-        "    rows = instantiate(cfg.rows)\n\n\nif __name__ == '__main__':\n    dist.init_process_group('gloo')\n    main(load())\n"
+        "    rows = instantiate(cfg.rows)\n\n\nif __name__ == '__main__':\n"
+        "    dist.init_process_group('gloo')\n    main(load())\n"
     )
     setting = {"conf/rows.yaml": "_target_: rows.Rows\npath: rows.pt\n"}
     check_offered(ROWS, files={"train.py": script, **setting}, path="rows.py")
