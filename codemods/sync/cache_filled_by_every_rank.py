@@ -10,8 +10,10 @@ from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ra
 from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
+from codemods.analysis.files.loose_ends import may_be_made_elsewhere
 from codemods.analysis.files.shared_caches import SharedCache, shared_caches
 from codemods.analysis.files.whole_files import whole_file
+from codemods.analysis.names import qualified
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
@@ -26,9 +28,13 @@ class CacheFilledByEveryRank(DdpCodemod):
     Finds data sets whose constructor writes files, itself or through its methods, that `__getitem__`, `__iter__` or `__len__`
     read or list, with no test of the rank and no collective, in a project that runs on several processes. Finds functions and
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
-    not, and read it; so where rank 0 alone writes it in place while the others still ask. A file that one call writes gets
-    another name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run:
-    `torch.hub.load`, and data sets of torchvision and torchaudio with `download=True`.
+    not, and read it; so where rank 0 alone writes it in place while the others still ask. The test may stand in a function of the
+    project that answers for the path, and the reader may be the caller, or a loader that is given the path. A file that one call
+    writes gets another name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run:
+    `torch.hub.load`, data sets of torchvision and torchaudio with `download=True`, and data sets of torch_geometric with a
+    `process` or `download` of their own. A class that a Lightning data module names is made on every rank; so is one that goes
+    out of a factory or a registry which a script of several processes imports, or that a setting names for such a
+    script.
 
     ## Why it matters
     Each rank does the whole work, and all of them write the same files: one reads what another has half written, and `__len__`
@@ -83,8 +89,9 @@ class CacheFilledByEveryRank(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where nothing shows several processes, in the file or in one that imports it.
-    - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, a lock or a barrier above
-      comes first.
+    - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, or a lock comes first, or a
+      barrier above behind something that some ranks do alone and that may bring the files.
+    - Says nothing of a class of a factory where a file between it and the script lets one process in first.
     - Says nothing where some callers may not write (`if read_only: raise`).
     - Says nothing of a file that `os.replace` or `rename` puts in its place.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
@@ -98,21 +105,22 @@ class CacheFilledByEveryRank(DdpCodemod):
     code = "DDP307"
     TRIGGERS = (
         (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build",
-         b"hub"),
-        (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir"),
+         b"hub", b"memmap", b"generate", b"create", b"process", b"torch_geometric"),
+        (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir", b"memmap", b"return", b"torch_geometric"),
     )
     SITES = (
         re.compile(rb"class[ \t]+\w+[ \t]*\([^)\n]*Dataset"),
         Site(
-            rb"if\b[^\n]*\b(?:exists|isfile|isdir|is_file|is_dir)\(",
-            b"exists(", b"isfile(", b"isdir(", b"is_file(", b"is_dir(",
+            rb"if\b[^\n]*(?:exists?|(?:is|has)_?(?:file|dir)|is_?cached|is_?there)\w*\(",
+            b"exist", b"isfile", b"isdir", b"is_file", b"is_dir", b"has_file", b"has_dir", b"cached",
+            b"there",
         ),
-        Site(rb"\bhub\.load\(|\bdownload[ \t]*=[ \t]*True", b"hub.load(", b"download"),
+        Site(rb"\bhub\.load\(|\bdownload[ \t]*=[ \t]*True|torch_geometric", b"hub.load(", b"download", b"torch_geometric"),
     )
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return may_be_run_by_ranks(project, path)
+        return may_be_run_by_ranks(project, path) or may_be_made_elsewhere(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
@@ -145,7 +153,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     def _fetched(self, module: SourceModule, fetch: Fetch) -> Finding:
         what = _text(module, fetch.call)
         folder = " ".join(module.text_of(fetch.folder).split())[:60] if fetch.folder is not None else ""
-        where = f"`{folder}`" if folder else "the cache of torch.hub"
+        hub = qualified(module, fetch.call.func) == "torch.hub.load"
+        where = f"`{folder}`" if folder else "the cache of torch.hub" if hub else "its folder"
         message = (
             f"every rank calls {what}(…), and on the first run all of them download and unpack into {where} at once: one "
             "loads what another has half written, or takes away"
@@ -159,8 +168,10 @@ class CacheFilledByEveryRank(DdpCodemod):
         here = write.module is module
         itself = bool(write.forms & forms(module, found.asked.path))  # else the folder is there before the file
         near = here and itself and not found.by_zero and module.function_of(write.call) is found.function
-        at = module.statement_of(write.call) if near else module.statement_of(found.asked.call)
         edits = whole_file(project, module, found) if here and itself else []
+        test = module.statement_of(found.asked.call)
+        within = isinstance(test, ast.If) and _line(write.call) <= (test.body[-1].end_lineno or 0)
+        at = module.statement_of(write.call) if near and (edits or not within) else test  # the test needs the guard
         places = [
             Evidence("static", _text(module, found.asked.call), module.path, found.asked.call.lineno),
             *(Evidence("static", _text(s.module, s.call), s.module.path, _line(s.call)) for s in (write, found.read)),

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.findings import Applicability
 from codemods.sync.cache_filled_by_every_rank import CacheFilledByEveryRank
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = CacheFilledByEveryRank
+def check_offered(source: str, *, files: dict[str, str] | None = None, path: str = "train.py") -> None:
+    found = findings_of(RULE, source, files, path=path)
+    assert [f.applicability for f in found] == [Applicability.UNSAFE]
+
+
 HEAD = "import os\nimport numpy as np\nimport torch.distributed as dist\nfrom torch.utils.data import Dataset\n\n"
 READ = "\n    def __getitem__(self, i):\n        return np.load(f'{self.folder}/{i}.npy')\n"
 
@@ -107,7 +113,7 @@ def test_an_archive_in_a_constructor_of_another_file() -> None:
     train = "import torch.distributed as dist\nfrom leaves import Leaves\n\ndef main():\n    dist.init_process_group('gloo')\n"
     alone = {"train.py": train + "    data = Leaves('data')\n"}
     found = check_told(RULE, leaves, files=alone, path="leaves.py", reason="barrier")
-    assert found.span.line == 7 and "line 8" in found.message
+    assert found.span.line == 6 and "line 8" in found.message
     first = "    if dist.get_rank() == 0:\n        Leaves('data')\n    dist.barrier()\n    data = Leaves('data')\n"
     check_nothing(RULE, leaves, files={"train.py": train + first}, path="leaves.py")
 
@@ -133,3 +139,125 @@ def test_functions_that_one_process_calls() -> None:
     check_nothing(RULE, rows(*MISSING, call="if dist.get_rank() == 0: rows('rows.pt')"))
     check_nothing(RULE, rows(*MISSING, call="pass"))
     check_nothing(RULE, rows(*MISSING, call="rows(f'rows_{dist.get_rank()}.pt')"))
+
+
+# Who reads it is the caller, or a loader it is handed to
+
+@pytest.mark.parametrize(
+    ("lines", "above"),
+    [
+        (("if not os.path.exists(path):", "    torch.save(build(), path)", "return path"), ""),
+        (("if not os.path.exists(path):", "    torch.save(build(), path)", "return {'train': path}"), ""),
+        (("if not os.path.exists(path):", "    torch.save(build(), path)", "return models.load_ensemble([path])"), ""),
+        (("if not exists_there(path):", "    torch.save(build(), path)", "return torch.load(path)"),
+         "def exists_there(path):\n    return os.path.exists(path)\n\n\n"),
+        (("if exists_there(path):", "    return torch.load(path)", "torch.save(build(), path)"),
+         "def exists_there(name):\n    system = files(name)\n    return system.exists(name)\n\n\n"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_made_sure_of(lines: tuple[str, ...], above: str) -> None:
+    check_offered(rows(*lines, above=above))
+
+
+def test_one_file_of_a_loop_over_the_splits() -> None:
+    lines = (
+        "if not os.path.exists(os.path.join(path, 'train.bin')):",
+        "    for split in splits:",
+        "        torch.save(build(split), os.path.join(path, f'{split}.bin'))",
+        "return torch.load(os.path.join(path, 'train.bin'))",
+    )
+    check_told(RULE, rows(*lines), reason="barrier")
+    other = (*lines[:2], "        torch.save(build(split), os.path.join(path, f'{split}.json'))", lines[3])
+    check_nothing(RULE, rows(*other))
+
+
+def test_what_the_caller_reads_behind_the_call() -> None:
+    ensure = ("if not os.path.exists(path):", "    torch.save(build(), path)")
+    check_offered(rows(*ensure, call="rows(place); data = torch.load(place)"))
+    check_nothing(RULE, rows(*ensure, call="rows(place); data = torch.load(other)"))
+    check_nothing(RULE, rows(*ensure, call="rows(place); dist.barrier(); data = torch.load(place)"))
+    check_nothing(RULE, rows(*ensure, "log(path)"))
+
+
+def test_a_test_of_one_process_beside_the_start_guards_nothing() -> None:
+    start = (
+        "import torch.multiprocessing as mp\n\n\ndef work(rank):\n    dist.init_process_group('gloo')\n    rows('rows.pt')\n\n\n"
+        "if __name__ == '__main__':\n    if world_size > 1:\n        mp.spawn(work, nprocs=2)\n    else:\n        work(0)\n"
+    )
+    source = rows(*MISSING).partition("def main")[0] + start
+    check_offered(source)
+
+
+# What every rank fetches
+
+FETCH = "import torch.distributed as dist\nfrom torchvision import datasets\n\n\n"
+MAIN = "def main(args):\n    dist.init_process_group('gloo')\n"
+
+
+def test_each_data_set_of_a_function() -> None:
+    body = (
+        "    if args.name == 'c':\n        return datasets.CIFAR10(args.root, download=True)\n"
+        "    return datasets.MNIST(args.root, download=True)\n"
+    )
+    assert [f.span.line for f in findings_of(RULE, FETCH + MAIN + body)] == [8, 9]
+
+
+def test_a_barrier_above_that_nobody_fetches_before() -> None:
+    fetch = "    datasets.MNIST(args.root, download=True)\n"
+    check_told(RULE, FETCH + MAIN + "    dist.barrier()\n" + fetch, reason="fetch it once")
+    alone = "    if dist.get_rank() == 0:\n        download(args.root)\n    dist.barrier()\n"
+    check_nothing(RULE, FETCH + MAIN + alone + fetch)
+
+
+GRAPHS = (
+    "from torch_geometric.data import InMemoryDataset\nimport pytorch_lightning as pl\n\n\n"
+    "class Graphs(InMemoryDataset):\n    def process(self):\n        self.save(self.build(), self.processed_paths[0])\n\n\n"
+    "class Plain(InMemoryDataset):\n    pass\n\n\n"
+    "class Data(pl.LightningDataModule):\n"
+)
+
+
+def test_a_graph_data_set_that_setup_makes() -> None:
+    setup = "    def setup(self, stage):\n        self.data = {}('data')\n"
+    check_told(RULE, GRAPHS + setup.format("Graphs"), reason="fetch it once")
+    check_nothing(RULE, GRAPHS + setup.format("Plain"))
+    check_nothing(RULE, GRAPHS + "    def prepare_data(self):\n        Graphs('data')\n\n" + setup.format("Graphs"))
+
+
+ROWS = (
+    "import os\nimport torch\n\n\nclass Rows:\n    def __init__(self, path):\n"
+    "        if not os.path.exists(path):\n            torch.save([1], path)\n        self.rows = torch.load(path)\n"
+)
+
+
+def test_a_class_that_a_data_module_makes() -> None:
+    module = "import lightning.pytorch as pl\nfrom rows import Rows\n\nclass Data(pl.LightningDataModule):\n"
+    chosen = "    def __init__(self):\n        self.made = Rows\n"
+    check_offered(ROWS, files={"data.py": module + chosen}, path="rows.py")
+    first = chosen + "\n    def prepare_data(self):\n        self.made('rows.pt')\n"
+    check_nothing(RULE, ROWS, files={"data.py": module + first}, path="rows.py")
+
+
+def test_a_class_that_a_factory_hands_out() -> None:
+    factory = {"sets.py": "from rows import Rows\n\n\nSETS = {'rows': Rows}\n"}
+    script = "import torch.distributed as dist\nfrom sets import SETS\n\n\ndef main():\n    {}SETS['rows']('rows.pt')\n"
+    end = "\n\nif __name__ == '__main__':\n    dist.init_process_group('gloo')\n    main()\n"
+    train = {"train.py": script.format("") + end}
+    check_offered(ROWS, files=factory | train, path="rows.py")
+    turn = {"train.py": script.format("with main_process_first():\n        ") + end}
+    check_nothing(RULE, ROWS, files=factory | turn, path="rows.py")
+    alone = {"train.py": script.format("").replace("import torch.distributed as dist\n", "")}
+    check_nothing(RULE, ROWS, files=factory | alone, path="rows.py")
+
+
+def test_a_class_that_a_setting_names() -> None:
+    script = (
+        "import torch.distributed as dist\nfrom hydra.utils import instantiate\n\n\ndef main(cfg):\n"
+        "    rows = instantiate(cfg.rows)\n\n\nif __name__ == '__main__':\n"
+        "    dist.init_process_group('gloo')\n    main(load())\n"
+    )
+    setting = {"conf/rows.yaml": "_target_: rows.Rows\npath: rows.pt\n"}
+    check_offered(ROWS, files={"train.py": script, **setting}, path="rows.py")
+    check_nothing(RULE, ROWS, files={"train.py": script}, path="rows.py")
+    first = script.replace("    rows = ", "    with main_process_first():\n        rows = ")
+    check_nothing(RULE, ROWS, files={"train.py": first, **setting}, path="rows.py")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
 from codemods.analysis.files.own_paths import are_sure, callers_of
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
@@ -30,6 +31,7 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
 
 _DEPTH = 5
+_LONG = 7
 _STARTED = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher", "elastic_launch", "Process"})
 # Flags that nothing resolves, by the words for the one process that writes.
 _FLAGS = late(
@@ -47,9 +49,12 @@ class Way:
 
 
 def way_of_every_rank(
-    project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int] = frozenset()
+    project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int] = frozenset(), *, loose: bool = False
 ) -> Way | None:
-    """A way on which every rank comes to `node`; None where there is none without a test of the rank, or none that is shown."""
+    """A way on which every rank comes to `node`; None where there is none without a test of the rank, or none that is shown.
+
+    loose: classes that are only handed on count as made where they are handed to (`loose_ends`), and the ways may be longer.
+    """
     if is_test_file(module.path) or is_for_some(project, module, node):
         return None
     function = module.function_of(node)
@@ -63,13 +68,14 @@ def way_of_every_rank(
         joined = joins_below(project, module, function, node)
         if joined is not None:
             return Way(((module, node),), joined)
-    if function is None or id(function) in seen or len(seen) >= _DEPTH:
+    if function is None or id(function) in seen or len(seen) >= (_LONG if loose else _DEPTH):
         return None
     for site in callers_of(project, module, function):
-        above = way_of_every_rank(project, site.module, site.call, seen | {id(function)})
+        above = way_of_every_rank(project, site.module, site.call, seen | {id(function)}, loose=loose)
         if above is not None:
             return Way(((module, node), *above.frames), above.shown)
-    return None
+    handed = made_elsewhere(project, module, function) if loose else None
+    return Way(((module, node), handed[0]), handed[1]) if handed is not None else None
 
 
 def _is_prepare_data(module: SourceModule, function: FunctionNode | None) -> bool:

@@ -5,24 +5,30 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.filled_on_demand import is_thought_of
 from codemods.analysis.files.own_paths import is_own_path
-from codemods.analysis.names import last, qualified
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, line_of
 
 _SETS = ("torchvision.datasets.", "torchaudio.datasets.")
-_LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|filelock|main_process_first|wait_for_everyone|barrier\(|local_files_only")
-WORDS = (b"hub.load(", b"download=True", b"download = True")
+_LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|filelock|main_process_first|local_files_only")
+_BARRIERS = late(r"wait_for_everyone|barrier\(|synchronize\(")
+# What some ranks do above a barrier that may bring the files, or let them wait for the one that does.
+_BRINGS = late(r"download|prepare|load|build|fetch|hub|[dD]ata|cache|get_\w+\(|make_|barrier|wait|sync")
+_GEOMETRIC = frozenset({"Dataset", "InMemoryDataset", "OnDiskDataset"})
+WORDS = (b"hub.load(", b"download=True", b"download = True", b"torch_geometric")
 
 
 @record
 class Fetch:
-    """folder: where it is fetched to, as it is written, None for the cache of torch.hub."""
+    """folder: where it is fetched to, as it is written; None for the cache of torch.hub, and where a class knows it."""
 
     call: ast.Call
     folder: ast.expr | None
@@ -30,30 +36,45 @@ class Fetch:
 
 
 def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
-    """The first such call of each function, where every rank comes and nobody is let in first."""
+    """The first such call of each name in a function, where every rank comes and nobody is let in first."""
     if not any(module.holds(word) for word in WORDS):
         return
-    told: set[int] = set()
+    told: set[tuple[int, str]] = set()
     for call in module.nodes(ast.Call):
-        fetched = _fetches(module, call)
+        fetched = _fetches(project, module, call)
         function = module.function_of(call)
-        if fetched is None or id(function) in told or not _is_unguarded(project, module, call, function):
+        if fetched is None or (key := (id(function), qualified(module, call.func))) in told:
+            continue
+        if not _is_unguarded(project, module, call, function):
             continue
         folder = fetched[0] if fetched else None
-        if folder is not None and is_own_path(project, module, folder):
+        if folder is not None and is_own_path(project, module, folder, whole=False):
             continue
-        if (way := way_of_every_rank(project, module, call)) is not None and not _waits(way):
-            told.add(id(function))
+        if (way := way_of_every_rank(project, module, call, loose=True)) is not None and not _waits(way):
+            told.add(key)
             yield Fetch(call, folder, way)
 
 
-def _fetches(module: SourceModule, call: ast.Call) -> tuple[ast.expr, ...] | None:
+def _builds(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a data set of torch_geometric's kind: its constructor downloads and processes what it does not find."""
+    name = dotted(call.func)
+    if not last(name)[:1].isupper() or (site := find_class(project, module, name)) is None:
+        return False
+    facts = class_facts(project, site.module, site.node)
+    if not any(base.startswith("torch_geometric.data.") and last(base) in _GEOMETRIC for base in facts.external):
+        return False
+    return facts.method("process") is not None or facts.method("download") is not None
+
+
+def _fetches(project: Project, module: SourceModule, call: ast.Call) -> tuple[ast.expr, ...] | None:
     """The folder that a call fetches into, () where it is torch.hub's own; None for any other call."""
     name = qualified(module, call.func)
     given = {k.arg: k.value for k in call.keywords}
     if name == "torch.hub.load":
         source = given.get("source")
         return None if isinstance(source, ast.Constant) and source.value == "local" else ()
+    if module.holds(b"torch_geometric") and _builds(project, module, call):
+        return ()
     download = given.get("download")
     if not name.startswith(_SETS) or not last(name)[:1].isupper():
         return None
@@ -85,6 +106,16 @@ def _waits(way: Way) -> bool:
         if function is None:
             continue
         above = "\n".join(home.text.splitlines()[function.lineno - 1 : line])
-        if _LOCKS.search(above):
+        if _LOCKS.search(above) or (_BARRIERS.search(above) and _is_brought(home, function, line)):
+            return True
+    return False
+
+
+def _is_brought(module: SourceModule, function: FunctionNode, line: int) -> bool:
+    """True where some ranks do something above the place that may fetch the files."""
+    for node in module.nodes(ast.If):
+        if not function.lineno <= node.lineno < line or not names_rank(module.text_of(node.test)):
+            continue
+        if any(_BRINGS.search(module.text_of(s)) for s in (*node.body, *node.orelse) if line_of(s) < line):
             return True
     return False

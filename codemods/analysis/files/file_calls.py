@@ -46,7 +46,8 @@ _FUNCTIONS: dict[str, tuple[Act, int]] = {
                      "cv2.imread", "PIL.Image.open", "imageio.imread", "pandas.read_csv", "pandas.read_parquet",
                      "pandas.read_json", "pandas.read_pickle", "pandas.read_table", "safetensors.torch.load_file",
                      "safetensors.safe_open", "joblib.load", "omegaconf.OmegaConf.load", "os.path.getsize", "os.stat",
-                     "soundfile.read", "torchaudio.load", "tokenizers.Tokenizer.from_file", "os.readlink"), (Act.READS, 0)),
+                     "soundfile.read", "torchaudio.load", "tokenizers.Tokenizer.from_file", "scipy.io.loadmat",
+                     "os.readlink"), (Act.READS, 0)),
     **dict.fromkeys(("os.listdir", "os.scandir", "os.walk", "glob.glob", "glob.iglob"), (Act.LISTS, 0)),
     **dict.fromkeys(("datasets.load_from_disk", "datasets.load_dataset", "torchvision.datasets.ImageFolder",
                      "torchvision.datasets.DatasetFolder"), (Act.LOADS, 0)),
@@ -69,7 +70,8 @@ _KEYWORDS = frozenset(
      "pretrained_model_name_or_path", "path_or_buf", "filepath_or_buffer", "fname"}
 )  # fmt: skip
 _NO_FILE = ("webbrowser.", "wave.", "os.")
-_ARCHIVES = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open")
+_ARCHIVES = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open",
+             "rich.progress.open")
 NAMES = frozenset({"open", "exists", "load", "save_model", "save", *map(last, _FUNCTIONS), *map(last, _ARCHIVES), *_METHODS})
 # Data sets of torchvision are fetched into their root by `download=True`, and read from it without.
 _FETCHED = "torchvision.datasets."

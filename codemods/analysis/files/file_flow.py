@@ -145,11 +145,18 @@ def callee(project: Project, module: SourceModule, call: ast.Call) -> FunctionSi
     if (site := called_function(project, module, call)) is not None:
         return site
     made = _made_by(module, call)
-    owner = _class_made(project, module, made) if made is not None else None
+    owner = _class_made(project, module, made) if made is not None else _class_named(project, module, call)
     if owner is None or not isinstance(call.func, ast.Attribute):
         return None
     method = class_facts(project, owner.module, owner.node).method(call.func.attr)
     return FunctionSite(method[0].module, method[1]) if method else None
+
+
+def _class_named(project: Project, module: SourceModule, call: ast.Call) -> ClassSite | None:
+    """`Rows` of `Rows.write(path)`, a static method."""
+    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+    named = isinstance(holder, ast.Name) and holder.id[:1].isupper()
+    return find_class(project, module, holder.id) if named and isinstance(holder, ast.Name) else None
 
 
 def _class_made(project: Project, module: SourceModule, made: ast.Call) -> ClassSite | None:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts
+from codemods.analysis.distribution import ranks_in_file
+from codemods.analysis.files.asked_paths import asked as asked_in
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, Act, FileCall, file_call, meets
 from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
 from codemods.analysis.files.file_paths import forms
+from codemods.analysis.files.later_reads import handed_on, of_callers
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import to_a_launcher
+from codemods.analysis.ranks.uses import uses_of
+from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.record import record
+from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 _MOVES = frozenset({"replace", "rename", "renames", "move", "link", "symlink"})  # the file appears whole
 _CALLERS_UP = 3
+_OPEN = late(r"<[PNIE]:[^<>]*>")  # a part of a name that hangs on a variable
 
 
 @record
@@ -47,7 +55,7 @@ def _find(project: Project, module: SourceModule) -> Iterator[OnDemand]:
         function = module.function_of(node)
         if function is None or id(function) in done:
             continue
-        for asked in _asked(module, node.test):
+        for asked in asked_in(project, module, node.test):
             found = _filled(project, module, function, node, asked)
             if found is not None:
                 done.add(id(function))
@@ -69,7 +77,8 @@ def _filled(
     missing = _where_missing(module, node, asked.call)
     if not wanted or not missing or _is_forbidden(missing):
         return None
-    made = [s for s in steps_in(project, module, list(missing)) if s.act in (Act.WRITES, Act.FILLS) and _is_asked_for(s, wanted)]
+    steps = steps_in(project, module, list(missing))
+    made = [_named_as(s, wanted) for s in steps if s.act in (Act.WRITES, Act.FILLS) and _is_asked_for(s, wanted)]
     by_zero = all(s.ranks is Ranks.ZERO for s in made)
     if not made or not (by_zero or all(s.ranks is Ranks.ALL for s in made)) or any(_moves(s) for s in made):
         return None
@@ -77,11 +86,13 @@ def _filled(
     if any(s.act is None for s in everything):
         return None  # it waits for the other ranks, so somebody has thought of them
     read = next((r for r in (*everything, *_of_readers(project, module, function)) if _reads(made, r)), None)
+    if read is None and not by_zero:
+        read = _read_later(project, module, function, node, made, wanted)
     if by_zero and read is not None and not _is_left_to_zero(project, module, node, missing, read):
         return None
-    if read is None or is_own_path(project, module, asked.path) or is_thought_of(project, module, function):
+    if read is None or is_own_path(project, module, asked.path, whole=False) or is_thought_of(project, module, function):
         return None
-    way = way_of_every_rank(project, module, node)
+    way = way_of_every_rank(project, module, node, loose=True)
     return OnDemand(function, asked, made[0], read, way, by_zero) if way is not None else None
 
 
@@ -121,9 +132,45 @@ def _is_forbidden(missing: list[ast.stmt]) -> bool:
 def _is_asked_for(step: Step, wanted: frozenset[str]) -> bool:
     """True for a write of the path itself or below it, or one that fills the folder round it."""
     pairs = [(made, asked) for made in step.forms for asked in wanted]
+    if step.act is Act.WRITES and any(_is_one_of(m, a) for m, a in pairs):
+        return True
     if step.act is Act.FILLS:
         return any(m == a or m.startswith(f"{a}/") or a.startswith(f"{m}/") for m, a in pairs)
     return any(m == a or m.startswith(f"{a}/") for m, a in pairs)
+
+
+def _is_one_of(made: str, asked: str) -> bool:
+    """True for `data/<N:split>.bin` and `data/train.bin`: files of one folder, the name of one of them left open."""
+    folder, slash, name = made.rpartition("/")
+    other, _, wanted = asked.rpartition("/")
+    if not slash or folder != other or name == wanted or not name or not wanted:
+        return False
+    return any(_OPEN.search(o) and not _OPEN.search(w) and _fits(o, w) for o, w in ((name, wanted), (wanted, name)))
+
+
+def _fits(open_name: str, name: str) -> bool:
+    """False for a name without a fixed ending: `<N:name>` may be any file."""
+    fixed = _OPEN.split(open_name)
+    return "." in fixed[-1] and re.fullmatch("[^/]+".join(map(re.escape, fixed)), name) is not None
+
+
+def _named_as(step: Step, wanted: frozenset[str]) -> Step:
+    """A write of the very path that is asked for, by all names of that path."""
+    if step.act is Act.WRITES and any(m == a or _is_one_of(m, a) for m in step.forms for a in wanted):
+        return replace(step, forms=step.forms | wanted)
+    return step
+
+
+def _read_later(
+    project: Project, module: SourceModule, function: FunctionNode, node: ast.If, made: list[Step], wanted: frozenset[str]
+) -> Step | None:
+    """Who reads it where the function makes sure of it and no more."""
+    if not any(s.act is Act.WRITES and s.forms >= wanted for s in made):
+        return None
+    found = handed_on(module, function, node, wanted)
+    if found is None:
+        found = next((step for said, step in of_callers(project, module, function, made[0]) if _reads(said, step)), None)
+    return found
 
 
 def _moves(step: Step) -> bool:
@@ -152,12 +199,23 @@ def _of_readers(project: Project, module: SourceModule, function: FunctionNode) 
 def is_thought_of(project: Project, module: SourceModule, function: FunctionNode, up: int = _CALLERS_UP) -> bool:
     """True where some caller lets rank 0 in first or alone: the others find the files then."""
     for site in callers_of(project, module, function):
-        if is_for_some(project, site.module, site.call):
+        alone = _is_a_program_of_one(project, site.module) or _is_started_too(project, module, function, site.module)
+        if is_for_some(project, site.module, site.call) and not alone:
             return True
         outer = site.module.function_of(site.call)
         if up > 0 and outer is not None and outer is not function and is_thought_of(project, site.module, outer, up - 1):
             return True
     return False
+
+
+def _is_a_program_of_one(project: Project, module: SourceModule) -> bool:
+    """True for a script that shows nothing of several processes: what it does comes before no other program's ranks."""
+    return b"__main__" in module.data and ranks_in_file(project, module) is None
+
+
+def _is_started_too(project: Project, module: SourceModule, function: FunctionNode, caller: SourceModule) -> bool:
+    """True where the caller also gives the function to `mp.spawn`: a test over its call is for a run of one process."""
+    return any(p.module is caller and to_a_launcher(p) for p in uses_of(project, module, function).handed_on)
 
 
 def is_asked_for(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:

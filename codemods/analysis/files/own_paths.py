@@ -26,8 +26,13 @@ _LOOKED_AT = 24
 _DEPTH = 3
 
 
-def is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: int = _DEPTH) -> bool:
-    """True where the path holds the rank, the process, or something made for one process, here or in what a caller gives."""
+def is_own_path(
+    project: Project, module: SourceModule, path: ast.expr, depth: int = _DEPTH, *, whole: bool = True
+) -> bool:
+    """True where the path holds the rank, the process, or something made for one process, here or in what a caller gives.
+
+    whole: for `args.data`, all that makes up the caller's `args` counts too; else what is put into its `data`.
+    """
     text = origin_text(module, path)
     if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
         return True
@@ -35,8 +40,8 @@ def is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: i
         return True
     if depth == 0:
         return False
-    given = (*given_to(project, module, path), *_returned(project, module, path))
-    return any(is_own_path(project, home, value, depth - 1) for home, value in given)
+    given = (*given_to(project, module, path, whole=whole), *_returned(project, module, path))
+    return any(is_own_path(project, home, value, depth - 1, whole=whole) for home, value in given)
 
 
 def _returned(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
@@ -49,7 +54,9 @@ def _returned(project: Project, module: SourceModule, path: ast.expr) -> Iterato
                 yield site.module, node.value
 
 
-def given_to(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
+def given_to(
+    project: Project, module: SourceModule, path: ast.expr, *, whole: bool = True
+) -> Iterator[tuple[SourceModule, ast.expr]]:
     """What the callers hand to the parameters that a path is made of."""
     for name in _parameters(module, path, 3):
         function = module.function_of(name)
@@ -57,8 +64,18 @@ def given_to(project: Project, module: SourceModule, path: ast.expr) -> Iterator
             continue
         for site in callers_of(project, module, function):
             value = arguments_of(function, site.call).get(name.id)
-            if value is not None:
+            part = module.parent(name)
+            if not whole and isinstance(value, ast.Name) and isinstance(part, ast.Attribute) and part.value is name:
+                yield from ((site.module, v) for v in _put_into(site.module, value.id, part.attr))
+            elif value is not None:
                 yield site.module, value
+
+
+def _put_into(module: SourceModule, name: str, attribute: str) -> Iterator[ast.expr]:
+    """The values of `args.data = ...` in a file."""
+    for node in module.nodes(ast.Assign):
+        if any(isinstance(t, ast.Attribute) and dotted(t) == f"{name}.{attribute}" for t in node.targets):
+            yield node.value
 
 
 def callers_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:

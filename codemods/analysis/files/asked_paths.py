@@ -1,0 +1,53 @@
+"""Tests for a path: by `os.path.exists` and its like, and by functions of the project that answer with one of these."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.files.file_calls import Act, FileCall, file_call
+from codemods.analysis.files.file_paths import arguments_of
+from codemods.analysis.names import last
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule, walk, walk_scope
+
+_ASKING = late(r"exist|(?:is|has)_?(?:file|dir)|is_?cached|is_?there")
+
+
+def asked(project: Project, module: SourceModule, test: ast.expr) -> Iterator[FileCall]:
+    """What a test asks for."""
+    for call in (n for n in walk(test) if isinstance(n, ast.Call)):
+        found = file_call(module, call)
+        if found is None:
+            found = _by_a_helper(project, module, call)
+        if found is not None and found.act is Act.ASKS:
+            yield found
+
+
+def _by_a_helper(project: Project, module: SourceModule, call: ast.Call) -> FileCall | None:
+    """`file_exists(path)`, where that function returns the answer for its parameter."""
+    end = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    if not call.args or not _ASKING.search(end):
+        return None
+    site = called_function(project, module, call)
+    if site is None:
+        return None
+    name = _parameter_asked_for(site)
+    path = arguments_of(site.node, call).get(name) if name else None
+    return FileCall(call, path, Act.ASKS) if path is not None else None
+
+
+def _parameter_asked_for(site: FunctionSite) -> str:
+    for node in walk_scope(site.node):
+        if not isinstance(node, ast.Return) or node.value is None:
+            continue
+        for call in (n for n in walk(node.value) if isinstance(n, ast.Call)):
+            found = file_call(site.module, call)
+            path = found.path if found is not None and found.act is Act.ASKS else None
+            if path is None and call.args and isinstance(call.func, ast.Attribute) and last(call.func.attr) == "exists":
+                path = call.args[0]  # `fs.exists(path)` of a file system
+            if isinstance(path, ast.Name):
+                return path.id
+    return ""

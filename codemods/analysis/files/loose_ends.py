@@ -1,0 +1,154 @@
+"""Constructors that no call of the project is seen to run: their class is handed on, to a data module or a registry.
+
+A class that a Lightning data module or module names is made by its hooks, on every rank. One that goes into a registry or out
+of a factory is made by the script that imports it, over any number of imports, where that script joins the process group.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.ranks.uses import constructions
+from codemods.findings import Evidence
+from codemods.import_statements import imported_names
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, line_of
+
+_SETTINGS = (".yaml", ".yml")
+_MAKES = late(rb"\binstantiate(?:_from_config)?\(|\bLightningCLI\(")
+_HOPS = 6
+_FILES = 60
+# What a project that lets one process in first says about it, anywhere on the way.
+_FIRST = late(rb"main_process_first|zero_first|rank_zero_first|prepare_data\(|FileLock|local_files_only")
+_JOINS = late(
+    rb"init_process_group\(|\bAccelerator\(|\bTrainer\(|deepspeed\.init|init_distributed|torch\.distributed|\bdist\."
+    rb"|local_rank|LOCAL_RANK"
+)
+
+
+def made_elsewhere(
+    project: Project, module: SourceModule, function: FunctionNode
+) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
+    """(the place that hands the class on, what shows several processes there)."""
+    owner = module.parent(function)
+    if function.name != "__init__" or not isinstance(owner, ast.ClassDef):
+        return None
+    made = constructions(project, module, owner)
+    if made is None or made.outside_tests().calls:
+        return None
+    for place in made.outside_tests().handed_on:
+        holder = place.module.class_of(place.node)
+        if holder is not None:
+            facts = class_facts(project, place.module, holder)
+            if not facts.is_a(Role.LIGHTNING_DATA_MODULE) and not facts.is_a(Role.LIGHTNING_MODULE):
+                continue
+            own = facts.method("prepare_data")
+            if own is not None:
+                return None
+            text = f"{holder.name} makes it in a hook, which a Trainer runs on every rank"
+            return (place.module, place.node), Evidence("static", text, place.module.path, line_of(place.node))
+        shown = script_above(project, place.module)
+        if shown is not None:
+            return (place.module, place.node), shown
+    if made.handed_on:
+        return None
+    return _by_another_name(project, module, owner) or _by_a_setting(project, module, owner)
+
+
+def _by_another_name(
+    project: Project, module: SourceModule, owner: ast.ClassDef
+) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
+    """`from .one import Trainer as TrainerOne`: a factory chooses among classes of one name."""
+    for path in _importers(project, module.path):
+        other = project.module(path)
+        for bound, found in other.imports.items() if other is not None else ():
+            for item in found:
+                resolved = project.resolve(item.dotted, path) if item.dotted.endswith(f".{owner.name}") else None
+                if other is None or bound == owner.name or resolved is None or resolved.path != module.path:
+                    continue
+                if (shown := script_above(project, other)) is not None:
+                    return (other, item.node), shown
+    return None
+
+
+def _by_a_setting(
+    project: Project, module: SourceModule, owner: ast.ClassDef
+) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
+    """`_target_: sets.rows.Rows` in a YAML file, and the script of several processes that makes what such files name."""
+    named = f"{_stem(module.path)}.{owner.name}"
+    settings = project.files_containing(named.encode(), kinds=_SETTINGS)
+    if not settings or _FIRST.search(module.data):
+        return None
+    for path in project.files_containing(b"__main__"):
+        data = project.read(path) or b""
+        if is_test_file(path) or not _MAKES.search(data) or not _JOINS.search(data):
+            continue
+        if _FIRST.search(data) or (shown := _shown(project, path)) is None:
+            return None
+        text = f"{settings[0]} names {named} for {path}, which runs on several processes"
+        return (module, owner), Evidence("static", text, shown.path, shown.line)
+    return None
+
+
+def script_above(project: Project, module: SourceModule) -> Evidence | None:
+    """The script that joins the process group and imports this file; None where a file between lets one process in first."""
+    return project.keep(("script above", module.path), lambda: _find_script(project, module))
+
+
+def _find_script(project: Project, module: SourceModule) -> Evidence | None:
+    known = {module.path}
+    found = [module.path]
+    for _ in range(_HOPS):
+        for path in found:
+            data = project.read(path) or b""
+            if _FIRST.search(data):
+                return None
+            if b"__main__" in data and _JOINS.search(data) and (shown := _shown(project, path)) is not None:
+                return shown
+        found = [u for path in found for u in _importers(project, path) if u not in known]
+        known.update(found)
+        if not found or len(known) > _FILES:
+            return None
+    return None
+
+
+def _shown(project: Project, path: str) -> Evidence | None:
+    script = project.module(path)
+    shown = ranks_in_file(project, script) if script is not None else None
+    if shown is None:
+        return None
+    return Evidence("static", f"{path} brings it in and runs on several processes: {shown.text}", path, shown.line)
+
+
+def _importers(project: Project, path: str) -> list[str]:
+    """The files that import this one, or a name of the package that it is."""
+    found = []
+    for user in project.files_importing(_stem(path)):
+        if user == path or is_test_file(user):
+            continue
+        brought = (project.resolve(name, user) for name in imported_names(project.read(user) or b""))
+        if any(r is not None and r.path == path for r in brought):
+            found.append(user)
+    return found
+
+
+def may_be_made_elsewhere(project: Project, path: str, hops: int = 2) -> bool:
+    """False where no setting names the file, and none that imports it speaks of a data module: told from the bytes."""
+    if project.files_containing(f"{_stem(path)}.".encode(), kinds=_SETTINGS):
+        return True
+    known = {path}
+    found = [path]
+    for _ in range(hops + 1):
+        if any(b"DataModule" in (project.read(p) or b"") for p in found):
+            return True
+        stems = {_stem(p) for p in found}
+        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_test_file(u)]
+        known.update(found)
+    return False
+
+
+def _stem(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
