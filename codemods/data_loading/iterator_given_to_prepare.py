@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import attribute_bindings, bindings_in
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.prepared_iterators import PreparedIterator, prepared_iterators
-from codemods.analysis.loading.shares import may_hold_a_share
+from codemods.analysis.loading.shares import is_told_its_share
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
@@ -79,8 +79,12 @@ class IteratorGivenToPrepare(DdpCodemod):
     the batches come on the rank's device.
 
     ## Refuses
-    - Says nothing of a loader that is prepared itself, and of one whose sampler, batch sampler or data set may share it out.
-    - Says nothing in a file without a backward pass: each rank evaluates the whole set, which costs time alone.
+    - Says nothing of a loader that is prepared itself, and of one whose sampler or batch sampler may share it out.
+    - Says nothing where the data set, its class or what it is made of speaks of ranks or shards.
+    - Says nothing where no function with a backward pass takes the batches: each rank evaluates the whole set, which costs time
+      alone.
+    - Says nothing where some ranks alone take batches: a prepared loader brings the random states of the ranks together first, and
+      one rank would wait there.
     - Says nothing where it is not seen what makes the iterator or the loader, and under a test of the rank.
     - Says nothing of Fabric's `setup_dataloaders`, which raises for what is no loader.
     - Tells an iterator that is made where the Accelerator is not there yet.
@@ -103,7 +107,7 @@ class IteratorGivenToPrepare(DdpCodemod):
             return
         done: set[int] = set()
         for one in prepared_iterators(project, module):
-            if id(one.made) not in done and not may_hold_a_share(project, one.found):
+            if id(one.made) not in done and not is_told_its_share(project, one.found):
                 done.add(id(one.made))
                 yield self._tell(module, one)
 

@@ -10,8 +10,9 @@ from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.loading.origins import all_known, origins
 from codemods.analysis.loading.samplers import Loader, is_none, loader_of, samplers_of, shares_out
-from codemods.analysis.names import dotted, qualified
-from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, walk_scope
@@ -30,7 +31,7 @@ class PreparedIterator:
 
 
 def prepared_iterators(project: Project, module: SourceModule) -> Iterator[PreparedIterator]:
-    """One for each iterator, at the call that makes it, while its loader is shared out in no other way."""
+    """One for each iterator that a training takes its batches of, while its loader is shared out in no other way."""
     for call in module.calls_named("prepare"):
         if not isinstance(call.func, ast.Attribute) or not is_accelerator(project, module, call.func.value):
             continue
@@ -38,6 +39,8 @@ def prepared_iterators(project: Project, module: SourceModule) -> Iterator[Prepa
             continue
         for given in call.args:
             made = _made(project, module, given, call)
+            if made is not None and not _trains(project, module, _target(module, call, given)):
+                continue
             loader = _loader_in(project, module, made) if made is not None else None
             if made is not None and loader is not None:
                 yield PreparedIterator(call, made, *loader)
@@ -57,6 +60,40 @@ def _made(project: Project, module: SourceModule, given: ast.expr, prepare: ast.
         values.append(given)
     one = values[0] if len(values) == 1 else None
     return one if isinstance(one, ast.Call) and _is_iterator(project, module, one) else None
+
+
+def _target(module: SourceModule, prepare: ast.Call, given: ast.expr) -> str:
+    """The name that gets what `prepare` hands back for an argument."""
+    statement = module.statement_of(prepare)
+    if not isinstance(statement, ast.Assign) or statement.value is not prepare or len(statement.targets) != 1:
+        return dotted(given)
+    target = statement.targets[0]
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return dotted(target)
+    return dotted(target.elts[prepare.args.index(given)]) if len(target.elts) == len(prepare.args) else ""
+
+
+def _trains(project: Project, module: SourceModule, name: str) -> bool:
+    """True where a function with a backward pass takes the batches, and no place takes them on some ranks only.
+
+    A prepared loader brings the random states of the ranks together when a pass begins: one rank alone would wait there.
+    """
+    reads = [r for r in module.reads_of(last(name)) if dotted(r) == name] if name else []
+    takes = [r for r in reads if _is_taken(module, r)]
+    trained = {id(module.function_of(c)) for c in module.calls_named("backward")}
+    if not any(id(module.function_of(r)) in trained for r in takes):
+        return False
+    return all(ranks_reaching(project, module, r) is Ranks.ALL for r in takes)
+
+
+def _is_taken(module: SourceModule, read: ast.AST) -> bool:
+    """True for `next(batches)`, `for batch in batches` and the same through `enumerate`, `zip` and `tqdm`."""
+    up = module.parent(read)
+    while isinstance(up, ast.Call) and last(dotted(up.func)) in ("enumerate", "zip", "tqdm", "islice"):
+        read, up = up, module.parent(up)
+    if isinstance(up, ast.Call):
+        return last(dotted(up.func)) == "next"
+    return isinstance(up, ast.For) and up.iter is read
 
 
 def _bindings(module: SourceModule, node: ast.Name | ast.Attribute) -> list[Binding]:
