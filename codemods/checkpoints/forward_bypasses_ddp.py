@@ -32,8 +32,8 @@ _GO_THROUGH = frozenset({"enumerate", "iter", "next", "zip", "len", "tqdm", "ran
 
 
 _UNRUN = (
-    "wrap what is run: a module that holds the trained layers and whose forward calls {0}; or average the gradients of these layers "
-    "by hand before each optimizer step"
+    "wrap what is run: a module that holds the trained layers and whose forward calls {0}; or average the gradients of these "
+    "layers by hand before each optimizer step"
 )
 
 
@@ -45,8 +45,8 @@ class ForwardBypassesDdp(DdpCodemod):
     `unwrap_model(ddp)(x)`, a method of it, the variable that was wrapped) and none of the wrapper, the plain call becomes one of
     the wrapper. A method is told: the wrapper runs `forward` and nothing else.
 
-    Tells a wrapper that nobody calls, too: one round the layers of a model that is run itself (`Layers(net.attn_processors)`), and
-    one round a network that `apply_to` puts into other models.
+    Tells a wrapper that nobody calls, too: one round the layers of a model that is run itself (`Layers(net.attn_processors)`),
+    and one round a network that `apply_to` puts into other models.
 
     ## Why it matters
     DDP gets ready to average the gradients in the forward of the wrapper. Without it the backward pass averages nothing: each
@@ -132,10 +132,11 @@ class ForwardBypassesDdp(DdpCodemod):
                 continue
             told = True
             at = one.run.call if one.run is not None else one.wrap
-            where = f"the loss comes from `{one.model}(...)`" if one.model else "its layers run inside of the models they are put into"
+            inside = "its layers run inside of the models that they are put into"
+            where = f"the loss comes from `{one.model}(...)`" if one.model else inside
             message = (
-                f"nothing calls `{one.name}`, the DDP wrapper that line {one.wrap.lineno} makes: {where}, so the backward pass averages "
-                "no gradients, and the weights of the ranks drift apart without an error"
+                f"nothing calls `{one.name}`, the DDP wrapper that line {one.wrap.lineno} makes: {where}, so the backward pass "
+                "averages no gradients, and the weights of the ranks drift apart without an error"
             )
             evidence = [Evidence("static", "it is wrapped, and nobody calls it", module.path, one.wrap.lineno)]
             yield self.finding(module, at, message, evidence=evidence, reason=_UNRUN.format(one.model or "the model that runs"))

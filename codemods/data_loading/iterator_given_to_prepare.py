@@ -21,8 +21,8 @@ class IteratorGivenToPrepare(DdpCodemod):
     """`accelerator.prepare` is handed an iterator over a loader, which it does not share out.
 
     ## What it does
-    Finds `accelerator.prepare(cycle(loader))`, `prepare(iter(loader))` and the same through a name or an attribute, in a file that
-    trains, and prepares the loader inside of the iterator.
+    Finds `accelerator.prepare(cycle(loader))`, `prepare(iter(loader))` and the same through a name or an attribute, where a
+    training takes its batches of it, and prepares the loader inside of the iterator.
 
     ## Why it matters
     `prepare` knows a loader by its class. A generator is no `DataLoader`: it comes back as it is, without a word. Every rank goes
@@ -75,16 +75,16 @@ class IteratorGivenToPrepare(DdpCodemod):
     ```
 
     ## Safety
-    Unsafe: `batch_size` is then that of one rank out of batches that no other rank has, an epoch has fewer steps on each rank, and
-    the batches come on the rank's device.
+    Unsafe: `batch_size` is then that of one rank out of batches that no other rank has, an epoch has fewer steps on each rank,
+    and the batches come on the rank's device.
 
     ## Refuses
     - Says nothing of a loader that is prepared itself, and of one whose sampler or batch sampler may share it out.
     - Says nothing where the data set, its class or what it is made of speaks of ranks or shards.
     - Says nothing where no function with a backward pass takes the batches: each rank evaluates the whole set, which costs time
       alone.
-    - Says nothing where some ranks alone take batches: a prepared loader brings the random states of the ranks together first, and
-      one rank would wait there.
+    - Says nothing where some ranks alone take batches: a prepared loader brings the random states of the ranks together first,
+      and one rank would wait there.
     - Says nothing where it is not seen what makes the iterator or the loader, and under a test of the rank.
     - Says nothing of Fabric's `setup_dataloaders`, which raises for what is no loader.
     - Tells an iterator that is made where the Accelerator is not there yet.

@@ -28,8 +28,9 @@ class UnorderedLabels(DdpCodemod):
 
     ## What it does
     Finds numbers that are given to the elements of a set (`enumerate(set(names))`), files of an unsorted folder of which each
-    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`. It sorts them. Finds a data set behind a `DistributedSampler` that shuffles its own list when it is
-    made, where no seed is set, and gives the shuffle a generator with a fixed seed.
+    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`. It sorts
+    them. Finds a data set behind a `DistributedSampler` that shuffles its own list when it is made, where no seed is set, and
+    gives the shuffle a generator with a fixed seed.
 
     ## Why it matters
     Python hashes texts with a seed of its own in each process, so the elements of a set come in another order on each rank: one
@@ -112,8 +113,8 @@ class UnorderedLabels(DdpCodemod):
         return self.finding(
             module,
             one.call,
-            f"each rank shuffles `{one.name}` by random numbers of its own: the indices that DistributedSampler deals out mean other "
-            "samples on each rank, so an epoch has some samples twice and others never",
+            f"each rank shuffles `{one.name}` by random numbers of its own: the indices that DistributedSampler deals out mean "
+            "other samples on each rank, so an epoch has some samples twice and others never",
             level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[
@@ -122,7 +123,7 @@ class UnorderedLabels(DdpCodemod):
             ],
             reason="assumes that the same order in every run is fine"
             if edits
-            else "shuffle by a generator with a fixed seed (`random.Random(0).shuffle(x)`), or leave the shuffling to the sampler",
+            else "shuffle by a generator with a fixed seed (`random.Random(0).shuffle(x)`), or leave it to the sampler",
         )
 
 

@@ -82,7 +82,8 @@ class UnsyncedMetric(DdpCodemod):
     validation batch (iterable data, own samplers, sharding switched off).
 
     ## Refuses
-    - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors (with `sync_dist=True` beside it: told), a training step's value that nothing monitors, a
+    - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors (with `sync_dist=True` beside it: told), a training
+      step's value that nothing monitors, a
       call that only some ranks reach, values that are equal on all ranks (learning rates, counters, configuration), metric
       objects, gathered, reduced or computed values: nothing is said
     - a repository's own tests, and projects that pin Lightning 1.4 to 1.6, which reduced epoch values anyway: nothing is said
@@ -178,12 +179,12 @@ class UnsyncedMetric(DdpCodemod):
         if found is None or all(v.kind in NEEDS_NOTHING for _, v in values(log)):
             return
         text = (
-            "rank_zero_only=True switches sync_dist=True off: Lightning reduces nothing here, and the logger shows what rank 0 has "
-            "of its own share"
+            "rank_zero_only=True switches sync_dist=True off: Lightning reduces nothing here, and the logger shows the values of "
+            "rank 0 as they are"
         )
         reason = (
-            "leave rank_zero_only out: the logger writes on rank 0 alone in any case, and it only promises that this call runs there "
-            "alone; the keys have to be the same on every rank then"
+            "leave rank_zero_only out: the logger writes on rank 0 alone in any case, and it only promises that this call runs "
+            "there alone; the keys have to be the same on every rank then"
         )
         yield self.finding(module, call, text, reason=reason)
 

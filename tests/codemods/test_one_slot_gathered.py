@@ -45,7 +45,8 @@ def test_the_calls_that_write_into_a_list(call: str) -> None:
 
 def test_a_list_in_the_call_itself() -> None:
     source = f"{HEAD}def put_together(x, n):\n    dist.all_gather([torch.zeros_like(x)] * n, x)\n"
-    check_transformed(OneSlotGathered, source, source.replace("[torch.zeros_like(x)] * n", "[torch.zeros_like(x) for _ in range(n)]"))
+    after = source.replace("[torch.zeros_like(x)] * n", "[torch.zeros_like(x) for _ in range(n)]")
+    check_transformed(OneSlotGathered, source, after)
 
 
 def test_the_own_entry_put_in_behind_the_gather() -> None:

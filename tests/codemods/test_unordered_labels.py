@@ -139,7 +139,10 @@ def main(rows, optimizer):
         ("np.random.shuffle(self.order)", "np.random.default_rng(0).shuffle(self.order)"),
         ("random.shuffle(self.order)", "random.Random(0).shuffle(self.order)"),
         ("self.order = np.random.permutation(len(rows))", "self.order = np.random.default_rng(0).permutation(len(rows))"),
-        ("self.order = torch.randperm(len(rows))", "self.order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))"),
+        (
+            "self.order = torch.randperm(len(rows))",
+            "self.order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))",
+        ),
     ],
 )
 def test_a_shuffle_of_each_rank(before: str, after: str) -> None:
@@ -148,7 +151,7 @@ def test_a_shuffle_of_each_rank(before: str, after: str) -> None:
 
 def test_a_shuffle_by_an_imported_name_is_told() -> None:
     source = SHUFFLED.replace("SHUFFLE", "shuffle(self.order)").replace("import random\n", "from random import shuffle\n")
-    check_told(UnorderedLabels, source, reason="leave the shuffling to the sampler")
+    check_told(UnorderedLabels, source, reason="leave it to the sampler")
 
 
 @pytest.mark.parametrize(
