@@ -11,8 +11,11 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, behind
-from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of
+from codemods.analysis.wrapped.plain_parts import is_plain_part
+from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
+from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of, without_moves
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.late_pattern import late
@@ -28,6 +31,12 @@ _BY_HAND = late(rb"(?:all_?reduce|average|sync)\w*[^\n]{0,60}grad|grad\w*[^\n]{0
 _GO_THROUGH = frozenset({"enumerate", "iter", "next", "zip", "len", "tqdm", "range", "cycle", "prepare"})
 
 
+_UNRUN = (
+    "wrap what is run: a module that holds the trained layers and whose forward calls {0}; or average the gradients of these "
+    "layers by hand before each optimizer step"
+)
+
+
 class ForwardBypassesDdp(DdpCodemod):
     """A training forward of the module inside the DDP wrapper.
 
@@ -35,6 +44,9 @@ class ForwardBypassesDdp(DdpCodemod):
     Follows the loss from `backward()` to the calls it is made of. Where these are calls of the module inside (`ddp.module(x)`,
     `unwrap_model(ddp)(x)`, a method of it, the variable that was wrapped) and none of the wrapper, the plain call becomes one of
     the wrapper. A method is told: the wrapper runs `forward` and nothing else.
+
+    Tells a wrapper that nobody calls, too: one round the layers of a model that is run itself (`Layers(net.attn_processors)`),
+    and one round a network that `apply_to` puts into other models.
 
     ## Why it matters
     DDP gets ready to average the gradients in the forward of the wrapper. Without it the backward pass averages nothing: each
@@ -75,10 +87,12 @@ class ForwardBypassesDdp(DdpCodemod):
     ## Refuses
     - Says nothing of a forward under `no_grad` or `inference_mode`, and of one whose result is detached: evaluation, targets.
     - Says nothing where the loss is made of a call of a wrapper too: that one makes DDP ready, and all gradients are averaged.
+    - Says nothing of a method of a plain object that the module keeps (a schedule): no parameter runs in it.
     - Says nothing where a wrapper is handed to a function that is not followed.
     - Says nothing of a backward pass without an optimizer step in the file, and of one for the gradient of an input.
     - Says nothing where the project averages gradients itself.
     - Says nothing of what rank 0 does alone, and of DataParallel, whose module is trained in either way.
+    - Says nothing of a wrapper round layers that is handed on, kept or called anywhere, or whose model is wrapped, too.
     - Tells a method of the module inside, a part of it, and a module that came as an argument.
     - Tells `model = model.module`, after which no name holds the wrapper.
     - A repository's own tests.
@@ -90,8 +104,8 @@ class ForwardBypassesDdp(DdpCodemod):
 
     code = "DDP504"
     TRIGGERS = (
-        (b".backward(", b"scaler("),
-        (b".step(", b"scaler("),
+        (b".backward(", b"scaler(", b".setup("),
+        (b".step(", b"scaler(", b"apply_to("),
         (b"DistributedDataParallel", b".module", b"unwrap", b"model", b"net"),
     )
     READS_TESTS = False
@@ -108,6 +122,24 @@ class ForwardBypassesDdp(DdpCodemod):
                 if key not in done and not _averages_by_hand(project):
                     done.add(key)
                     yield self._tell(module, one, past, inside, node)
+        yield from self._unrun(module, project)
+
+    def _unrun(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """The first wrapper that nobody runs, while what it wraps is run inside of another model."""
+        told = False
+        for one in unrun_wraps(project, module):
+            if told or _averages_by_hand(project) or not _takes_steps(project, module, one):
+                continue
+            told = True
+            at = one.run.call if one.run is not None else one.wrap
+            inside = "its layers run inside of the models that they are put into"
+            where = f"the loss comes from `{one.model}(...)`" if one.model else inside
+            message = (
+                f"nothing calls `{one.name}`, the DDP wrapper that line {one.wrap.lineno} makes: {where}, so the backward pass "
+                "averages no gradients, and the weights of the ranks drift apart without an error"
+            )
+            evidence = [Evidence("static", "it is wrapped, and nobody calls it", module.path, one.wrap.lineno)]
+            yield self.finding(module, at, message, evidence=evidence, reason=_UNRUN.format(one.model or "the model that runs"))
 
     def _tell_taken(self, module: SourceModule, one: Backward, past: Behind, inside: Held, taken: ast.AST) -> Finding:
         name, text = inside.wrapper, _short(past.module, past.call.func)
@@ -165,7 +197,7 @@ def _names(value: ast.expr, name: str) -> bool:
 
 def _is_possible(project: Project) -> bool:
     """False where no file wraps a model: most projects, at the price of one look at the bytes."""
-    return any(project.files_containing(word) for word in (b"DistributedDataParallel", b".prepare("))
+    return any(project.files_containing(word) for word in (b"DistributedDataParallel", b".prepare(", b".setup("))
 
 
 def _averages_by_hand(project: Project) -> bool:
@@ -190,6 +222,13 @@ def _trains(module: SourceModule, one: Backward) -> bool:
     return True
 
 
+def _takes_steps(project: Project, module: SourceModule, one: Unrun) -> bool:
+    """True where an optimizer steps: in the file, or in one that trains what others make."""
+    if one.run is not None:
+        return bool(module.calls_named("step"))
+    return any(not is_test_file(p) for p in project.files_containing(b"backward(") if b".step(" in (project.read(p) or b""))
+
+
 def _gone_through(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
     """What the loops and comprehensions round a place go through."""
     for up in module.ancestors(node):
@@ -203,7 +242,9 @@ def _past_the_wrapper(project: Project, one: Backward) -> list[tuple[Behind, Hel
     calls = behind(project, one)
     past: list[tuple[Behind, Held, ast.expr]] = []
     for each in calls:
-        if (found := inside_of(project, each.module, each.call.func)) is not None:
+        if without_moves(each.call) is not each.call:
+            continue  # `net.cuda()` runs nothing
+        if (found := inside_of(project, each.module, each.call.func)) is not None and not is_plain_part(project, each, found[1]):
             past.append((each, *found))
     beside = (each for each in calls if past and not all(_is_other_arm(each, p[0]) for p in past))
     if any(_runs_a_wrapper(project, each) for each in beside):
@@ -214,27 +255,7 @@ def _past_the_wrapper(project: Project, one: Backward) -> list[tuple[Behind, Hel
 
 def _is_other_arm(each: Behind, past: Behind) -> bool:
     """True where a test lets either of two calls run: `if hasattr(model, "module"): … else: …`."""
-    if each.module is not past.module:
-        return False
-    ways = {id(up): _arm(up, below) for up, below in _upward(past)}
-    return any(id(up) in ways and {ways[id(up)], _arm(up, below)} == {"body", "orelse"} for up, below in _upward(each))
-
-
-def _upward(each: Behind) -> Iterator[tuple[ast.If | ast.IfExp, ast.AST]]:
-    """The tests over a call, each with the child of it that the call stands in."""
-    below: ast.AST = each.call
-    for up in each.module.ancestors(each.call):
-        if isinstance(up, (ast.If, ast.IfExp)):
-            yield up, below
-        below = up
-
-
-def _arm(up: ast.If | ast.IfExp, below: ast.AST) -> str:
-    for name in ("body", "orelse"):
-        arm = getattr(up, name)
-        if below is arm or (isinstance(arm, list) and any(s is below for s in arm)):
-            return name
-    return "test"
+    return each.module is past.module and are_other_arms(each.module, each.call, past.call)
 
 
 def _within(call: ast.Call, other: ast.Call) -> bool:

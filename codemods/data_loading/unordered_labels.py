@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_i
 from codemods.analysis.loading.origins import made_class, origins
 from codemods.analysis.loading.passes import training_passes
 from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of, short
+from codemods.analysis.loading.shuffled_alone import Shuffled, alike, shuffled_alone
 from codemods.analysis.loading.splits import is_by_rank
 from codemods.analysis.loading.unordered import Unordered, sorted_text, unordered
 from codemods.analysis.model.signatures import parameters
@@ -27,7 +28,9 @@ class UnorderedLabels(DdpCodemod):
 
     ## What it does
     Finds numbers that are given to the elements of a set (`enumerate(set(names))`), files of an unsorted folder of which each
-    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`. It sorts them.
+    rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`. It sorts
+    them. Finds a data set behind a `DistributedSampler` that shuffles its own list when it is made, where no seed is set, and
+    gives the shuffle a generator with a fixed seed.
 
     ## Why it matters
     Python hashes texts with a seed of its own in each process, so the elements of a set come in another order on each rank: one
@@ -61,6 +64,7 @@ class UnorderedLabels(DdpCodemod):
     - Says nothing of what is sorted, in whatever place of the function or class.
     - Says nothing of sets that only hold numbers: those have the same order everywhere.
     - Says nothing of numbers that leave the function no name: a count of files, a loop over them.
+    - Says nothing of a shuffle in a program that sets a seed which is the same on every rank, and of one by an own generator.
     - Says nothing where no file shows several processes, on one rank alone, and in a repository's own tests.
 
     ## References
@@ -69,14 +73,16 @@ class UnorderedLabels(DdpCodemod):
     """
 
     code = "DDP404"
-    TRIGGERS = ((b"glob", b"listdir", b"iterdir", b"set(", b" for "),)
+    TRIGGERS = ((b"glob", b"listdir", b"iterdir", b"set(", b" for ", b"shuffle(", b"permutation(", b"randperm("),)
     READS_TESTS = False
 
     def concerns(self, data: bytes) -> bool:
-        """A set that is numbered, or a folder's files that are taken by their place."""
+        """A set that is numbered, a folder's files that are taken by their place, or a data set that shuffles."""
         if not super().concerns(data):
             return False
         listed = any(word in data for word in (b"glob", b"listdir", b"iterdir"))
+        if b"__getitem__" in data and any(word in data for word in _SHUFFLES):
+            return True
         return b"enumerate" in data or (listed and (b"__getitem__" in data or _STEP.search(data) is not None))
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -98,9 +104,31 @@ class UnorderedLabels(DdpCodemod):
                 edits=[ReplaceExpression(module.path, module.span(old), new)],
                 reason="assumes that the elements can be compared, and that no stored weights rest on the old order",
             )  # fmt: skip
+        for one in shuffled_alone(project, module) if any(word in module.data for word in _SHUFFLES) else ():
+            if not ranks_reaching(project, module, one.call).some:
+                yield self._tell_shuffled(module, one)
+
+    def _tell_shuffled(self, module: SourceModule, one: Shuffled) -> Finding:
+        edits = alike(module, one.call)
+        return self.finding(
+            module,
+            one.call,
+            f"each rank shuffles `{one.name}` by random numbers of its own: the indices that DistributedSampler deals out mean "
+            "other samples on each rank, so an epoch has some samples twice and others never",
+            level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
+            edits=edits,
+            evidence=[
+                Evidence("static", "the index of the sampler is an index of it", module.path, one.item.lineno),
+                Evidence("static", "a DistributedSampler deals the indices out", one.loader.module.path, one.loader.call.lineno),
+            ],
+            reason="assumes that the same order in every run is fine"
+            if edits
+            else "shuffle by a generator with a fixed seed (`random.Random(0).shuffle(x)`), or leave it to the sampler",
+        )
 
 
 _STEP = late(rb":\s*[^\W\d][\w.()]*\s*\]")  # `[rank::world]`
+_SHUFFLES = (b"shuffle(", b"permutation(", b"randperm(")
 _Found = tuple[Unordered, ast.AST, str]
 
 

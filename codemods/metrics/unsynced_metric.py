@@ -5,9 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.logged.evaluation_data import monitor_of
-from codemods.analysis.logged.log_calls import LogCall, as_any_log_call, epoch_level, key_node, key_nodes, key_text, reached
-from codemods.analysis.logged.sync_judgement import judge, judge_promised, watched_key
+from codemods.analysis.logged.log_calls import (
+    LogCall,
+    as_any_log_call,
+    epoch_level,
+    key_node,
+    key_nodes,
+    key_text,
+    reached,
+    values,
+)
+from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge, judge_promised, watched_key
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropKeyword, Edit, Finding, SetKeyword
@@ -72,7 +82,8 @@ class UnsyncedMetric(DdpCodemod):
     validation batch (iterable data, own samplers, sharding switched off).
 
     ## Refuses
-    - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors, a training step's value that nothing monitors, a
+    - an explicit `sync_dist`, `rank_zero_only` on a key that nothing monitors (with `sync_dist=True` beside it: told), a training
+      step's value that nothing monitors, a
       call that only some ranks reach, values that are equal on all ranks (learning rates, counters, configuration), metric
       objects, gathered, reduced or computed values: nothing is said
     - a repository's own tests, and projects that pin Lightning 1.4 to 1.6, which reduced epoch values anyway: nothing is said
@@ -142,6 +153,7 @@ class UnsyncedMetric(DdpCodemod):
         """`rank_zero_only=True` does not keep a value to rank 0: it switches the reduction off, also of a key that decides."""
         watcher = watched_key(log)
         if watcher is None:
+            yield from self._switched_off(log)
             return
         module, call = log.module, log.call
         decides = f"{watcher.text} at {watcher.path}:{watcher.line}"
@@ -157,6 +169,24 @@ class UnsyncedMetric(DdpCodemod):
         if log.flag("sync_dist") is not True:
             edits.append(SetKeyword(module.path, module.span(call), "sync_dist", "True"))
         yield self.finding(module, call, text, level=verdict.level, edits=edits, reason=verdict.reason)
+
+    def _switched_off(self, log: LogCall) -> Iterator[Finding]:
+        """`sync_dist=True, rank_zero_only=True`: the first asks for the mean of all ranks, the second switches it off."""
+        module, call = log.module, log.call
+        if log.flag("sync_dist") is not True or ranks_at(module, call, project=log.project).some or is_test_file(module.path):
+            return
+        found = reached(log)
+        if found is None or all(v.kind in NEEDS_NOTHING for _, v in values(log)):
+            return
+        text = (
+            "rank_zero_only=True switches sync_dist=True off: Lightning reduces nothing here, and the logger shows the values of "
+            "rank 0 as they are"
+        )
+        reason = (
+            "leave rank_zero_only out: the logger writes on rank 0 alone in any case, and it only promises that this call runs "
+            "there alone; the keys have to be the same on every rank then"
+        )
+        yield self.finding(module, call, text, reason=reason)
 
 
 def _message(log: LogCall) -> str:

@@ -72,6 +72,11 @@ FACTS: Mapping[str, Facts] = {
         "The number that is shown is the same on both processes, and that of all data.",
         (),
     ),
+    "DDP113": Facts(
+        "Gather into a tensor for each rank",
+        "What is worked out of the gathered list is that of all ranks; on one process nothing changes.",
+        (),
+    ),
     "DDP201": Facts(
         "Run host-side hooks on one process",
         "Files and lines of output come once, not once for each process, and the run goes on behind the hook.",
@@ -198,6 +203,11 @@ FACTS: Mapping[str, Facts] = {
     "DDP409": Facts(
         "Divide data alike on all ranks",
         "Both processes train on the same samples, and validate on the others.",
+        (),
+    ),
+    "DDP412": Facts(
+        "Prepare loaders, not iterators over them",
+        "Each process trains on its own share of the data: the shares together are the whole set.",
         (),
     ),
     "DDP501": Facts(

@@ -187,3 +187,118 @@ def test_a_loss_that_a_helper_goes_back_from() -> None:
     )
     check_transformed(ForwardBypassesDdp, source, source.replace("model.module(x)", "model(x)"), unsafe=True)
     check_nothing(ForwardBypassesDdp, source.replace("model.module(x)", "model(x)"))
+
+
+def test_the_arm_of_one_process_is_no_module_inside() -> None:
+    """`else: self.model = net.cpu()` runs where nothing is wrapped: `self.model(x)` is the wrapper's call on several GPUs."""
+    source = f"""{HEAD}
+class Loop:
+    def __init__(self, net, optimizer, many):
+        if many:
+            self.model = DDP(net.cuda())
+        else:
+            self.model = net.cpu()
+        self.optimizer = optimizer
+
+    def step(self, x):
+        loss = self.model(x).mean() + self.model.module.penalty(x)
+        loss.backward()
+        self.optimizer.step()
+"""
+    check_nothing(ForwardBypassesDdp, source)
+    name = f"""{HEAD}
+def train(net, optimizer, loader, many):
+    if many:
+        model = DDP(net)
+    else:
+        model = net
+    for x in loader:
+        loss = model(x).mean()
+        loss.backward()
+        optimizer.step()
+"""
+    check_nothing(ForwardBypassesDdp, name)
+
+
+def test_a_schedule_has_no_parameters() -> None:
+    files = {"noise.py": "class Schedule:\n    def scale_at(self, t):\n        return self.table[t]\n"}
+    source = loop("loss = loss_fn(other(x) * model.module.schedule.scale_at(y), y)")
+    check_nothing(ForwardBypassesDdp, source, files=files)
+    module = {"noise.py": "import torch\n" + files["noise.py"].replace("Schedule:", "Schedule(torch.nn.Module):")}
+    assert findings_of(ForwardBypassesDdp, source, files=module)
+    assert findings_of(ForwardBypassesDdp, loop("loss = loss_fn(other(x) * model.module.scale_at(y), y)"), files=files)
+
+
+PREPARED = """
+from accelerate import Accelerator
+from adapters import Layers
+
+
+def train(host, optimizer, loader, everything):
+    accelerator = Accelerator()
+    if everything:
+        trained = host.net
+    else:
+        trained = Layers(host.net.adapters)
+    trained, optimizer, loader = accelerator.prepare(trained, optimizer, loader)
+    for x in loader:
+        with accelerator.accumulate(trained):
+            loss = host.net(x).mean()
+            accelerator.backward(loss)
+            accelerator.clip_grad_norm_(trained.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
+
+def test_layers_of_a_model_that_is_run_itself() -> None:
+    check_told(ForwardBypassesDdp, PREPARED, reason="wrap what is run")
+    wrapped = PREPARED.replace("accelerator.prepare(trained,", "DDP(trained) if 0 else (trained,")
+    check_nothing(ForwardBypassesDdp, wrapped)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("host.net(x)", "trained(x)"),
+        ("host.net(x).mean()", "host.net(x).mean() + penalty(trained)"),
+        ("    for x in loader:", "    host.runner = trained\n    for x in loader:"),
+        ("Layers(host.net.adapters)", "Layers(host.net.adapters, host.net)"),
+        ("Layers(host.net.adapters)", "Layers(host.net.config)"),
+        ("Layers(host.net.adapters)", "take_layers(host.net.adapters)"),
+        ("    trained, optimizer, loader =", "    host.net = accelerator.prepare(host.net)\n    trained, optimizer, loader ="),
+        ("host.net(x).mean()", "host.other(x).mean()"),
+        ("            optimizer.step()\n", "            average_gradients(trained)\n            optimizer.step()\n"),
+        ("from accelerate", "from elsewhere"),
+    ],
+)
+def test_layers_that_are_run_or_averaged(old: str, new: str) -> None:
+    assert old in PREPARED
+    check_nothing(ForwardBypassesDdp, PREPARED.replace(old, new))
+
+
+HOOKED = """
+from lightning.fabric import Fabric
+
+
+def build(make, net):
+    network = make(net)
+    network.to("cuda").apply_to()
+    return network
+
+
+def train(net, network, optimizer, loader):
+    fabric = Fabric()
+    network, optimizer = fabric.setup(network, optimizer)
+    for x in loader:
+        loss = net(x).mean()
+        fabric.backward(loss)
+        optimizer.step()
+"""
+
+
+def test_a_network_that_is_put_into_another_model() -> None:
+    check_told(ForwardBypassesDdp, HOOKED, reason="wrap what is run")
+    check_nothing(ForwardBypassesDdp, HOOKED.replace("net(x).mean()", "network(x).mean()"))
+    check_nothing(ForwardBypassesDdp, HOOKED.replace(".apply_to()", ".train()"))
+    check_nothing(ForwardBypassesDdp, HOOKED.replace("optimizer.step()", "all_reduce_grads(network)\n        optimizer.step()"))

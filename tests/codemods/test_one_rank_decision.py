@@ -235,3 +235,52 @@ def test_an_exit_in_the_forward_of_a_model() -> None:
     check_told(RULE, source.format(end="exit()"), reason="let every rank end")
     check_nothing(RULE, source.format(end="return x"))
     check_nothing(RULE, source.format(end="exit()").replace("nn.Module", "object"))
+
+
+WORN = """\
+import torch
+from accelerate import Accelerator
+
+
+class Trainer:
+    def __init__(self, model, accelerator, args):
+        self.model = model
+        self.accelerator = accelerator
+        self.args = args
+        self.worn_out = False
+
+    def step(self, number):
+        loss = self.model(number)
+        self.accelerator.backward(loss)
+        mean = self.accelerator.gather(loss).mean().item()
+        if self.args["log"] and self.accelerator.is_main_process:
+            if mean > self.args["most"]:
+                self.worn_out = True
+"""
+LOOP = """\
+from accelerate import Accelerator
+
+from loop import Trainer
+
+
+def main(net, args, count):
+    accelerator = Accelerator()
+    net = accelerator.prepare(net)
+    trainer = Trainer(net, accelerator, args)
+    for number in range(count):
+        trainer.step(number)
+        accelerator.wait_for_everyone()
+        if trainer.worn_out:
+            break
+"""
+
+
+def test_a_flag_of_an_object_that_rank_zero_alone_sets() -> None:
+    check_told(RULE, LOOP, reason="gather the deciding number first", files={"loop.py": WORN})
+
+
+def test_a_flag_that_all_ranks_set_or_that_another_file_writes() -> None:
+    everyone = WORN.replace(" and self.accelerator.is_main_process", "")
+    check_nothing(RULE, LOOP, files={"loop.py": everyone})
+    agreed = "def agree(trainer):\n    trainer.worn_out = False\n"
+    check_nothing(RULE, LOOP, files={"loop.py": WORN, "other.py": agreed})

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.data_loading.unordered_labels import UnorderedLabels
-from ddpfix.testing import check_nothing, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed
 
 HEAD = """\
 import glob
@@ -101,3 +101,70 @@ def test_one_process_and_tests() -> None:
     source = "def number(names):\n    return {n: i for i, n in enumerate(set(names))}\n"
     check_nothing(UnorderedLabels, source)
     check_nothing(UnorderedLabels, program("return {n: i for i, n in enumerate(set(names))}"), path="tests/test_a.py")
+
+
+# A data set that shuffles what the sampler's indices point into
+
+SHUFFLED = HEAD + """import random
+import numpy as np
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+        self.order = np.arange(len(rows))
+        SHUFFLE
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[self.order[index]]
+
+
+def main(rows, optimizer):
+    dist.init_process_group("nccl")
+    data = Rows(rows)
+    loader = DataLoader(data, batch_size=4, sampler=DistributedSampler(data))
+    model = DDP(torch.nn.Linear(2, 1))
+    for x in loader:
+        model(x).mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("np.random.shuffle(self.order)", "np.random.default_rng(0).shuffle(self.order)"),
+        ("random.shuffle(self.order)", "random.Random(0).shuffle(self.order)"),
+        ("self.order = np.random.permutation(len(rows))", "self.order = np.random.default_rng(0).permutation(len(rows))"),
+        (
+            "self.order = torch.randperm(len(rows))",
+            "self.order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))",
+        ),
+    ],
+)
+def test_a_shuffle_of_each_rank(before: str, after: str) -> None:
+    check_transformed(UnorderedLabels, *(SHUFFLED.replace("SHUFFLE", c) for c in (before, after)), unsafe=True)
+
+
+def test_a_shuffle_by_an_imported_name_is_told() -> None:
+    source = SHUFFLED.replace("SHUFFLE", "shuffle(self.order)").replace("import random\n", "from random import shuffle\n")
+    check_told(UnorderedLabels, source, reason="leave it to the sampler")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("SHUFFLE", "random.Random(3).shuffle(self.order)"),
+        ("SHUFFLE", "random.shuffle(rows)"),
+        ("SHUFFLE", "random.shuffle(self.colors)"),
+        ("    data = Rows(rows)", "    random.seed(0)\n    data = Rows(rows)"),
+        ("sampler=DistributedSampler(data)", "shuffle=True"),
+        ("self.rows[self.order[index]]", "self.rows[index]"),
+        (".backward()", ".item()"),
+    ],
+)
+def test_shuffles_that_change_no_index(old: str, new: str) -> None:
+    check_nothing(UnorderedLabels, SHUFFLED.replace(old, new).replace("SHUFFLE", "np.random.shuffle(self.order)"))

@@ -317,3 +317,28 @@ def test_lightning_before_1_7_reduces_epoch_values_by_itself() -> None:
     check_nothing(UnsyncedMetric, source, files={"requirements.txt": "pytorch-lightning==1.5.10\n"})
     assert findings_of(UnsyncedMetric, source, {"requirements.txt": "pytorch-lightning>=1.5\n"})
     assert findings_of(UnsyncedMetric, source, {"requirements.txt": "pytorch-lightning==1.2.0\n"})
+
+
+# Two options that do not go together
+
+
+def test_rank_zero_only_switches_sync_dist_off() -> None:
+    told = step('self.log("val/loss", loss, sync_dist=True, rank_zero_only=True)')
+    check_told(UnsyncedMetric, told, reason="leave rank_zero_only out")
+    many = step('self.log_dict({"val/loss": loss}, rank_zero_only=True, sync_dist=True)')
+    check_told(UnsyncedMetric, many, reason="leave rank_zero_only out")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ('self.log("val/loss", loss, sync_dist=False, rank_zero_only=True)',),
+        ('self.log("val/loss", loss, sync_dist=True, rank_zero_only=False)',),
+        ('self.log("epoch", float(self.current_epoch), sync_dist=True, rank_zero_only=True)',),
+        ('self.log("acc", self.acc, sync_dist=True, rank_zero_only=True)',),
+        ('self.log("val/loss", self.all_gather(loss).mean(), sync_dist=True, rank_zero_only=True)',),
+        ("if self.trainer.is_global_zero:", '    self.log("val/loss", loss, sync_dist=True, rank_zero_only=True)'),
+    ],
+)
+def test_rank_zero_only_where_nothing_is_lost(lines: tuple[str, ...]) -> None:
+    check_nothing(UnsyncedMetric, step(*lines, more=METRICS))

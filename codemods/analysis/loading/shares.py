@@ -39,6 +39,23 @@ def may_hold_a_share(project: Project, loader: Loader) -> bool:
     return not made or any(_is_share(project, o, 0) for o in made) or speaks_of_ranks(project, loader.module, dataset)
 
 
+def is_told_its_share(project: Project, loader: Loader) -> bool:
+    """True where the data set, its class or what it is made of speaks of ranks, or its arguments differ between them."""
+    dataset = loader.dataset
+    if dataset is None or speaks_of_ranks(project, loader.module, dataset):
+        return True
+    value = variance(project).argument(loader.module, loader.call, 0 if loader.call.args else "dataset")
+    if value.differs and value.cause is not Cause.PLACE:
+        return True
+    for origin in origins(project, loader.module, dataset):
+        site = made_class(project, origin)
+        if site is not None and class_speaks_of_ranks(project, site):
+            return True
+        if origin.known and speaks_of_ranks(project, origin.module, origin.node):
+            return True
+    return False
+
+
 def _is_share(project: Project, origin: Origin, depth: int) -> bool:
     """True for a data set that is not seen, or is made of something that speaks of ranks."""
     call = origin.node

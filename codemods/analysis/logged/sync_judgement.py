@@ -39,7 +39,7 @@ from codemods.findings import Applicability
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
 _EPOCH_HOOKS = TRAINING_EPOCH_HOOKS | frozenset(h for h in EVALUATION_HOOKS if "epoch" in h)
-_NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL)
+NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL)
 
 
 def judge(log: LogCall) -> Verdict | None:
@@ -87,7 +87,7 @@ def _judged(log: LogCall) -> Verdict | None:
     if not epoch_level(log, found) and watched_step(log, found) is None:
         return None
     logged = values(log)
-    if all(v.kind in _NEEDS_NOTHING for _, v in logged):
+    if all(v.kind in NEEDS_NOTHING for _, v in logged):
         return None
     verdict = Verdict()
     _judge_place(log, found, verdict)
@@ -95,7 +95,7 @@ def _judged(log: LogCall) -> Verdict | None:
     _judge_key(log, found, verdict)
     told_for_place = verdict.level is DISPLAY
     _judge_values(log, found, logged, verdict)
-    if told_for_place and all(v.kind is Kind.UNKNOWN or v.kind in _NEEDS_NOTHING for _, v in logged):
+    if told_for_place and all(v.kind is Kind.UNKNOWN or v.kind in NEEDS_NOTHING for _, v in logged):
         return None  # neither what it logs nor that every rank comes here is seen: there is nothing to tell
     _judge_reduction(log, verdict)
     judge_stage(log, found, verdict)

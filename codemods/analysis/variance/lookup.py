@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, class_facts
-from codemods.analysis.class_values import class_values
+from codemods.analysis.class_values import ClassValues, class_values
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sources import rank_source
@@ -125,9 +125,26 @@ def _of_instance(state: State, node: ast.Attribute, holder: Value) -> Value:
     facts = class_facts(state.project, holder.thing.site.module, holder.thing.site.node)
     if (method := facts.method(node.attr)) is not None:
         return _property(state, node, method, holder)
-    if class_values(state.project, facts).set_once(node.attr):
+    values = class_values(state.project, facts)
+    if values.set_once(node.attr):
         return state.summaries.field(facts.lineage[0], node.attr)
+    if _is_flag(state, facts.lineage[0], values, node.attr):
+        field = state.summaries.field(facts.lineage[0], node.attr)
+        return field if field.cause is Cause.RANK else plain(holder)
     return plain(holder)
+
+
+def _is_flag(state: State, site: ClassSite, values: ClassValues, name: str) -> bool:
+    """True for a field that the methods of its class alone set, to True and False: it differs by who comes to these places."""
+    given = values.given.get(name, [])
+    if not given or name in values.filled or name in values.grown:
+        return False
+    if not all(isinstance(g.value, ast.Constant) and isinstance(g.value.value, bool) for g in given):
+        return False
+    word, data = f".{name} = ".encode(), site.module.data
+    if data.count(word) != data.count(b"self" + word):
+        return False
+    return all(path == site.module.path for path in state.project.files_containing(word))
 
 
 def _property(state: State, node: ast.Attribute, method: tuple[ClassSite, FunctionNode], holder: Value) -> Value:

@@ -20,7 +20,7 @@ from codemods.source import SourceModule, child_nodes, once_a_module
 
 DEPTH = 3  # functions inside functions that make the loss
 MOST_CALLERS = 6
-MOST = 400  # expressions behind one loss
+MOST = 3000  # expressions behind one loss
 _CUT = frozenset({"detach", "item", "tolist", "numpy", "size", "argmax", "detach_"})
 QUIET = frozenset({"no_grad", "inference_mode"})
 
@@ -62,10 +62,10 @@ def backward_passes(module: SourceModule) -> Iterator[Backward]:
 
 
 def behind(project: Project, one: Backward) -> list[Behind]:
-    """Every call that the loss is made of, the nearest first."""
+    """Every call that the loss is made of, the nearest first; none where there are too many to see all of them."""
     search = _Slice(project)
     search.follow(one.module, one.loss, 0)
-    return search.found
+    return search.found if len(search.seen) < MOST else []
 
 
 def is_quiet(module: SourceModule, node: ast.AST) -> bool:

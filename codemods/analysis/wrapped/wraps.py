@@ -16,6 +16,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
+from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
@@ -181,7 +182,7 @@ class _Search:
             own = module.function_of(name) is scope
             if not target or target == name.id or (own and (call.end_lineno or call.lineno) >= name.lineno):
                 continue
-            if any(_line(b.node) > call.lineno for b in bound):
+            if any(_line(b.node) > call.lineno for b in bound) or (own and are_other_arms(module, call, name)):
                 continue
             plain = module.statement_of(call) in (scope.body if scope is not None else module.tree.body)
             return Held(Side.INSIDE, module, call, target if own and plain and "." not in target else "")
