@@ -150,7 +150,7 @@ def _of_test(analysis: Analysis, module: SourceModule, test: ast.expr) -> OwnLin
 
 
 def _asked_for(test: ast.expr) -> ast.expr | None:
-    """What a test asks for, whether it is there at all: where a rank's own batch gave it or not, the line is that rank's report."""
+    """What a test asks for, whether it is there at all: where a rank's own batch may lack it, the line reports on that rank."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _asked_for(test.operand)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
