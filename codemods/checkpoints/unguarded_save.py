@@ -61,6 +61,8 @@ class UnguardedSave(DdpCodemod):
     before.
 
     ## Refuses
+    - Saves behind the end of the process group, told: there `is_initialized()` is False and the test true on every rank.
+    - A file that is opened, and so emptied, with other work in its `with` block, told: the opening has to go under the test too.
     - Paths that name the rank, the process, or what a sampler gave it; temporary folders and buffers in memory: silent.
     - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
     - Functions of which no caller shows several processes, and what stands beside the start of the processes: silent.

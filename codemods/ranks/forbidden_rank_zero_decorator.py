@@ -115,7 +115,7 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
     ## Refuses
     - Hooks that only observe: there the decorator is right. Told where such a hook changes what a step reads and does more
       than that, or puts something out that no guard can be put round.
-    - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print or write;
+    - `on_fit_start`, `teardown`, `setup` and the hooks round the backward pass where they only print, write or log;
       `on_save_checkpoint` that puts nothing into the checkpoint; a `prepare_data` that is empty or only prints.
     - Classes that are not shown to be Lightning's, and other decorators.
 
@@ -154,8 +154,8 @@ class ForbiddenRankZeroDecorator(DdpCodemod):
             return None
         free, naked, plain = bare
         effects = effects_of_function(free, naked, plain)
-        if function.name in _SOFT and effects.only_output:
-            return None
+        if function.name in _SOFT and not effects.besides() and not effects.returns:
+            return None  # others go on with nothing of it: what it logs through a Trainer's logger is rank 0's already
         if function.name == "prepare_data" and all(e.kind in (Kind.PRINT, Kind.LOG) for e in effects.items):
             return None
         if function.name == "on_save_checkpoint" and not _fills_checkpoint(function):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.files.every_rank import way_of_every_rank
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for
@@ -14,6 +15,7 @@ from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, output_runs
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
 from codemods.corpus import calls
 from codemods.data.host_only import TRACKER_FUNCTIONS, TRACKER_METHODS
@@ -80,6 +82,7 @@ class TrackerOnEveryRank(DdpCodemod):
     - One run for each rank on purpose: `group=`, or anything that names the rank, in a `wandb.init` that is not rank 0's alone.
     - `wandb.init` whose `mode` depends on something already, told where keywords come from `**options`.
     - `wandb.log` where each rank has its run: it is `wandb.init` that has to change.
+    - `wandb.log` where no `wandb.init` of the project is seen under a test of the rank: each rank may have its run.
     - `wandb.finish()`, which does nothing without a run.
     - Calls under `if wandb.run is not None`, a test of the rank, a decorator, or called only from such a place.
     - Calls through a logger of Lightning's (`self.logger.experiment.log`), which are rank 0's already.
@@ -106,7 +109,7 @@ class TrackerOnEveryRank(DdpCodemod):
             return
         yield from self._starts(module, project)
         yield from self._writers(module, project)
-        if _starts_everywhere(project):
+        if _starts_everywhere(project) or _starts_without_a_test(project):
             return
         homes: dict[FunctionNode | ast.Module, None] = {}
         for call in _reports(module):
@@ -195,14 +198,19 @@ class TrackerOnEveryRank(DdpCodemod):
                 yield self.finding(module, call, message, reason=reason)
 
 
+_MAY_BE_RANK = late(r"main|master|chief|zero|primary|root|lead")
+_STARTED_ON_RANK_ZERO = (b"WandbLogger", b"WandbCallback", b"TrainerCallback", b"TrainingArguments", b"report_to")
+
+
 @record
 class _Start:
-    """A `wandb.init(...)`, whether every rank comes there, and whether it is one for each rank on purpose."""
+    """A `wandb.init(...)`, whether every rank comes there, whether it is one for each rank on purpose, and under a test."""
 
     module: SourceModule
     call: ast.Call
     everywhere: bool
     on_purpose: bool
+    guarded: bool
 
 
 def _runs_of(project: Project) -> list[_Start]:
@@ -230,11 +238,24 @@ def _start(project: Project, module: SourceModule, call: ast.Call) -> _Start:
     on_purpose = grouped and reaching is not Ranks.ZERO  # rank 0 alone starts one run, whatever group it is put in
     decided = isinstance(mode, ast.IfExp) or (isinstance(mode, ast.Constant) and mode.value == "disabled")
     home = module.function_of(call)
-    reached = ranks_in_file(project, module) is not None and not reaching.some
+    known = ranks_in_file(project, module) is not None or way_of_every_rank(project, module, call) is not None
+    reached = known and not reaching.some
     if home is not None and _is_class_method(module, home):
         reached = reached and not is_left_to_rank_zero(project, module, home)
     asked = _asks_for_run(module, module.statement_of(call)) or (module.holds(b"WANDB_MODE") and names_rank(module.text))
-    return _Start(module, call, reached and not decided and not asked, on_purpose)
+    kept = decided or asked or _is_kept_to_some(project, module, call)
+    return _Start(module, call, reached and not decided and not asked, on_purpose, kept)
+
+
+def _is_kept_to_some(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True under a test that may be of the rank, at the call or at a call of its function."""
+    home = module.function_of(call)
+    sites = calls_of(project, module, home) or () if home is not None else ()
+    places = [(module, call), *((s.module, s.call) for s in sites)]
+    if any(ranks_reaching(project, m, c).some for m, c in places):
+        return True
+    tests = ((m, up.test) for m, c in places for up in m.ancestors(c) if isinstance(up, (ast.If, ast.IfExp)))
+    return any(names_rank(m.text_of(test)) or _MAY_BE_RANK.search(m.text_of(test)) for m, test in tests)
 
 
 def _is_none(value: ast.expr) -> bool:
@@ -247,6 +268,17 @@ def _has_runs_on_purpose(project: Project) -> bool:
 
 def _starts_everywhere(project: Project) -> bool:
     return any(start.everywhere for start in _runs_of(project))
+
+
+def _starts_without_a_test(project: Project) -> bool:
+    """True where the project starts runs itself and none of them is seen under a test of the rank: then each rank may have one.
+
+    A logger of Lightning or a callback of transformers starts its run on rank 0, beside what else the project has.
+    """
+    starts = _runs_of(project)
+    if not starts or any(start.guarded for start in starts):
+        return False
+    return not any(project.files_containing(word) for word in _STARTED_ON_RANK_ZERO)
 
 
 def _is_class_method(module: SourceModule, function: FunctionNode) -> bool:

@@ -98,6 +98,9 @@ class UnguardedPrint(DdpCodemod):
 
     ## Refuses
     - Prints that name the rank, the process, the host or the device, or show what is measured on one process (memory).
+    - Lines under a test whether a rank's own batch gave something at all (`score is None`): a report of that rank.
+    - Methods of a LightningModule that only its constructor calls, or nobody, and projects that train with Fabric alone: without
+      a Trainer the module's rank is 0 everywhere.
     - Prints in `except`, prints that speak of an error or a warning, and those under a test for NaN or infinity.
     - Prints in a loop over the rank's own share of the items, of what was filled from it, of values made of the rank, and of
       the answers for each batch of an evaluation.
@@ -105,7 +108,8 @@ class UnguardedPrint(DdpCodemod):
     - A parameter called `rank` that every caller hands a number, as a low-rank adapter's: it tells no processes apart.
     - Prints whose argument calls something unknown or a collective: told in hooks, for the call must stay on every rank.
     - Prints that are guarded already, by a test, a decorator, or every caller, and programs that put a `print` of their own in
-      the place of Python's (`builtins.print = …`).
+      the place of Python's (`builtins.print = …`) or bind the name in the scope (`print = accelerator.print`).
+    - Lines of a logger where `logging.basicConfig` runs on rank 0 alone: the others drop what is below WARNING.
     - Constructors, and places where no test is sure to work.
     - Functions that do more than print, whose value is used, or that the project does not call: no decorator.
     - Hooks that only print: DDP201 takes them as a whole.
@@ -355,9 +359,15 @@ def _assumes(project: Project, module: SourceModule, function: FunctionNode | as
     return None
 
 
+def _is_set_up_everywhere(project: Project, module: SourceModule) -> bool:
+    """True where the file calls `basicConfig` on every rank: without it the root logger drops what is below WARNING."""
+    calls = module.calls_named("basicConfig")
+    return bool(calls) and not any(ranks_at(module, call, project=project).some for call in calls)
+
+
 def _guards_lines(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True where the function logs a line on rank 0 alone, and the file sets its logger up the same way for every rank."""
-    if module.holds(b"setLevel") or not module.holds(b"basicConfig"):
+    if module.holds(b"setLevel") or not _is_set_up_everywhere(project, module):
         return False
     for call in module.calls_named("info"):
         if module.function_of(call) is function and ranks_at(module, call, project=project) in (Ranks.ZERO, Ranks.LOCAL_ZERO):

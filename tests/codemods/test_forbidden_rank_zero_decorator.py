@@ -123,6 +123,8 @@ def test_a_dotted_decorator_and_a_base_class_in_another_file() -> None:
     [
         ("on_train_start(self)", "print('a')", "LightningModule"),
         ("on_fit_start(self)", "print('a')", "LightningModule"),
+        ("on_fit_start(self, trainer, pl_module)", "trainer.logger.log_hyperparams({'size': len(trainer.loggers)})", "Callback"),
+        ("on_fit_start(self)", "pass", "LightningModule"),
         ("teardown(self, stage)", "open('a', 'w').write('b')", "LightningModule"),
         ("setup(self, trainer, pl_module, stage)", "print(stage)", "Callback"),
         ("on_save_checkpoint(self, checkpoint)", "self.net.save_pretrained('a')", "LightningModule"),

@@ -147,3 +147,14 @@ def test_a_run_that_rank_zero_starts_in_a_group_is_one_run() -> None:
     lines = (RANK, "if rank == 0:", "    wandb.init(group=args.name)", "wandb.log({'a': 1})")
     after = (*lines[:3], "if rank == 0:", "    wandb.log({'a': 1})")
     check_transformed(TrackerOnEveryRank, script(*lines), script(*after))
+
+
+def test_a_run_that_no_test_keeps_to_rank_zero() -> None:
+    files = {"setting.py": "import wandb\n\ndef begin(args):\n    wandb.init(project=args.name)\n"}
+    lines = (RANK, "wandb.log({'a': 1})")
+    check_nothing(TrackerOnEveryRank, script(*lines), files=files)
+    guarded = {"setting.py": files["setting.py"].replace("    wandb", "    if args.rank == 0:\n        wandb")}
+    after = script(RANK, "if rank == 0:", "    wandb.log({'a': 1})")
+    check_transformed(TrackerOnEveryRank, script(*lines), after, files=guarded)
+    logger = {**files, "fit.py": "from lightning.pytorch.loggers import WandbLogger\n"}
+    check_transformed(TrackerOnEveryRank, script(*lines), after, files=logger)

@@ -577,3 +577,38 @@ def main(args):
     return words("words.json")
 """
     check_nothing(UnguardedFileIo, source)
+
+
+REBOUND = """\
+    import json
+    import os
+
+    import torch.distributed as dist
+
+    def build(args):
+        path = os.path.join(args.out, "settings.json")
+        print(path)
+        path = os.path.join(args.out, "names.json")
+        with open(path) as file:
+            return json.load(file)
+
+    def main(args):
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        path = os.path.join(args.out, "settings.txt")
+        note(path)
+        path = os.path.join(args.out, "names.json")
+        with open(path, "w") as file:
+            json.dump(args.names, file)
+        model = build(args)
+        return model
+    """
+
+
+def test_a_reader_in_another_function_whose_path_has_the_same_name_again() -> None:
+    found = findings_of(UnguardedFileIo, REBOUND)
+    (edits,) = [f.edits for f in found]
+    assert any("barrier()" in getattr(e, "code", "") for e in edits), [f.reason for f in found]
+    elsewhere = REBOUND.replace('"names.json")\n        with open(path) as', '"x.csv")\n        with open(path) as')
+    (other,) = findings_of(UnguardedFileIo, elsewhere)
+    assert not any("barrier()" in getattr(e, "code", "") for e in other.edits)

@@ -256,13 +256,69 @@ def test_the_environment_is_the_last_resort() -> None:
 
 def test_a_method_that_no_hook_reaches_may_serve_one_process() -> None:
     place = {"base": "pl.LightningModule", "arguments": "self", "name": "_note"}
+    above = "    def draw(self):\n        self._note()\n"
+    before = hook("print('start')", **place)
     after = hook("if self.global_rank == 0:", "    print('start')", **place)
-    check_transformed(UnguardedPrint, hook("print('start')", **place), after, unsafe=True)
-    (finding,) = findings_of(UnguardedPrint, hook("print('start')", **place))
+    check_transformed(UnguardedPrint, before + above, after + above, unsafe=True)
+    (finding,) = findings_of(UnguardedPrint, before + above)
     assert finding.reason == "assumes that training calls _note: no hook of the class is seen to reach it"
-    reached = hook("print('start')", **place) + "    def on_fit_start(self):\n        self._note()\n"
-    (finding,) = findings_of(UnguardedPrint, reached)
+    (finding,) = findings_of(UnguardedPrint, before + "    def on_fit_start(self):\n        self._note()\n")
     assert finding.applicability is Applicability.SAFE
+
+
+def test_without_a_trainer_the_rank_of_a_module_is_zero_everywhere() -> None:
+    place = {"base": "pl.LightningModule", "arguments": "self", "name": "_note"}
+    before = hook("print('start')", **place)
+    check_nothing(UnguardedPrint, before)  # nobody calls it
+    check_nothing(UnguardedPrint, before + "    def __init__(self):\n        self._note()\n")
+    deeper = "    def __init__(self):\n        self._read()\n    def _read(self):\n        self._note()\n"
+    check_nothing(UnguardedPrint, before + deeper)
+    reached = before + "    def on_fit_start(self):\n        self._note()\n"
+    run = "import lightning as L\n\nfabric = L.Fabric(devices=2)\nfabric.launch()\n"
+    check_nothing(UnguardedPrint, reached, files={"run.py": run})
+    both = run + "L.Trainer().fit(model)\n"
+    assert len(findings_of(UnguardedPrint, reached, files={"run.py": both})) == 1
+
+
+PRINTING = """\
+    import functools
+    import torch.distributed as dist
+    from accelerate import Accelerator
+
+    accelerator = Accelerator()
+    {bound}
+    step()
+    print("here")
+    """
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        "print = accelerator.print",
+        "print = log.info if accelerator.is_main_process else (lambda *a: None)",
+        "from tools import print",
+        "def print(*words): say(*words)",
+        "if not accelerator.is_main_process: print = lambda *a: None",
+        "for print in printers: break",
+    ],
+)
+def test_a_print_that_the_file_binds_itself(bound: str) -> None:
+    check_nothing(UnguardedPrint, PRINTING.format(bound=bound))
+
+
+@pytest.mark.parametrize("bound", ["print = functools.partial(print, flush=True)", "from rich import print"])
+def test_a_print_of_another_kind_is_still_one(bound: str) -> None:
+    before = PRINTING.format(bound=bound)
+    after = before.replace('    print("here")', '    if accelerator.is_main_process:\n        print("here")')
+    check_transformed(UnguardedPrint, before, after)
+
+
+def test_a_print_that_one_function_binds_is_its_own() -> None:
+    other = "def note(accelerator):\n        print = accelerator.print\n        step()\n        print('a')"
+    before = PRINTING.format(bound=other)
+    after = before.replace('    print("here")', '    if accelerator.is_main_process:\n        print("here")')
+    check_transformed(UnguardedPrint, before, after)
 
 
 def test_settings_that_are_changed_between_the_prints_stay_on_every_rank() -> None:
@@ -306,6 +362,26 @@ def test_a_line_under_a_test_of_each_rank_s_batch() -> None:
     check_transformed(UnguardedPrint, hook(*lines, **place), after, unsafe=True)
     (finding,) = findings_of(UnguardedPrint, hook(*lines, **place))
     assert finding.reason == "assumes that rank 0 speaks for all: `end == 3` goes by each rank's own batch"
+
+
+@pytest.mark.parametrize("test", ["score is None", "score is not None", "not score", "len(score) == 0", "score"])
+def test_a_line_on_what_a_rank_s_own_batch_lacks(test: str) -> None:
+    lines = (
+        "model = DistributedDataParallel(model)",
+        "loader = DataLoader(data, sampler=DistributedSampler(data))",
+        "for batch in loader:",
+        "    if rank == 0:",
+        "        note()",
+        "    score = rate(batch)",
+        f"    if {test}:",
+        "        print('no score')",
+        "    model(batch).backward()",
+    )
+    head = (
+        "import torch.distributed as dist\nfrom torch.utils.data import DataLoader, DistributedSampler\n"
+        "from torch.nn.parallel import DistributedDataParallel\n"
+    )
+    check_nothing(UnguardedPrint, script(*lines, head=head, arguments="model, data, rank"))
 
 
 def test_a_line_beside_one_that_every_rank_is_to_print_belongs_to_it() -> None:
@@ -395,6 +471,8 @@ def test_a_line_beside_lines_that_are_kept_to_rank_zero() -> None:
     check_nothing(UnguardedPrint, LOGGED.replace("logging.basicConfig(level=logging.INFO)", "logging.basicConfig(level=level)\n"
                                                  "    logging.getLogger().setLevel(level)"))
     check_nothing(UnguardedPrint, LOGGED.replace("if self.local_rank == 0:", "if self.verbose:"))
+    on_one = "if dist.get_rank() == 0:\n        logging.basicConfig(level=logging.INFO)"  # the others drop what is below WARNING
+    check_nothing(UnguardedPrint, LOGGED.replace("logging.basicConfig(level=logging.INFO)", on_one))
 
 
 def test_a_heading_stays_above_its_own_test() -> None:

@@ -208,3 +208,31 @@ def test_what_only_this_rank_has_seen_is_told() -> None:
 def test_a_barrier_that_could_hang_is_told() -> None:
     lines = ("if float(args.probe()) < 1:", f"    {SAVE}", "    model.load_state_dict(torch.load('last.pt'))")
     check_told(UnguardedSave, main(*lines), reason="could hang")
+
+
+ENDED = "def close():\n    dist.destroy_process_group()\n\n"
+
+
+@pytest.mark.parametrize("end", ["dist.destroy_process_group()", "close()", "if dist.is_initialized():\n        close()"])
+def test_behind_the_end_of_the_group_every_rank_would_pass_the_test(end: str) -> None:
+    joined = "def join(folder):\n    torch.save(torch.zeros(1), os.path.join(folder, 'all.pt'))\n\n"
+    source = main("train(model)", end, "join('runs')", above=ENDED + joined)
+    (finding,) = findings_of(UnguardedSave, source)
+    assert finding.fix is None and "keep the rank in a name before that" in finding.reason
+    again = main("train(model)", end, "dist.init_process_group('gloo')", "join('runs')", above=ENDED + joined)
+    (finding,) = findings_of(UnguardedSave, again)
+    assert finding.fix is not None
+
+
+STORE = "import store\n\n"
+
+
+def test_the_opening_goes_under_the_test_with_the_write() -> None:
+    lines = ("with store.open('last.pt', 'wb') as f:", "    torch.save(model.module.state_dict(), f)")
+    after = main(WRITTEN_OUT, *(f"    {line}" for line in lines), above=STORE)
+    check_transformed(UnguardedSave, main(*lines, above=STORE), after, unsafe=True)
+
+
+def test_an_opening_beside_other_work_is_told() -> None:
+    lines = ("with store.open('last.pt', 'wb') as f:", "    step(model)", "    torch.save(model.module.state_dict(), f)")
+    check_told(UnguardedSave, main(*lines, above=STORE), reason="put a test for rank 0 round the opening too")

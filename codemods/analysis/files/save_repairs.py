@@ -11,12 +11,15 @@ from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.files.save_judgement import Judgement, judged
 from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
+from codemods.analysis.guards.lost_groups import group_is_over
 from codemods.analysis.output.effects import Kind, effects_of, names_rank
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, written_out
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import makes_folder, output_runs
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.rank_values import under_such_a_name
+from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.trace_items import Step
 from codemods.analysis.variance.analysis import variance
@@ -113,12 +116,21 @@ def _block_of(project: Project, module: SourceModule, function: FunctionNode | N
     """The neighbours that only put something out round a save, else its own statement."""
     for run in output_runs(project, module, function or module.tree, lambda s: _is_wanted(project, module, s)):
         if any(n is save.call for s in run.statements for n in walk(s)):
-            return run.statements
+            return _with_opening(project, module, run.statements)
     statement = module.statement_of(save.call)
     handle = next((w for w in module.ancestors(save.call) if isinstance(w, ast.With)), None)
     if handle is not None and len(handle.body) == 1 and module.function_of(handle) is function:
         return (handle,)
     return (statement,)
+
+
+def _with_opening(project: Project, module: SourceModule, block: _Block) -> _Block:
+    """The `with` round the block that opens, and so empties, the file, where nothing else stands in it; else the block."""
+    handle = module.parent(block[0])
+    if not isinstance(handle, ast.With) or len(handle.items) != 1 or not emptied_above(module, block):
+        return block
+    whole = handle.body[0] is block[0] and handle.body[-1] is block[-1]
+    return (handle,) if whole and not ranks_at(module, handle, project=project).some else block
 
 
 def _is_wanted(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
@@ -138,6 +150,9 @@ def _repaired(project: Project, place: _Place, saves: Sequence[Save]) -> Iterato
     """The places in the order in which they are tried: what the function knows, what its callers know, what torch knows."""
     module = place.module
     judgement = judged(project, module, saves, place.block, place.way)
+    if not judgement.told and (opened := emptied_above(module, place.block)):
+        told = f"every rank opens that file, and empties it, in line {opened}: put a test for rank 0 round the opening too"
+        judgement = Judgement(told=told)
     if judgement.told:
         yield _made(place, saves, judgement)
         return
@@ -196,6 +211,9 @@ def _guarded(
     project: Project, place: _Place, saves: Sequence[Save], judgement: Judgement, spelled: Spelling | None
 ) -> Repair:
     assert spelled is not None
+    if _asks_the_group(spelled.test) and (over := group_is_over(project, place.way.frames)):
+        told = f"{over} has destroyed the process group above: keep the rank in a name before that, and write on rank 0 alone"
+        return _made(place, saves, Judgement(told=told))
     module, first, end = place.module, place.block[0], place.block[-1]
     barrier = judgement.behind(project, module, end, spelled.test)
     if barrier.told:
@@ -206,6 +224,10 @@ def _guarded(
     if spelled.assumes:
         level, reason = Applicability.UNSAFE, "; ".join(filter(None, (reason, spelled.assumes)))
     return _made(place, saves, Judgement(level=level, reason=reason, edits=tuple(edits)))
+
+
+def _asks_the_group(test: str) -> bool:
+    return "is_initialized()" in test or "get_rank()" in test
 
 
 def _made(place: _Place, saves: Sequence[Save], judgement: Judgement) -> Repair:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
@@ -11,6 +11,7 @@ from codemods.analysis.guards.called_with_group import words_of
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.guards.group_may_be_missing import ASKED, is_guarded
 from codemods.analysis.names import last, qualified
+from codemods.analysis.output.script_guards import run_before
 from codemods.analysis.ranks.uses import CallSite, calls_of
 from codemods.project import Project
 from codemods.record import record
@@ -114,6 +115,22 @@ def _destroys_all(module: SourceModule, call: ast.Call) -> bool:
     name = qualified(module, call.func)
     of_torch = name.startswith("torch.distributed.") and last(name) == "destroy_process_group"
     return of_torch and not call.args and not call.keywords
+
+
+def group_is_over(project: Project, frames: Iterable[tuple[SourceModule, ast.AST]]) -> str:
+    """Where a statement above one of these places has destroyed the group, and none is started in between; "" where none has.
+
+    From there on `is_initialized()` is False on every rank, and a test that asks it first is true on all of them.
+    """
+    for module, node in frames:
+        calls: list[ast.stmt] = list(run_before(module, module.statement_of(node)))
+        for earlier in sorted(calls, key=lambda s: s.lineno, reverse=True):
+            inside = [n for n in (earlier, *walk_scope(earlier)) if isinstance(n, ast.Call)]
+            if any(_starts(project, module, c) for c in inside):
+                return ""
+            if (first := _destroyed_by(project, module, earlier)) is not None:
+                return f"{module.path}:{first.lineno}"
+    return ""
 
 
 # By the process that starts the others

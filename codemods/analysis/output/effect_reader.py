@@ -11,6 +11,7 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.effect_kinds import OUTPUT, Effect, Effects, Kind, names_rank
 from codemods.analysis.output.natures import MODEL_NAMES, Nature, nature, root_name, writes_a_picture
+from codemods.analysis.output.print_in_scope import is_print_of_python
 from codemods.analysis.output.receivers import (
     classes_of,
     is_buffer,
@@ -203,7 +204,7 @@ class Reader:
             if found := find_function(self._project, self._module, func, call):
                 self._take(read_function(self._project, found[0], found[1], self._chain, quick=self._quick), call)
             elif name == "print":
-                self._print(call)
+                self._print(call, func)
             elif name == "open":
                 self._open(call, mode_of(call, 1))
             elif name == "next":
@@ -216,7 +217,10 @@ class Reader:
         else:
             self._imported(call, name)
 
-    def _print(self, call: ast.Call) -> None:
+    def _print(self, call: ast.Call, func: ast.Name) -> None:
+        if not is_print_of_python(self._module, func):
+            self._add(Kind.QUIET, self._text(call), call)  # who prints is seen to where the name is bound
+            return
         target = next((k.value for k in call.keywords if k.arg == "file"), None)
         streams = target is None or last(dotted(target)) in ("stdout", "stderr")
         self._add(Kind.PRINT if streams else Kind.FILE, self._text(call), call)

@@ -9,6 +9,7 @@ from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.functions import find_function
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, is_parameter, last, qualified
+from codemods.analysis.output.attached_trainer import may_be_attached
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.script_guards import (
     Spelling,
@@ -63,7 +64,8 @@ def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, l
         special = any(facts.is_a(role) for role in _FRAMEWORK) or bool(facts.unresolved)
         if function.name.startswith("__") and (special or function.name != "__init__"):
             return None
-        if (found := _in_class(module, facts, function)) is not None and _is_bound_to(function, found.test):
+        found = _in_class(module, facts, function)
+        if found is not None and _is_bound_to(function, found.test) and _may_differ(project, facts, function, found.test):
             return found
         if function.name == "__init__":
             return script_guard(project, module, statement, function, lines=lines)
@@ -131,6 +133,11 @@ def _last_statement(function: FunctionNode) -> ast.stmt:
 def _is_bound_to(function: FunctionNode, test: str) -> bool:
     """True unless the test speaks of `self` in a method that has none."""
     return not test.startswith("self.") or (bool(function.args.args) and function.args.args[0].arg == "self")
+
+
+def _may_differ(project: Project, facts: ClassFacts, function: FunctionNode, test: str) -> bool:
+    """False for the rank that a LightningModule has of its Trainer, where none is attached to it."""
+    return not test.startswith("self.global_rank") or may_be_attached(project, facts, function)
 
 
 def _in_class(module: SourceModule, facts: ClassFacts, function: FunctionNode) -> Spelling | None:

@@ -59,7 +59,7 @@ def own_line(
             shown = [part for given in node.value.args for part in _shown(given)]
             found += [_of_value(module, part, analysis.value(module, part), in_batches=in_batches) for part in shown]
     tests = [n.test for n in (*inside, *above) if isinstance(n, (ast.If, ast.While, ast.IfExp))]
-    found += [_of_test(module, test, analysis.tested(module, test)) for test in tests]
+    found += [_of_test(analysis, module, test) for test in tests]
     return max(found, key=lambda line: line.own, default=OwnLine())
 
 
@@ -137,9 +137,30 @@ def _of_value(module: SourceModule, node: ast.expr, value: Value, *, in_batches:
     return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, node)}` {by}")
 
 
-def _of_test(module: SourceModule, test: ast.expr, value: Value) -> OwnLine:
+def _of_test(analysis: Analysis, module: SourceModule, test: ast.expr) -> OwnLine:
+    asked = _asked_for(test)
+    if asked is not None and _is_of_rank(analysis.value(module, asked)):
+        return OwnLine(Own.RESULT)
+    value = analysis.tested(module, test)
     if not value.differs:
         return OwnLine()
     if value.cause is not Cause.DATA:
         return OwnLine(Own.RESULT)
     return OwnLine(Own.NUMBER, f"assumes that rank 0 speaks for all: `{short(module, test)}` goes by each rank's own batch")
+
+
+def _asked_for(test: ast.expr) -> ast.expr | None:
+    """What a test asks for, whether it is there at all: where a rank's own batch may lack it, the line reports on that rank."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _asked_for(test.operand)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        left, right = test.left, test.comparators[0]
+        if isinstance(test.ops[0], (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
+            return left
+        counted = isinstance(left, ast.Call) and dotted(left.func) == "len" and len(left.args) == 1
+        return left.args[0] if counted and isinstance(left, ast.Call) and _is_nought(right) else None
+    return test if isinstance(test, (ast.Name, ast.Attribute)) else None
+
+
+def _is_nought(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0

@@ -1,0 +1,28 @@
+"""What is `print` at this place? A module may bind the name itself, and then nobody but that binding knows who prints.
+
+`print = accelerator.print` prints once for each node, `print = logger.info if rank == 0 else …` on rank 0 alone.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import Binding, bindings_of
+from codemods.analysis.names import qualified
+from codemods.source import SourceModule
+
+_PRINTS = frozenset({"print", "builtins.print", "rich.print", "pprint.pprint"})
+
+
+def is_print_of_python(module: SourceModule, name: ast.Name) -> bool:
+    """True where the scope of the call does not bind `print`, or binds nothing but Python's with arguments of its own."""
+    return all(_hands_on(module, bound) for bound in bindings_of(module, name))
+
+
+def _hands_on(module: SourceModule, bound: Binding) -> bool:
+    value = bound.value
+    if bound.parameter or bound.part or value is None:
+        return False
+    if isinstance(value, ast.Call) and qualified(module, value.func) == "functools.partial" and value.args:
+        value = value.args[0]  # `functools.partial(print, flush=True)`
+    return isinstance(value, (ast.Name, ast.Attribute)) and qualified(module, value) in _PRINTS
