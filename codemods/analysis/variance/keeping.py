@@ -41,8 +41,17 @@ def fill(state: State, node: ast.Call, path: str, holder: Value, told: Value) ->
     kept = along(told, link)
     if deciding.cause.differs or (deciding.params and not deciding.length):
         kept = replace(along(made_of(told, deciding), link), sized=True)
+    if _is_deep(node):
+        kept = replace(kept, sized=False)
+        holder = holder if holder.cause.differs else replace(holder, sized=False)
     if kept.cause.differs or kept.params:
         taint(state, path, kept, holder)
+
+
+def _is_deep(node: ast.Call) -> bool:
+    """True for `parts[i][key].append(x)`: how many `parts` there are, and of which keys, does not change with it."""
+    held = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return isinstance(held, ast.Subscript) and isinstance(held.value, ast.Subscript)
 
 
 def change_object(state: State, node: ast.Call, receiver: str, before: Value, summary: State, binding: dict[str, Value]) -> None:
