@@ -67,9 +67,9 @@ def change_object(state: State, node: ast.Call, receiver: str, before: Value, su
 
 
 def held_under(state: State, receiver: str) -> list[str]:
-    """The paths of an object and of its fields that differ."""
+    """The paths of an object and of its fields that hold what comes of the own data."""
     found = (p for p in state.env if p == receiver or p.startswith((f"{receiver}.", f"{receiver}[")))
-    return [p for p in found if state.env[p].cause.differs]
+    return [p for p in found if state.env[p].cause is Cause.DATA]
 
 
 def reduces_what_it_holds(state: State, node: ast.Call, site: FunctionSite, summary: State) -> bool:
