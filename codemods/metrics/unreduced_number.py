@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
-from codemods.analysis.logged.step_curves import step_curves
+from codemods.analysis.logged.one_curve import shown_in, told_curve
 from codemods.analysis.variance.number_roles import Role
-from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
+from codemods.analysis.variance.numbers import Number
 from codemods.analysis.variance.values import Proof
 from codemods.codemod import DdpCodemod
 from codemods.findings import Evidence, Finding
@@ -23,9 +23,9 @@ class UnreducedNumber(DdpCodemod):
     returns and files to where rank 0 prints them, hands them to a tracker, or where they are compared with the best so far. Tells
     those that nothing reduces on the way, once for each loop over batches, and says what the number is: it decides which
     checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of an evaluation, or it is only the
-    curve of a training. Output of rank 0 is what stands under a test of the rank, what goes to an object that rank 0 alone has,
-    and what goes through a logger that the project keeps quiet on the other ranks. Of the losses that a LightningModule logs at
-    each training step it tells the first, as a curve.
+    curve of a training; of all curves of a project it tells one, that of the heaviest loop. Output of rank 0 is what stands
+    under a test of the rank, what goes to an object that rank 0 alone has, and what goes through a logger that the project keeps
+    quiet on the other ranks. Of the losses that a LightningModule logs at each training step the first is its curve.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The curve is noisier than the training is, the printed accuracy is
@@ -83,7 +83,8 @@ class UnreducedNumber(DdpCodemod):
       loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.
     - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
-    - Tells one number a loop: what decides before a result, a result before a curve.
+    - Tells one number a loop: what decides before a result, a result before a curve; and one curve a project.
+    - Says nothing of a loss that only its name says to be the rank's own.
     - Says nothing of what Lightning logs with `sync_dist`, of what something monitors (DDP101), and where no Trainer is made.
 
     ## References
@@ -103,33 +104,35 @@ class UnreducedNumber(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        curves = list(step_curves(project, module)) if module.holds(b"training_step") else []
-        drawn = [owner for curve in curves if (owner := module.class_of(curve.call)) is not None]
-        for number in numbers_of_one_rank(project, module):
-            if number.role is Role.CURVE and module.class_of(number.shown) in drawn:
-                continue  # told of what the module logs
-            weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
-            shown = [
-                Evidence("way", link.text, link.path, link.line, "weak" if weak else "strong") for link in number.value.chain
-            ]
-            yield self.finding(module, number.at, _message(number), evidence=shown, reason=_advice(number))
-        for curve in curves:
-            shown = [Evidence("way", link.text, link.path, link.line, "weak") for link in curve.value.chain]
+        shown = shown_in(project, module)
+        for number in shown.numbers:
+            yield self._number(module, number)
+        if not (shown.curves or shown.drawn) or (told := told_curve(project)) is None or told[0] != module.path:
+            return
+        for number in (n for n in shown.curves if getattr(n.at, "lineno", 0) == told[1]):
+            yield self._number(module, number)
+        for curve in (c for c in shown.drawn if c.call.lineno == told[1]):
+            way = [Evidence("way", link.text, link.path, link.line, "weak") for link in curve.value.chain]
             text = (
                 f"the logger draws rank 0's own `{curve.key}` of each step, and of what else this module logs while it trains: a "
                 "curve of one share, not of all"
             )
-            yield self.finding(module, curve.call, text, evidence=shown, reason=_LIGHTNING)
+            yield self.finding(module, curve.call, text, evidence=way, reason=_LIGHTNING)
+
+    def _number(self, module: SourceModule, number: Number) -> Finding:
+        weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
+        way = [Evidence("way", x.text, x.path, x.line, "weak" if weak else "strong") for x in number.value.chain]
+        return self.finding(module, number.at, _message(number), evidence=way, reason=_advice(number))
 
 
 _LIGHTNING = (
-    "nothing is decided by it, and Lightning leaves it so on purpose: sync_dist=True shows the mean of all ranks, for one "
-    "all-reduce a step"
+    "nothing is decided by it, it is told once for all curves of the project, and Lightning leaves it so on purpose: "
+    "sync_dist=True shows the mean of all ranks, for one all-reduce a step"
 )
 _ADVICE = {
     Role.CURVE: (
-        "nothing is decided by it: to draw the mean of all ranks, reduce it first, on every rank (`all_reduce`, "
-        "`accelerator.gather(loss).mean()`)"
+        "nothing is decided by it, and it is told once for all curves of the project: to draw the mean of all ranks, reduce it "
+        "first, on every rank (`all_reduce`, `accelerator.gather(loss).mean()`)"
     ),
     Role.RESULT: (
         "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "

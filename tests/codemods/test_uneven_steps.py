@@ -176,3 +176,25 @@ def test_a_list_that_is_filled_on_both_ways() -> None:
         "        model(row).sum().backward()\n"
     )
     check_nothing(RULE, source)
+
+
+GATHERED = (
+    "def show(net, rows, sizes):\n    rank = dist.get_rank()\n    rows = torch.split(rows, sizes)[rank]\n"
+    "    parts = [{} for _ in range(2)]\n    for m in range(2):\n        found = net(rows)\n        for key in found:\n"
+    "            if found[key].sum() > 0:\n                MADE\n"
+    "    for m in range(len(parts)):\n        dist.all_reduce(parts[m]['x'])\n"
+)
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["parts[m][key] = [found[key]]", "parts[m][key].append(found[key])",
+     "parts[m][key].extend([found[key]])"],
+)  # fmt: skip
+def test_parts_that_are_filled_and_stay_as_many(made: str) -> None:
+    check_nothing(RULE, HEAD + GATHERED.replace("MADE", made))
+
+
+def test_rows_of_the_own_share_that_are_gone_through() -> None:
+    source = GATHERED.replace("MADE", "parts[m][key] = found[key]").replace("torch.split(rows, sizes)[rank]", "rows[rank::2]")
+    check_told(RULE, HEAD + source.replace("range(len(parts))", "rows"), reason=WHY)

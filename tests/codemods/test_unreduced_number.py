@@ -306,3 +306,69 @@ def test_a_loader_that_a_text_chooses() -> None:
     )
     check_nothing(RULE, source)
     check_told(RULE, source.replace("DataLoader(rows, 8)\n", "None\n").replace("mode == 'train'", "mode"), reason=WHY)
+
+
+METERS = (
+    "class Kept:\n    def __init__(self):\n        self.total, self.count = 0.0, 0\n\n"
+    "    def update(self, value):\n        self.total += value\n        self.count += 1\n\n"
+    "    def settle(self):\n        t = torch.tensor([self.total, self.count])\n        dist.all_reduce(t)\n"
+    "        self.total, self.count = t.tolist()\n\n"
+    "    @property\n    def overall(self):\n        return self.total / self.count\n\n\n"
+    "class Board:\n    def __init__(self):\n        self.meters = defaultdict(Kept)\n\n"
+    "    def update(self, **kwargs):\n        for k, v in kwargs.items():\n            self.meters[k].update(v)\n\n"
+    "    def settle(self):\n        for meter in self.meters.values():\n            meter.settle()\n\n\n"
+)
+
+
+def board(between: str, fill: str = "board.update(loss=loss_of(model(batch)).item())") -> str:
+    return (
+        f"{HEAD}from collections import defaultdict\n\n\n{METERS}def evaluate(model, data, loss_of):\n    loader = {SHARED}\n"
+        f"    board = Board()\n    for batch in loader:\n        {fill}\n    {between}\n"
+        "    return {k: meter.overall for k, meter in board.meters.items()}\n\n\n"
+        "def main(model, data, loss_of, best=9.0):\n    stats = evaluate(model, data, loss_of)\n"
+        "    if stats['loss'] < best:\n        torch.save(model, 'best.pt')\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "fill",
+    ["board.update(loss=loss_of(model(batch)).item())",
+     "board.update(loss=0.0)\n        board.meters['loss'].update(loss_of(model(batch)).item())"],
+)  # fmt: skip
+def test_meters_that_their_holder_settles(fill: str) -> None:
+    check_nothing(RULE, board("board.settle()", fill))
+    check_told(RULE, board("print(len(board.meters))", fill), reason=WHY)
+    check_told(RULE, board("board.settle()", fill).replace("        dist.all_reduce(t)\n", ""), reason=WHY)
+
+
+def test_a_helper_that_reduces_the_storage_of_its_argument() -> None:
+    helper = "def even_out(t, several):\n    if several:\n        dist.all_reduce(t.data)\n        t.data /= 2\n"
+    source = (
+        f"{HEAD}{helper}\n\ndef evaluate(model, loader, loss_of):\n    total = torch.zeros(1)\n    for batch in loader:\n"
+        "        total += loss_of(model(batch)).item()\n    even_out(total, True)\n    return total\n\n\n"
+        f"def main(model, data, loss_of):\n    loader = {SHARED}\n    val_loss = evaluate(model, loader, loss_of) / len(loader)\n"
+        "    if dist.get_rank() == 0:\n        print(val_loss)\n"
+    )
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace("    even_out(total, True)\n", ""), reason=WHY)
+
+
+def test_a_loss_that_only_its_name_gives_to_the_rank() -> None:
+    step = "loss = batch.sum()\n        loss.backward()\n        if dist.get_rank() == 0:\n            print('loss', avg_loss)"
+    source = evaluate("pass", step=step).replace(HEAD, f"{HEAD}from elsewhere import avg_loss\n\n\n")
+    check_nothing(RULE, source)
+
+
+def test_one_curve_a_project() -> None:
+    shown = "if dist.get_rank() == 0:\n            print('loss', loss.item())"
+    one = evaluate("pass", step=f"{TRAINS}\n        {shown}")
+    mean = evaluate("train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)", step=TRAINS)
+    files = {"a.py": one, "b.py": mean, "c.py": mean}
+    found = {path: findings_of(RULE, text, path=path, files=files) for path, text in files.items()}
+    assert [len(found[p]) for p in files] == [0, 1, 0]  # the mean of an epoch weighs more than a step
+
+
+def test_a_result_is_told_beside_the_curve_of_another_file() -> None:
+    mean = evaluate("train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)", step=TRAINS)
+    files = {"a.py": mean, "b.py": evaluate(MEAN)}
+    assert [len(findings_of(RULE, files[p], path=p, files=files)) for p in files] == [1, 1]

@@ -47,12 +47,18 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
         key = state.value(target.slice) if not isinstance(target.slice, ast.Slice) else SAME
     if value.decided and value.cause is Cause.RANK:
         return None  # one entry that rank 0 sets; the others stay as they are
-    if grows and (key.cause.differs or key.params):  # which keys there are differs
+    inner = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript)  # of `x[i][k]` it is `x[i]` that grows
+    if inner:
+        value = replace(value, sized=False)
+    elif grows and (key.cause.differs or key.params):  # which keys there are differs
         value = replace(made_of(value, key), sized=True)
     if isinstance(target, ast.Subscript) and (dotted(target.slice), path) in state.keys:
         state.env[path] = value  # `for k in d: d[k] = reduce(d[k])`: each entry is given anew
         return None
-    value = join((state.value(target.value) if path not in state.env else state.env[path], value))
+    before = state.value(target.value) if path not in state.env else state.env[path]
+    if inner and not before.cause.differs:  # its length is what it was, whatever its elements hold from here on
+        before = replace(before, sized=False)
+    value = join((before, value))
     if value.cause.differs and state.data_loops:
         value = replace(value, mean=True)
     if state.is_parameter(path):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import substituted
 from codemods.analysis.variance.values import SAME, Cause, Value, along, join, made_of, plain
 from codemods.record import replace
+from codemods.source import walk
 
 
 def put(state: State, path: str, value: Value) -> None:
@@ -38,8 +41,17 @@ def fill(state: State, node: ast.Call, path: str, holder: Value, told: Value) ->
     kept = along(told, link)
     if deciding.cause.differs or (deciding.params and not deciding.length):
         kept = replace(along(made_of(told, deciding), link), sized=True)
+    if _is_deep(node):
+        kept = replace(kept, sized=False)
+        holder = holder if holder.cause.differs else replace(holder, sized=False)
     if kept.cause.differs or kept.params:
         taint(state, path, kept, holder)
+
+
+def _is_deep(node: ast.Call) -> bool:
+    """True for `parts[i][key].append(x)`: how many `parts` there are, and of which keys, does not change with it."""
+    held = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return isinstance(held, ast.Subscript) and isinstance(held.value, ast.Subscript)
 
 
 def change_object(state: State, node: ast.Call, receiver: str, before: Value, summary: State, binding: dict[str, Value]) -> None:
@@ -52,6 +64,35 @@ def change_object(state: State, node: ast.Call, receiver: str, before: Value, su
         taint(state, receiver, along(kept, link), before)
     elif before.cause.differs:
         put(state, receiver, Value(thing=before.thing))
+
+
+def held_under(state: State, receiver: str) -> list[str]:
+    """The paths of an object and of its fields that hold what comes of the own data."""
+    found = (p for p in state.env if p == receiver or p.startswith((f"{receiver}.", f"{receiver}[")))
+    return [p for p in found if state.env[p].cause is Cause.DATA]
+
+
+def reduces_what_it_holds(state: State, node: ast.Call, site: FunctionSite, summary: State) -> bool:
+    """`board.settle()` that makes each of the meters it holds equal: by its own collective, or by a method of theirs."""
+    if not isinstance(state.module.parent(node), ast.Expr):
+        return False
+    if summary.carries():
+        return True
+    loops = (n for n in walk(site.node) if isinstance(n, ast.For) and any(dotted(a) == "self" for a in walk(n.iter)))
+    for loop in loops:
+        held = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+        for call in (s.value for s in walk(loop) if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)):
+            method = call.func.attr if isinstance(call.func, ast.Attribute) and dotted(call.func.value) in held else ""
+            if method and _all_carry(state, site, method):
+                return True
+    return False
+
+
+def _all_carry(state: State, site: FunctionSite, name: str) -> bool:
+    """True where each other method of that name in the file has a collective that makes values equal."""
+    found = [f for f in site.module.functions if f.name == name and f is not site.node]
+    summaries = [state.summaries.of(FunctionSite(site.module, f)) for f in found]
+    return bool(found) and all(s is not None and s.carries() for s in summaries)
 
 
 def change_arguments(state: State, written: dict[str, ast.expr], summary: State, binding: dict[str, Value]) -> None:

@@ -104,6 +104,7 @@ def make_same(state: State, node: ast.expr) -> None:
     path = path_of(node)
     if not path and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         path = path_of(node.func.value)  # `dist.all_reduce(x.detach())`: a view of it
+    path = path.removesuffix(".data")  # the same storage
     if not path:
         return
     old = state.env.get(path)

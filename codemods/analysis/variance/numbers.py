@@ -62,7 +62,7 @@ def numbers_of_one_rank(project: Project, module: SourceModule) -> list[Number]:
     best: dict[tuple[str, int], Number] = {}
     for number in found:
         key = number.source.key if number.source.loop is not None else (module.path, getattr(number.at, "lineno", 0))
-        if key not in best or _weight(number) > _weight(best[key]):
+        if key not in best or weight(number) > weight(best[key]):
             best[key] = number
     return _by_place(best.values())
 
@@ -70,7 +70,7 @@ def numbers_of_one_rank(project: Project, module: SourceModule) -> list[Number]:
 def _by_place(found: Iterable[Number]) -> list[Number]:
     """Of those at one place the heaviest, in the order of the file."""
     places: dict[int, Number] = {}
-    for number in sorted(found, key=_weight):
+    for number in sorted(found, key=weight):
         places[getattr(number.at, "lineno", 0)] = number
     return [places[line] for line in sorted(places)]
 
@@ -101,7 +101,7 @@ def _in_function(
         yield from _shown_in(analysis, state, node) if isinstance(node, ast.Call) else _compared_in(analysis, state, node)
 
 
-def _weight(number: Number) -> tuple[int, int, int]:
+def weight(number: Number) -> tuple[int, int, int]:
     """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first."""
     roles = (Role.CURVE, Role.RESULT, Role.DECIDES)
     name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
@@ -208,7 +208,7 @@ def _number(
     role = Role.DECIDES if decides else Role.CURVE if source.trains else Role.RESULT
     if not value.mean and ((decides and source.trains) or (role is Role.RESULT and not behind)):
         return None  # what a single batch gives
-    if _is_guess(analysis, value, source, behind=behind) or _may_gather(analysis, value):
+    if _is_guess(analysis, value, source) or _may_gather(analysis, value):
         return None
     everyone = decides and not is_on_zero(analysis.project, module, shown)
     alone = role is not Role.CURVE and source.path == module.path and source.loop is not None
@@ -219,13 +219,13 @@ def _number(
     return Number(at or entry, shown, text, value, role, source, behind, everyone)
 
 
-def _is_guess(analysis: Analysis, value: Value, source: Source, *, behind: bool) -> bool:
+def _is_guess(analysis: Analysis, value: Value, source: Source) -> bool:
     """True where only a name says that a loader shares out, or each rank goes through the whole set in an order of its own."""
     origin = value.origin
     if origin is None:
         return True
     if source.trains:  # the batches of a training are the rank's own
-        return origin.by_name and _OF_LOADER not in origin.text and (source.loop is None or behind)
+        return origin.by_name and _OF_LOADER not in origin.text
     if source.loop is None:
         return not origin.text.endswith(_OF_THE_RANK) or origin.by_name
     over = source.over

@@ -9,7 +9,7 @@ from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.heirs import written_by_heirs
-from codemods.analysis.variance.keeping import change_arguments, change_object, taint
+from codemods.analysis.variance.keeping import change_arguments, change_object, held_under, put, reduces_what_it_holds, taint
 from codemods.analysis.variance.meetings import make_same, meet_behind
 from codemods.analysis.variance.objects import loader_of_class, thing_of_class
 from codemods.analysis.variance.paths import parameters, path_of
@@ -61,6 +61,9 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
             state.env[f"self.{name}"] = state.sets[name] = substituted(value, binding, None)
     elif receiver and summary.sets:
         change_object(state, node, receiver, held, summary, binding)
+    elif receiver and (paths := held_under(state, receiver)) and reduces_what_it_holds(state, node, site, summary):
+        for path in paths:
+            put(state, path, Value(thing=state.env[path].thing))
     elif receiver and call.end in FILLS and isinstance(state.module.parent(node), ast.Expr) and not summary.carries():
         _kept_unseen(state, node, receiver, held, binding)
     found = substituted(summary.result or SAME, binding, None if own else fields_of(state, held))
