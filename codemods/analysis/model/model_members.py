@@ -67,7 +67,7 @@ class _Reader:
                     self._constructor(site, function)
                 else:
                     self._other_method(site, function)
-        merged = {name: joined(name, values) for name, values in self.found.items()}
+        merged = {name: joined(name, values) for name, values in self.found.items() if values}
         merged = {name: without_copies(member, merged) for name, member in merged.items()}
         merged = {name: without_aliases(member, merged) for name, member in merged.items()}
         changed = self._assigned_twice | self.state
