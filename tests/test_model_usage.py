@@ -553,3 +553,17 @@ def test_a_freeze_of_the_projects_own_is_not_known() -> None:
     own = FROZEN.replace("    def forward", "    def freeze(self):\n        pass\n\n    def forward")
     found = usage(own + net("return self.b(self.a(self.voice(x)))", init="self.voice = Voice()\nself.voice.freeze()"))
     assert found.verdict is Verdict.UNKNOWN and "self.voice.freeze() freezes" in found.reasons[0]
+
+
+def test_a_list_that_is_filled_where_nothing_has_made_it() -> None:
+    found = usage("""\
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(4, 4)
+            self.blocks.append(nn.Linear(4, 4))
+
+        def forward(self, x):
+            return self.a(x)
+    """)
+    assert found.verdict is Verdict.ALL

@@ -137,7 +137,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
                 evidence=list(paths(project, module, first)),
                 reason=reason(made),
             )
-        yield from self._uneven(module, project, told)
+        yield from self._uneven(module, project, told, told_nodes)
         for found in unmatched_collectives(project, module):
             if not found.by_exit and id(found.node) not in told:
                 told.add(id(found.node))
@@ -150,13 +150,16 @@ class CollectiveUnderRankGuard(DdpCodemod):
                 text = parting_message(parted, head(module, parted.node))
                 yield self.finding(module, node, text, evidence=chain(parted), reason=_ADVICE)
 
-    def _uneven(self, module: SourceModule, project: Project, told: set[int]) -> Iterator[Finding]:
+    def _uneven(
+        self, module: SourceModule, project: Project, told: set[int], told_nodes: list[ast.AST]
+    ) -> Iterator[Finding]:
         for found in uneven_collectives(project, module):
             line, text = found.why
             shown = [Evidence("static", text, module.path, line)]
             made = Applicability.UNSAFE if found.reason else Applicability.SAFE
             level = made if found.edits else Applicability.DISPLAY
             told.add(id(found.node))
+            told_nodes += [found.node, module.statement_of(found.node)]
             yield self.finding(
                 module, found.node, found.message, level=level, edits=found.edits, evidence=shown, reason=found.reason
             )
