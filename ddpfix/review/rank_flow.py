@@ -76,6 +76,8 @@ def picture(flow: Flow) -> Picture:
     at = [max((d.y for d in stops if d.stop.lane == lane), default=HEAD) for lane in (0, 1)]
     if not parts:  # both lanes come to the last stop
         at = [stops[-1].y, stops[-1].y]
+    elif at[1] < parts:  # no stop of their own for those who leave: they are elsewhere by then
+        at[1] = stops[-1].y
     names = (_SHORT.get(flow.lanes[0], flow.lanes[0]), _SHORT.get(flow.lanes[1], flow.lanes[1]))
     widest = max((len(words) * (7.3 if kind == "code" else 6.9) for d in stops for kind, words, _ in d.rows), default=0)
     return Picture(names, tuple(stops), parts, (at[0], at[1]), y, WORDS + round(widest), _told(flow))

@@ -18,7 +18,7 @@ from ddpfix.review.items import Review, ReviewItem
 from ddpfix.review.page import HERE, SCRIPTS, island, page
 from ddpfix.review.rank_flow import picture
 from ddpfix.summary.rank_flow import flow_of
-from tests.summary.test_rank_flow import GUARDED, found
+from tests.summary.test_rank_flow import GUARDED, SKIPS, found
 
 NASTY = "</script><img src=x onerror=alert(1)><!--"
 
@@ -124,3 +124,10 @@ def test_a_picture_is_drawn_of_the_evidence(tmp_path: Path) -> None:
     assert words[:3] == ["rank 0", "other ranks", "dist.get_rank() == 0"]
     assert "rank 0 waits here for other ranks" in words
     assert "torch.distributed.barrier (rank 0 waits here for other ranks) in train.py:8" in (root.findtext("desc") or "")
+
+
+def test_the_lane_of_those_who_leave_goes_down_to_the_end_of_the_picture(tmp_path: Path) -> None:
+    flow = flow_of(found(tmp_path, SKIPS, "DDP305"))
+    assert flow is not None
+    drawn = picture(flow)
+    assert drawn.parts < drawn.ends[1] == drawn.stops[-1].y
