@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.logged.one_curve import shown_in, told_curve
+from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number
 from codemods.analysis.variance.values import Proof
@@ -106,6 +107,9 @@ class UnreducedNumber(DdpCodemod):
             return
         shown = shown_in(project, module)
         for number in shown.numbers:
+            line = getattr(number.shown, "lineno", 0)
+            if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
+                continue  # the ranks part over it before a collective: DDP305 tells of that
             yield self._number(module, number)
         if not (shown.curves or shown.drawn) or (told := told_curve(project)) is None or told[0] != module.path:
             return
