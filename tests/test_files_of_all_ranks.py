@@ -148,6 +148,11 @@ def test_a_fetch_of_every_rank(call: str) -> None:
     assert "first run" in found.message
 
 
+def test_a_barrier_above_a_fetch_lets_all_ranks_fetch_at_once() -> None:
+    source = fetch("torch.hub.load('owner/nets', 'small')", above="    dist.barrier()\n")
+    assert "first run" in check_told(CacheFilledByEveryRank, source, reason="barrier before the others").message
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -157,7 +162,6 @@ def test_a_fetch_of_every_rank(call: str) -> None:
         fetch("datasets.CIFAR10(f'{args.root}/{dist.get_rank()}', download=True)"),
         fetch("torch.hub.load('owner/nets', 'small')", above="    if dist.get_rank() == 0:\n"
         "        torch.hub.load('owner/nets', 'small')\n"),
-        fetch("torch.hub.load('owner/nets', 'small')", above="    dist.barrier()\n"),
         fetch("torch.hub.load('owner/nets', 'small')", way="    if dist.get_rank() == 0:\n        net = build(args)\n"),
         fetch("torch.hub.load('owner/nets', 'small')")
         .replace("import torch.distributed as dist\n", "")

@@ -118,7 +118,7 @@ def test_a_record_is_given_its_test_by_keyword() -> None:
         """
     files = {**RECORD, "train.py": "import torch.distributed as dist\nfrom module import begin\n\nbegin('out')\n"}
     check_nothing(MakedirsRace, source, files=files)
-    assert findings_of(MakedirsRace, source, {**files, "place.py": files["place.py"].replace("dist.get_rank() == 0", "True")})
+    assert findings_of(MakedirsRace, source.replace("place.master", "place.size > 1"), files)
 
 
 # Who comes there at all

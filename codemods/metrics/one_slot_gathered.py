@@ -77,7 +77,7 @@ class OneSlotGathered(DdpCodemod):
     """
 
     code = "DDP113"
-    TRIGGERS = ((b"gather(", b"all_to_all("), (b"] *", b"]*", b"* [", b"*["))
+    TRIGGERS = ((b"gather(", b"all_to_all("),)
     SITES = (Site(rb"\]\s*\*\s*[\w(]|[\w)]\s*\*\s*\[", b"]*", b"] *", b"*[", b"* ["),)
     READS_TESTS = False
 
