@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
-from codemods.analysis.loading.origins import made_class, origins
-from codemods.analysis.loading.passes import training_passes
-from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of, short
+from codemods.analysis.loading.dealt_out import dealt_out
+from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.shuffled_alone import Shuffled, alike, shuffled_alone
 from codemods.analysis.loading.splits import is_by_rank
 from codemods.analysis.loading.unordered import Unordered, sorted_text, unordered
@@ -171,33 +170,20 @@ def _numbers(module: SourceModule) -> Iterator[_Found]:
 
 def _items(module: SourceModule, project: Project) -> Iterator[_Found]:
     """A data set behind a DistributedSampler whose `__getitem__` takes the files by their index."""
-    for found in training_passes(project, module.path):
-        for origin in origins(project, found.module, found.source):
-            loader = loader_of(origin)
-            if loader is None or loader.dataset is None:
-                continue
-            if not any(is_distributed_sampler(project, s) for s in samplers_of(project, loader)):
-                continue
-            for made in origins(project, loader.module, loader.dataset):
-                site = made_class(project, made)
-                if site is None or site.module is not module:
-                    continue
-                method = class_facts(project, module, site.node).method("__getitem__")
-                if method is None or method[0].module is not module:
-                    continue
-                index = {a.arg for a in parameters(method[1], bound=True)}
-                for node in walk(method[1]):
-                    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id in index:
-                        files = unordered(module, node.value)
-                        if files is not None and files.files:
-                            yield (
-                                files,
-                                node,
-                                (
-                                    f"{_what(module, files)} has another order on other machines: "
-                                    "the same index is another file there, so ranks read some files twice and others never"
-                                ),
-                            )
+    for site, _ in dealt_out(project, module):
+        method = class_facts(project, module, site.node).method("__getitem__")
+        if method is None or method[0].module is not module:
+            continue
+        index = {a.arg for a in parameters(method[1], bound=True)}
+        for node in walk(method[1]):
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id in index:
+                files = unordered(module, node.value)
+                if files is not None and files.files:
+                    text = (
+                        f"{_what(module, files)} has another order on other machines: "
+                        "the same index is another file there, so ranks read some files twice and others never"
+                    )
+                    yield files, node, text
 
 
 def _of_numbers(module: SourceModule, found: Unordered) -> bool:

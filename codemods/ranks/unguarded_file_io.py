@@ -43,7 +43,7 @@ from codemods.findings import Applicability, Edit, Evidence, Finding, WrapInGuar
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.sites import Site
-from codemods.source import FunctionNode, SourceModule, once_a_module, walk
+from codemods.source import FunctionNode, SourceModule, line_of, once_a_module, walk
 
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
 _HOOKS = OBSERVERS | HF_CALLBACK_HOOKS
@@ -193,7 +193,7 @@ class UnguardedFileIo(DdpCodemod):
             if found.file.call.lineno in lines or place in seen or (found.module is module and found.at.lineno in lines):
                 continue
             seen.add(place)
-            evidence = [Evidence("static", short(h.text_of(n)), h.path, n.lineno) for h, n in found.way.frames[:3]]  # type: ignore[attr-defined]
+            evidence = [Evidence("static", short(h.text_of(n)), h.path, line_of(n)) for h, n in found.way.frames[:3]]
             yield self.finding(
                 found.module, found.at, message_of(found), evidence=[*evidence, found.way.shown], reason=advice_for(found)
             )

@@ -102,7 +102,7 @@ def _waits(way: Way) -> bool:
     """True where a function on the way takes a lock, or waits for the others above the call."""
     for home, node in way.frames:
         function = home.function_of(node)
-        line: int = node.lineno  # type: ignore[attr-defined]
+        line = line_of(node)
         if function is None:
             continue
         above = "\n".join(home.text.splitlines()[function.lineno - 1 : line])

@@ -1,4 +1,4 @@
-"""What is said of a file that every rank writes where no test for rank 0 is at hand, and what to write there."""
+"""The message and the advice for a file that every rank writes where no test for rank 0 is at hand, and what to write there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.files_of_all import FileOfAll
-from codemods.source import SourceModule
+from codemods.source import SourceModule, line_of
 
 
 def message_of(found: FileOfAll) -> str:
@@ -40,6 +40,6 @@ def short(text: str) -> str:
 
 def is_above_the_start(module: SourceModule, node: ast.AST) -> bool:
     """True above the call, in the same function, that starts the process group or makes the Accelerator."""
-    line: int = node.lineno  # type: ignore[attr-defined]
+    line = line_of(node)
     calls = module.calls_named("init_process_group", "Accelerator", "init_distributed_mode", "init_distributed")
     return any(module.function_of(c) is module.function_of(node) and c.lineno > line for c in calls)

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
-from codemods.analysis.loading.origins import made_class, origins
-from codemods.analysis.loading.passes import training_passes
-from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
+from codemods.analysis.loading.dealt_out import dealt_out
+from codemods.analysis.loading.samplers import Loader
 from codemods.analysis.loading.seeds import is_seeded, seeded_by_rank
 from codemods.analysis.model.signatures import parameters
 from codemods.analysis.names import dotted, qualified
@@ -36,28 +35,11 @@ def shuffled_alone(project: Project, module: SourceModule) -> Iterator[Shuffled]
         return
     if is_seeded(project) and not seeded_by_rank(project, module.path):
         return
-    for site, loader in _dealt_out(project, module):
+    for site, loader in dealt_out(project, module):
         taken = _taken_by_index(project, site)
         for call, name in _shuffles(module, site):
             if name in taken:
                 yield Shuffled(call, name, taken[name], loader)
-
-
-def _dealt_out(project: Project, module: SourceModule) -> Iterator[tuple[ClassSite, Loader]]:
-    """The data sets of this file behind a DistributedSampler that a training goes through."""
-    seen: set[int] = set()
-    for found in training_passes(project, module.path):
-        for origin in origins(project, found.module, found.source):
-            loader = loader_of(origin)
-            if loader is None or loader.dataset is None:
-                continue
-            if not any(is_distributed_sampler(project, s) for s in samplers_of(project, loader)):
-                continue
-            for made in origins(project, loader.module, loader.dataset):
-                site = made_class(project, made)
-                if site is not None and site.module is module and id(site.node) not in seen:
-                    seen.add(id(site.node))
-                    yield site, loader
 
 
 def _taken_by_index(project: Project, site: ClassSite) -> dict[str, ast.Subscript]:

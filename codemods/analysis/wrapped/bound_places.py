@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.wraps import is_prepare, is_wrap, without_moves
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 
 def is_alike(module: SourceModule, value: ast.expr | None, name: str) -> bool:
@@ -81,7 +81,3 @@ def bound_by(node: ast.AST) -> int:
 def end_of(node: ast.AST) -> int:
     end = getattr(node, "end_lineno", None)
     return end if isinstance(end, int) else line_of(node)
-
-
-def line_of(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)

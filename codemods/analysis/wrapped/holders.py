@@ -21,7 +21,6 @@ from codemods.analysis.wrapped.bound_places import (
     first_use,
     is_alike,
     leaves,
-    line_of,
     place_in,
     reaches,
 )
@@ -32,7 +31,7 @@ from codemods.analysis.wrapped.wrapper_tests import arms_exclude, conditions_of,
 from codemods.analysis.wrapped.wraps import is_prepare, is_wrap, without_moves
 from codemods.project import Project
 from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
 DEPTH = 6
 PARAMETERS = 2  # how deep the callers of a function are still asked

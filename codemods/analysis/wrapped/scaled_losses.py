@@ -16,7 +16,7 @@ from codemods.analysis.wrapped.losses import Backward, is_quiet
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, line_of, walk, walk_scope
 
 _WORLD = frozenset({"world_size", "num_processes", "get_world_size"})
 _SAME = frozenset({"mean", "sum", "unsqueeze", "squeeze", "to", "float", "cuda", "contiguous", "view", "reshape"})
@@ -123,7 +123,7 @@ def _is_reduced(module: SourceModule, target: ast.AST, at: ast.AST) -> bool:
     """True if a call above reduces the name in place."""
     name, function = dotted(target), module.function_of(at)
     calls = (c for c in module.calls_named("all_reduce", "reduce") if module.function_of(c) is function)
-    return any(c.args and dotted(c.args[0]) == name and c.lineno < at.lineno for c in calls)  # type: ignore[attr-defined]
+    return any(c.args and dotted(c.args[0]) == name and c.lineno < line_of(at) for c in calls)
 
 
 # Divisors
