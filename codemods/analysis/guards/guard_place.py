@@ -93,29 +93,31 @@ def _in_place(place: Place, statement: ast.stmt, guard: ast.If) -> str:
 
 def guarded_call(project: Project, module: SourceModule, function: FunctionNode) -> str:
     """The place of a call of the function that only some ranks make, "" where none is seen."""
+    found = ((c, n) for c, n in _calls(project, module, function) if ranks_at(c, n, project=project).some)
+    return next((f"{caller.path}:{call.lineno}" for caller, call in found), "")
+
+
+def _calls(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[tuple[SourceModule, ast.Call]]:
+    """The calls of the function in the project, each with its file."""
     for path in project.files_calling(function.name):
         caller = module if path == module.path else project.module(path)
-        for call in caller.calls_named(function.name) if caller else ():
-            site = called_function(project, caller, call)  # type: ignore[arg-type]
-            if site is not None and site.node is function and ranks_at(caller, call, project=project).some:  # type: ignore[arg-type]
-                return f"{path}:{call.lineno}"
-    return ""
+        if caller is None:
+            continue
+        for call in caller.calls_named(function.name):
+            site = called_function(project, caller, call)
+            if site is not None and site.node is function:
+                yield caller, call
 
 
 def parting_calls(project: Project, module: SourceModule, function: FunctionNode, *, depth: int = 4) -> Iterator[str]:
     """What has to hold for all ranks to call the function, where a caller does not show it: each with its place."""
-    for path in project.files_calling(function.name) if depth else ():
-        caller = module if path == module.path else project.module(path)
-        for call in caller.calls_named(function.name) if caller else ():
-            site = called_function(project, caller, call)  # type: ignore[arg-type]
-            if caller is None or site is None or site.node is not function:
-                continue
-            outer = caller.function_of(call)
-            statement = next((up for up in caller.ancestors(call) if isinstance(up, ast.stmt)), None)
-            for line, assumed in parting_ways(project, caller, statement, outer) if statement is not None else ():
-                yield f"{assumed} ({path}:{line})"
-            if outer is not None and outer is not function:
-                yield from parting_calls(project, caller, outer, depth=depth - 1)
+    for caller, call in _calls(project, module, function) if depth else ():
+        outer = caller.function_of(call)
+        statement = next((up for up in caller.ancestors(call) if isinstance(up, ast.stmt)), None)
+        for line, assumed in parting_ways(project, caller, statement, outer) if statement is not None else ():
+            yield f"{assumed} ({caller.path}:{line})"
+        if outer is not None and outer is not function:
+            yield from parting_calls(project, caller, outer, depth=depth - 1)
 
 
 def ends_in_comment(module: SourceModule, guard: ast.If) -> bool:
