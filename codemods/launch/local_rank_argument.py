@@ -15,7 +15,14 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
 
-_SPELLINGS = ("--local_rank", "--local-rank")
+_PASSED = "--local-rank"  # by torch.distributed.launch, since torch 2.0
+_SPELLINGS = ("--local_rank", _PASSED)
+_UNHEARD = "torchrun does not pass `--local-rank`, and every rank takes the GPU of the default: read LOCAL_RANK"
+_REFUSED = (
+    "torch.distributed.launch of torch 2 passes `--local-rank`, and argparse then refuses `--local_rank`; torchrun passes "
+    "neither, and every rank takes the GPU of the default: read LOCAL_RANK"
+)
+_STARTS_IN = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", ".txt", ".yaml", ".yml", "Makefile")
 _PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})
 _TAKEN_FROM_ENVIRONMENT = late(rb"local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
 
@@ -68,6 +75,7 @@ class LocalRankArgument(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument, and in a file that reads it at all.
+    - Says nothing of `--local-rank` where the repository is started with `torch.distributed.launch`, and never with torchrun.
     - Says nothing where torch is pinned below 2.0, and in a file of DeepSpeed, whose launcher passes `--local_rank`.
     - Says nothing of an argument that chooses no device, and of a script that starts no process group.
     - Tells a call with comments inside, without `type=int`, or whose default is worked out.
@@ -93,13 +101,13 @@ class LocalRankArgument(DdpCodemod):
             if option is None:
                 continue
             place = _place(module)
-            if place is None or _is_settled(project, module):
+            passed = any(isinstance(a, ast.Constant) and a.value == _PASSED for a in call.args)
+            if place is None or _is_settled(project, module) or (passed and _is_launched_with_it(project)):
                 return
             edits, reason = _repair(module, call)
             yield self.finding(
                 module, call,
-                "torch.distributed.launch of torch 2 passes `--local-rank`, and argparse then refuses `--local_rank`; torchrun "
-                "passes neither, and every rank takes the GPU of the default: read LOCAL_RANK",
+                _UNHEARD if passed else _REFUSED,
                 level=Applicability.SAFE if edits else Applicability.DISPLAY,
                 edits=edits,
                 evidence=[Evidence("static", "the GPU is chosen by it", module.path, place.lineno)],
@@ -128,6 +136,12 @@ def _is_settled(project: Project, module: SourceModule) -> bool:
         return True
     found = (project.read(p) or b"" for p in project.files_containing(b"LOCAL_RANK") if not is_test_file(p))
     return any(_TAKEN_FROM_ENVIRONMENT.search(data) for data in found)
+
+
+def _is_launched_with_it(project: Project) -> bool:
+    """True where the repository's own scripts and texts name the launcher that passes it, and never torchrun."""
+    named = project.files_containing(b"torch.distributed.launch", kinds=_STARTS_IN)
+    return bool(named) and not project.files_containing(b"torchrun", kinds=_STARTS_IN)
 
 
 def _repair(module: SourceModule, call: ast.Call) -> tuple[list[Edit], str]:

@@ -78,7 +78,7 @@ class OneSlotGathered(DdpCodemod):
 
     code = "DDP113"
     TRIGGERS = ((b"gather(", b"all_to_all("),)
-    SITES = (Site(rb"\]\s*\*\s*[\w(]|[\w)]\s*\*\s*\[", b"]*", b"] *", b"*[", b"* ["),)
+    SITES = (Site(rb"\] ?\* ?[\w(]|[\w)] ?\* ?\[", b"]*", b"] *", b"*[", b"* ["),)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
