@@ -88,16 +88,10 @@ def test_an_old_torch_and_own_tests() -> None:
 
 
 def test_a_spelling_that_the_launcher_of_the_repository_passes() -> None:
-    source = script("parser.add_argument('--local_rank', '--local-rank', type=int, default=0)")
+    both = script("parser.add_argument('--local_rank', '--local-rank', type=int, default=0)")
+    fixed = both.replace("default=0", 'default=int(os.environ.get("LOCAL_RANK", 0))')
     launched = {"run.sh": "python -m torch.distributed.launch --nproc_per_node 2 train.py\n"}
-    check_nothing(RULE, source, files=launched)
-    check_fixed = {**launched, "README.md": "Or: `torchrun train.py`\n"}
-    check_transformed(
-        RULE, source, source.replace("default=0", 'default=int(os.environ.get("LOCAL_RANK", 0))'), files=check_fixed
-    )
-    check_transformed(
-        RULE,
-        source.replace("'--local-rank', ", ""),
-        source.replace("'--local-rank', ", '"--local-rank", ').replace("default=0", 'default=int(os.environ.get("LOCAL_RANK", 0))'),
-        files=launched,
-    )
+    check_nothing(RULE, both, files=launched)
+    check_transformed(RULE, both, fixed, files={**launched, "README.md": "Or: `torchrun train.py`\n"})
+    one, other = both.replace("'--local-rank', ", ""), fixed.replace("'--local-rank'", '"--local-rank"')
+    check_transformed(RULE, one, other, files=launched)
