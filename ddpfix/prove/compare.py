@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ddpfix.prove.ranks import Ended
 from ddpfix.prove.traces import Call, Trace
 
 
@@ -104,3 +106,26 @@ def unused_parameters(traces: Sequence[Trace]) -> tuple[UnusedParameters, ...]:
     return tuple(out)
 
 
+_NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\d[\d.,:]*(?:e[-+]?\d+)?")
+
+
+def lines_lost(before: Ended, after: Ended) -> tuple[str, ...]:
+    """Lines that some rank printed before and that no rank prints after; numbers in them do not count.
+
+    A run that did not end well has nothing to lose.
+    """
+    if before.outcome != "completes" or after.outcome != "completes":
+        return ()
+    said = {_NUMBER.sub("#", text).strip() for _, stream, text in after.lines if stream == "stdout"}
+    had = {_NUMBER.sub("#", text).strip(): text.strip() for _, stream, text in before.lines if stream == "stdout"}
+    return tuple(text for plain, text in had.items() if plain and plain not in said)
+
+
+def why_weights_differ(traces: Sequence[Trace]) -> str:
+    """What the traces show of the cause, where the ranks end with other weights."""
+    steps = {t.rank: t.steps for t in traces}
+    if len(set(steps.values())) > 1:
+        return ", ".join(f"rank {rank} made {n} optimizer steps" for rank, n in steps.items())
+    if (parted := first_divergence(traces)) is not None:
+        return f"their collectives part at number {parted.number}"
+    return "after as many steps: they began with other values, or a rank changed them by itself"

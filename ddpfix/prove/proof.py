@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from codemods.codemod import DdpCodemod
 from ddpfix import engine
 from ddpfix.discovery import Tree, discover
+from ddpfix.prove.compare import lines_lost
 from ddpfix.prove.launchers import Training, understood
 from ddpfix.prove.on_cpu import why_not
 from ddpfix.prove.ranks import Ended, run_ranks
@@ -41,7 +42,8 @@ class Bounds:
 class Proof:
     """What was seen. base: the commit, "" outside git or before the first one. digest: of the fixed files' bytes.
 
-    after: None where there is nothing to fix. impossible: where and why the program cannot run, "" where it can.
+    after: None where there is nothing to fix. lost: lines that no rank prints any more. impossible: where and why the program
+    cannot run, "" where it can.
     """
 
     command: tuple[str, ...]
@@ -55,11 +57,20 @@ class Proof:
     after: Seen | None
     impossible: str = ""
     output: str = ""
+    lost: tuple[str, ...] = ()
 
     @property
     def right(self) -> bool:
-        """True where the last run that was made showed nothing wrong."""
-        return not self.impossible and (self.after or self.before).right
+        """True where the last run that was made showed nothing wrong, and the fixes took nothing away."""
+        return not self.impossible and not self.lost and (self.after or self.before).right
+
+    @property
+    def introduced(self) -> tuple[str, ...]:
+        """What is wrong after the fixes and was not before, where the program ended well before them."""
+        lost = (f"no rank prints {line!r} any more" for line in self.lost)
+        if self.after is None or self.before.outcome != "completes":
+            return ()
+        return (*(text for text in self.after.wrong if text not in self.before.wrong), *lost)
 
 
 class CannotProve(Exception):
@@ -79,8 +90,11 @@ def prove(
     cwd: Path,
     bounds: Bounds,
     links: Sequence[str] = (),
+    say: Callable[[str], None] = lambda _: None,
 ) -> Proof:
     """Run `command`, given in the folder `cwd` of the project, before and after. Raises CannotProve, GitRefusal.
+
+    say: is told of each run before it begins.
 
     Nothing of the user's is written; the copies and every process are gone on return, and after an interruption.
     """
@@ -91,6 +105,7 @@ def prove(
     below = cwd.resolve().relative_to(tree.root.resolve())
     base, uncommitted = _state(tree)
     with _copy(tree, links) as folder:
+        say(f"run 1 of 2, as it is: {_bound(bounds)}")
         before = _run(training, folder / below, bounds)
         seen = look(before, folder / below)
         impossible = why_not(before, folder / below)
@@ -101,11 +116,17 @@ def prove(
         codes, files = _fix(folder, settings, codemods)
         if not files:
             return proof
+        say(f"run 2 of 2, after {', '.join(codes)}: {_bound(bounds)}; the first took {before.seconds:.0f} s and {seen.ended}")
         after = _run(training, folder / below, bounds)
         return Proof(
             tuple(command), training, bounds, base, uncommitted, codes, digest(files), seen, look(after, folder / below),
-            output=_tail(before) + _tail(after),
+            output=_tail(before) + _tail(after), lost=lines_lost(before, after),
         )  # fmt: skip
+
+
+def _bound(bounds: Bounds) -> str:
+    steps = f"{bounds.steps} optimizer steps, " if bounds.steps else ""
+    return f"{bounds.nproc} processes, {steps}at most {bounds.timeout:.0f} s"
 
 
 def _copy(tree: Tree, links: Sequence[str]) -> AbstractContextManager[Path]:

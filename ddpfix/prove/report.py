@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ddpfix.prove.proof import Proof
+from ddpfix.prove.seen import Seen
 
 VERSION = 1
 
@@ -58,15 +59,28 @@ def verdict(proof: Proof) -> str:
     """One sentence: what the proof comes to."""
     if proof.impossible:
         return f"This program cannot run {proof.impossible}."
-    seen = proof.after or proof.before
-    if proof.after is None:
-        said = "ddpfix changes nothing here; " + ("nothing was seen to be wrong" if seen.right else "; ".join(seen.wrong))
-    elif seen.right:
-        was = "nothing was seen to be wrong before either" if proof.before.right else "before: " + "; ".join(proof.before.wrong)
-        said = f"After the fixes nothing is wrong ({was})"
+    before, after = proof.before, proof.after
+    if after is None:
+        said = f"ddpfix changes nothing here; {_state(before, 'nothing was seen to be wrong')}"
+    elif proof.introduced:
+        still = [text for text in after.wrong if text in before.wrong]
+        said = "Introduced by the fixes: " + "; ".join(proof.introduced) + ("; still wrong: " + "; ".join(still) if still else "")
+    elif after.right and not after.observed:
+        said = f"After the fixes nothing was observed: {_NOTHING}"
+    elif after.right:
+        said = f"After the fixes nothing is wrong (before: {_state(before, 'nothing was seen to be wrong either')})"
     else:
-        said = "After the fixes something is still wrong: " + "; ".join(seen.wrong)
+        said = "After the fixes something is still wrong: " + "; ".join(after.wrong)
     return " ".join(said.split()) + "."
+
+
+_NOTHING = "the ranks issued no collective, wrapped no model and logged no metric"
+
+
+def _state(seen: Seen, right: str) -> str:
+    if not seen.right:
+        return "; ".join(seen.wrong)
+    return right if seen.observed else f"nothing was observed: {_NOTHING}"
 
 
 def _columns(table: Sequence[Sequence[str]], width: int) -> list[str]:
@@ -109,6 +123,7 @@ def to_json(proof: Proof) -> str:
                 "impossible": proof.impossible,
                 "right": proof.right,
                 "verdict": verdict(proof),
+                "introduced": list(proof.introduced),
                 "rows": [list(r) for r in rows(proof)],
                 **seen,
             },

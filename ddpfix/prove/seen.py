@@ -12,6 +12,8 @@ from ddpfix.prove.on_cpu import crash_place
 from ddpfix.prove.ranks import Ended, RankEnd
 from ddpfix.prove.traces import Call, Place
 
+_UNSEEN = "not seen"
+_NO_METRICS = "none were seen"
 GROUPS = {"new_group", "split_group"}
 
 
@@ -41,6 +43,12 @@ class Seen:
     def right(self) -> bool:
         return not self.wrong
 
+    @property
+    def observed(self) -> bool:
+        """False where a run that ended well showed nothing that ranks could disagree on."""
+        seen = any(self.collectives) or not self.weights.startswith(_UNSEEN) or self.metrics != _NO_METRICS
+        return seen or self.outcome != "completes"
+
 
 def look(ended: Ended, cwd: Path) -> Seen:
     """What a run of the program in `cwd` showed."""
@@ -55,7 +63,7 @@ def look(ended: Ended, cwd: Path) -> Seen:
     elif order:
         wrong.append("the ranks do not issue the same collectives")
     if weights:
-        wrong.append("the ranks end with other weights")
+        wrong.append(f"the ranks end with other weights ({compare.why_weights_differ(ended.traces)})")
     if metrics:
         wrong.append("logged metrics differ between the ranks: " + ", ".join(d.name for d in metrics))
     return Seen(
@@ -122,7 +130,7 @@ def _call(call: Call | None, cwd: Path) -> str:
 
 def _weights(ended: Ended, differing: tuple[compare.Disagreement, ...]) -> str:
     if not all(t.weights for t in ended.traces):
-        return "not seen: no wrapped model reached its end"
+        return f"{_UNSEEN}: no wrapped model reached its end"
     if not differing:
         return "agree"
     names = ", ".join(d.name for d in differing[:4])
@@ -131,7 +139,7 @@ def _weights(ended: Ended, differing: tuple[compare.Disagreement, ...]) -> str:
 
 def _metrics(ended: Ended, differing: tuple[compare.Disagreement, ...]) -> str:
     if not any(t.metrics for t in ended.traces):
-        return "none were seen"
+        return _NO_METRICS
     if not differing:
         return "agree: " + ", ".join(sorted({n for t in ended.traces for n in t.metrics})[:8])
     return "\n".join(f"{d.name} differs: {_by_rank(d.values)}" for d in differing[:8])

@@ -57,6 +57,15 @@ class Single:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """What the fix changes besides the error, and why that is meant: patterns of printed lines, and of files below OUT."""
+
+    lines: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """What ddpfix says of a trap: a finding without a fix, or nothing. at: the line it stands in, "train.py: loss.backward()"."""
 
@@ -109,6 +118,7 @@ class Proof:
     before: Run | None = None
     after: Run | None = None
     single: Single | None = None
+    changes: Changes | None = None
     refused: Refused | None = None
     naive: Naive | None = None
     repaired: Repaired | None = None
@@ -192,6 +202,15 @@ def _single(data: dict[str, Any], where: str) -> Single:
     return single
 
 
+def _changes(data: dict[str, Any], where: str) -> Changes:
+    _known(data, Changes, where)
+    parts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+    changes = Changes(**parts)
+    if not changes.why or not (changes.lines or changes.files):
+        raise BadExpectation("[changes] needs `why`, and `lines` or `files`")
+    return changes
+
+
 def _refused(data: dict[str, Any], where: str) -> Refused:
     _known(data, Refused, where)
     refused = Refused(**data)
@@ -222,6 +241,7 @@ READERS: Mapping[str, Callable[[dict[str, Any], str], Any]] = {
     "before": _run,
     "after": _run,
     "single": _single,
+    "changes": _changes,
     "refused": _refused,
     "naive": _naive,
     "repaired": _repaired,

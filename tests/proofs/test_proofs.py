@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codemods.findings import Finding
-from tests.proofs import expectation, harness
+from tests.proofs import differential, expectation, harness
 from tests.proofs.expectation import Edit, Naive, Proof, Refused, Run
 
 Running = dict[str, Future[list[str]]]
@@ -52,13 +52,15 @@ def _repair(proof: Proof, before: Path, work: Path) -> list[str]:
     after = harness.copied(proof, work / "after")
     if not harness.fixed(proof, after):
         return [f"{proof.code} fixes nothing here at level {proof.level}: {harness.findings(after)}"]
-    out = []
-    for name, program, wanted in (("before", before, proof.before), ("after", after, proof.after)):
-        out += _ran(name, proof, program, wanted)
+    changes = proof.changes or expectation.Changes()
+    out: list[str] = []
+    one, two = (_seen(p.name, proof, p, wanted, out) for p, wanted in ((before, proof.before), (after, proof.after)))
+    out += [f"introduced by the fix: {text}" for text in differential.introduced(one, two, changes)]
     single = proof.single or expectation.Single()
     if single.run:
         one, two = (harness.run(proof, p, work / f"{p.name}-alone", world_size=0) for p in (before, after))
-        out += [f"alone: {text}" for text in harness.differing(one, two, single.same, stdout=single.stdout)]
+        wrong = harness.differing(one, two, single.same, stdout=single.stdout)
+        out += [f"alone: {text}" for text in wrong or differential.changed_alone(one, two, changes)]
     return out + (_naively(proof, proof.naive, before, work) if proof.naive else [])
 
 
@@ -115,7 +117,15 @@ def _edited(name: str, proof: Proof, edits: Sequence[Edit], work: Path) -> list[
 
 
 def _ran(name: str, proof: Proof, program: Path, wanted: Run, *, alone: bool = False) -> list[str]:
-    out = program.with_name(f"{program.name}-{'alone' if alone else 'ranks'}")
-    seen = harness.run(proof, program, out, world_size=0 if alone else harness.RANKS)
+    out: list[str] = []
+    _seen(name, proof, program, wanted, out, alone=alone)
+    return out
+
+
+def _seen(name: str, proof: Proof, program: Path, wanted: Run, out: list[str], *, alone: bool = False) -> harness.Seen:
+    """Run the program; what is not as wanted goes into `out`."""
+    place = program.with_name(f"{program.name}-{'alone' if alone else 'ranks'}")
+    seen = harness.run(proof, program, place, world_size=0 if alone else harness.RANKS)
     text = harness.told(harness.wrong(seen, wanted), seen)
-    return [f"{name}{', alone' if alone else ''}: {text}"] if text else []
+    out += [f"{name}{', alone' if alone else ''}: {text}"] if text else []
+    return seen

@@ -46,7 +46,9 @@ def prove(
     chosen = plugins.chosen(settings, tree.root)
     for failure in chosen.failed:
         note(f"{failure.path}: {failure.error}")
-    made = proofs.prove(tree, settings, chosen.codemods, command or [], cwd=Path.cwd(), bounds=bounds, links=link or ())
+    made = proofs.prove(
+        tree, settings, chosen.codemods, command or [], cwd=Path.cwd(), bounds=bounds, links=link or (), say=note
+    )
     table = report.text(made, width=shutil.get_terminal_size((120, 40)).columns)
     if output_format == "json":
         sys.stdout.write(report.to_json(made))

@@ -11,6 +11,43 @@ from _ddpfix_tracer import recorder
 _TIMES = ("_runtime", "_per_second", "_per_sec", "time")
 
 
+# Lightning logs in these by the step unless it is asked for the epoch: each rank then holds its own last batch
+_BY_STEP = ("training_step", "on_train_batch_start", "on_train_batch_end", "on_before_backward", "optimizer_step")
+_own: set[str] = set()  # names that the user keeps for each rank, and those of a single step
+
+
+def patch_module(module: Any) -> None:
+    """Note what is logged for a rank alone: with an explicit `sync_dist=False`, or of a step."""
+    log, log_dict = module.LightningModule.log, module.LightningModule.log_dict
+
+    @functools.wraps(log)
+    def one(self: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        _note(self, (name,), kwargs)
+        return log(self, name, *args, **kwargs)
+
+    @functools.wraps(log_dict)
+    def several(self: Any, dictionary: Any, *args: Any, **kwargs: Any) -> Any:
+        _note(self, tuple(dictionary), kwargs)
+        plain = module.LightningModule.log
+        module.LightningModule.log = log  # it hands `sync_dist` on, whether it was given or not
+        try:
+            return log_dict(self, dictionary, *args, **kwargs)
+        finally:
+            module.LightningModule.log = plain
+
+    module.LightningModule.log, module.LightningModule.log_dict = one, several
+
+
+def _note(module: Any, names: Any, given: dict[str, Any]) -> None:
+    by_step = getattr(module, "_current_fx_name", None) in _BY_STEP
+    epoch = given.get("on_epoch")
+    of_step = by_step if epoch is None else not epoch
+    for name in names:
+        _own.add("%s_step" % name)
+        if of_step or given.get("sync_dist") is False:
+            _own.update((name, "%s_epoch" % name))
+
+
 def patch_lightning(module: Any) -> None:
     """Watch the entry points of Lightning's Trainer."""
     for name in ("fit", "validate", "test"):
@@ -60,7 +97,7 @@ def _quietly(look: Any, trainer: Any) -> None:
 def write_lightning(trainer: Any, stage: str) -> None:
     connector = getattr(trainer, "_logger_connector", None) or trainer.logger_connector
     found = dict(connector._callback_metrics)  # the public property may compute, and computing may wait for others
-    values = {k: _number(v) for k, v in found.items()}
+    values = {k: _number(v) for k, v in found.items() if k.partition("/dataloader_idx_")[0] not in _own}
     recorder.write("metrics", source="Lightning", stage=stage, values=_comparable(values))
 
 

@@ -135,6 +135,9 @@ PATCHES: dict[str, Callable[[Any], None]] = {
     "torch.distributed.distributed_c10d": _distributed,
     "torch.nn.parallel.distributed": models.patch,
     "torch.optim.optimizer": _optimizer,
+    "lightning.pytorch.core.module": metrics.patch_module,
+    "pytorch_lightning.core.module": metrics.patch_module,
+    "pytorch_lightning.core.lightning": metrics.patch_module,  # before 1.8
     "lightning.pytorch.trainer.trainer": _lightning,
     "pytorch_lightning.trainer.trainer": _lightning,
     "transformers.trainer": metrics.patch_transformers,
