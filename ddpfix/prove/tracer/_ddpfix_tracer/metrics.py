@@ -105,7 +105,7 @@ def write_transformers(trainer: Any, stage: str) -> None:
     values: dict[str, Any] = {}
     for row in trainer.state.log_history:
         for key, value in row.items():
-            if key not in ("step", "epoch", "total_flos"):
+            if key not in ("step", "epoch", "total_flos", "train_loss"):  # the last: each rank's own by the Trainer's design
                 values["%s@%s" % (key, row.get("step"))] = _number(value)
     recorder.write("metrics", source="transformers", stage=stage, values=_comparable(values))
 
