@@ -14,6 +14,7 @@ from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Evidence, Finding, SetKeyword
@@ -117,7 +118,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
             return False
         if place is not None and in_class and not _in_training(project, module, *place):
             return False
-        return not ranks_reaching(project, module, call).some
+        return not ranks_reaching(project, module, call).some and not is_run_by_nobody(project, module, call)
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
         spelled = guard_for(project, module, module.statement_of(call), lines=True)

@@ -23,6 +23,7 @@ from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
@@ -163,7 +164,7 @@ class UnguardedPrint(DdpCodemod):
         found = list(self._runs(module, project, function))
         if found and is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
             return
-        if found and is_never_run(project, module, function):
+        if found and (is_never_run(project, module, function) or is_run_by_nobody(project, module, function.body[0])):
             return
         if in_class and function.name in _HOOKS:
             found += self._told(module, project, function)
@@ -221,7 +222,7 @@ class UnguardedPrint(DdpCodemod):
             return None  # who calls it may stand in many files
         if is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
             return None
-        if ranks_reaching(project, module, function.body[0]).some:
+        if ranks_reaching(project, module, function.body[0]).some or is_run_by_nobody(project, module, function.body[0]):
             return None
         own = own_line(project, module, function, function.body)
         if is_muted(project, module.path) or own.own is Own.RESULT or of_bad_numbers(module, function.body):

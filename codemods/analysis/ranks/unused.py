@@ -28,7 +28,7 @@ def is_never_run(project: Project, module: SourceModule, function: FunctionNode)
         return False
     if _is_of_a_library(project, module.path) or any(family(i) in _RUNNERS for i in module.imported_modules):
         return False
-    return calls_of(project, module, function) == () and not _is_named(project, name)
+    return calls_of(project, module, function) == () and not is_named(project, name)
 
 
 def _is_of_a_library(project: Project, path: str) -> bool:
@@ -36,6 +36,11 @@ def _is_of_a_library(project: Project, path: str) -> bool:
     stem = path.rpartition("/")[2].removesuffix(".py")
     if all(p == path for p in project.files_importing(stem)):
         return False
+    return is_packaged(project, path)
+
+
+def is_packaged(project: Project, path: str) -> bool:
+    """True for a file at or below which a package is set up: others may install it, and use what it hands out."""
     folder = path
     while folder:
         folder = folder.rpartition("/")[0]
@@ -44,7 +49,7 @@ def _is_of_a_library(project: Project, path: str) -> bool:
     return False
 
 
-def _is_named(project: Project, name: bytes) -> bool:
+def is_named(project: Project, name: bytes) -> bool:
     """True where a string of the project's Python may be the function's name, or a notebook, a script or a setting holds it."""
     users = project.files_using(name.decode(), most=MANY_FILES)
     quoted = re.compile(rb"""["'.:]""" + re.escape(name) + rb"""["']""")

@@ -1,0 +1,171 @@
+"""Does a program of the project come to a place in a run of several processes? What nobody runs is said by no rank.
+
+Names are followed over the whole project: from a function to its calls, from a method to who makes objects of its class, up to
+the files that are run. What is called by a framework, named in a string or a setting, or public in a package counts as run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.several_processes import is_of_one_process
+from codemods.analysis.ranks.unused import is_named, is_packaged
+from codemods.analysis.ranks.uses import MANY_FILES, only_names, uses_of
+from codemods.corpus import uses
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_MOST_STEPS = 150  # functions and classes looked at for one question
+# Decorators that hand nothing on: the function is still called by its name alone.
+_PLAIN = frozenset(
+    {"staticmethod", "classmethod", "property", "contextmanager", "no_grad", "inference_mode", "rank_zero_only", "wraps",
+     "abstractmethod", "override", "overload"}
+)  # fmt: skip
+_NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "extra_repr", "parameters", "to"})
+_BY_NAME = (b"LightningCLI", b"__subclasses__", b"__init_subclass__")  # who finds classes that nobody names
+_ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.NN_MODULE)
+
+
+def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where the project has programs, and none of them comes to `node` in a run of several processes.
+
+    Dear where a name stands in many files: to be asked of what would be reported.
+    """
+    if module.function_of(node) is None or not _has_programs(project):
+        return False
+    return not _Search(project).comes_to(module, node)
+
+
+def _has_programs(project: Project) -> bool:
+    """False for a folder of classes and functions alone: somebody else's program runs those."""
+    found = project.keep("programs", lambda: tuple(p for p in project.files_containing(b"__main__") if not is_test_file(p)))
+    return bool(found)
+
+
+class _Search:
+    """One question, with what has been seen to be run on the way to its answer."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._run: set[tuple[str, int]] = set()
+        self._above: set[tuple[str, int]] = set()  # asked about, with no answer yet: a way round in a circle leads nowhere
+        self._steps = 0
+
+    def comes_to(self, module: SourceModule, node: ast.AST) -> bool:
+        if is_test_file(module.path) or is_of_one_process(module, node):
+            return False
+        function = module.function_of(node)
+        return function is None or self._is_run(module, function)
+
+    def _is_run(self, module: SourceModule, function: FunctionNode | ast.ClassDef) -> bool:
+        key = (module.path, function.lineno)
+        if key in self._run or self._steps > _MOST_STEPS:
+            return True
+        if key in self._above:
+            return False
+        self._steps += 1
+        self._above.add(key)
+        found = self._is_made(ClassSite(module, function)) if isinstance(function, ast.ClassDef) else (
+            self._is_called(module, function)
+        )  # fmt: skip
+        self._above.discard(key)
+        if found:
+            self._run.add(key)
+        return found
+
+    def _is_called(self, module: SourceModule, function: FunctionNode) -> bool:
+        owner, outer = module.parent(function), module.function_of(function)
+        if any(last(dotted(d.func if isinstance(d, ast.Call) else d)) not in _PLAIN for d in function.decorator_list):
+            return True  # who it is registered with may call it
+        if isinstance(owner, ast.ClassDef):
+            return self._is_method_run(module, owner, function)
+        if outer is not None:
+            return self._is_run(module, outer)
+        return function.name == "main" or self._is_public(module, function.name) or self._has_calls(module, function)
+
+    def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode) -> bool:
+        facts = class_facts(self._project, module, owner)
+        site = facts.lineage[0]
+        if facts.opaque or has_many_heirs(self._project, site) or _finds_by_text(module):
+            return True
+        if not _is_called_from_outside(facts, function.name) and not self._has_calls(module, function):
+            return False
+        return any(self._is_run(s.module, s.node) for s in self._having(site, function))
+
+    def _having(self, site: ClassSite, function: FunctionNode) -> list[ClassSite]:
+        """The classes whose objects run this method: not those that define it anew without a call of it."""
+        found = [site]
+        for heir in subclasses(self._project, site):
+            facts = class_facts(self._project, heir.module, heir.node)
+            given = facts.method(function.name)
+            if given is None or given[1] is function or _calls_above(given[1], function.name):
+                found.append(heir)
+        return found
+
+    def _has_calls(self, module: SourceModule, function: FunctionNode) -> bool:
+        used = uses_of(self._project, module, function)
+        if used.more or any(self.comes_to(s.module, s.call) for s in used.calls):
+            return True
+        if any(self.comes_to(h.module, h.node) for h in used.handed_on):
+            return True
+        return is_named(self._project, function.name.encode())
+
+    def _is_made(self, site: ClassSite) -> bool:
+        """True where a program makes objects of the class itself, or may find it by its name."""
+        module, node = site.module, site.node
+        project = self._project
+        if node.decorator_list or node.keywords or any(project.files_containing(word) for word in _BY_NAME):
+            return True
+        if self._is_public(module, node.name) or is_named(project, node.name.encode()):
+            return True
+        users = project.files_using(node.name, most=MANY_FILES)
+        if users is None:
+            return True
+        outer = module.function_of(node)
+        if outer is not None and not self._is_run(module, outer):
+            return False
+        for path in users:
+            other = project.module(path) if not is_test_file(path) else None
+            for read in other.reads_of(node.name) if other is not None else ():
+                if other is None or _is_inside(other, read, node) or only_names(other, read, made_by_methods=True):
+                    continue
+                if self.comes_to(other, read):
+                    return True
+        return False
+
+    def _is_public(self, module: SourceModule, name: str) -> bool:
+        """True for a name that an installed package hands out at its top."""
+        if not is_packaged(self._project, module.path):
+            return False
+        top = ""
+        folder = module.path.rpartition("/")[0]
+        while folder and f"{folder}/__init__.py" in self._project.files:
+            top, folder = f"{folder}/__init__.py", folder.rpartition("/")[0]
+        return bool(top) and uses(self._project.read(top) or b"", name.encode())
+
+
+def _is_called_from_outside(facts: ClassFacts, name: str) -> bool:
+    """True for a method that a framework or Python calls; what is not known of a framework's class may be."""
+    if name.startswith("__") or not any(facts.is_a(role) for role in _ROLES):
+        return name.startswith("__") or bool(facts.external)
+    return name in LIGHTNING_HOOKS or name in HF_CALLBACK_HOOKS or name in _NETWORK or name.startswith(("on_", "configure_"))
+
+
+def _finds_by_text(module: SourceModule) -> bool:
+    """True where the file fetches methods by a text that is put together: `getattr(self, "embed_" + kind)`."""
+    return module.holds(b"getattr(") and re.search(rb"getattr\(\s*[\w.]+,\s*(?!['\"]\w+['\"])", module.data) is not None
+
+
+def _calls_above(function: FunctionNode, name: str) -> bool:
+    """True for a method that calls the one it takes the place of: `super().name(…)`, `Base.name(self, …)`."""
+    heads = (n for n in walk(function) if isinstance(n, ast.Attribute) and n.attr == name)
+    return any(not isinstance(h.value, ast.Name) or h.value.id != "self" for h in heads)
+
+
+def _is_inside(module: SourceModule, node: ast.AST, owner: ast.ClassDef) -> bool:
+    return any(up is owner for up in module.ancestors(node))
