@@ -14,7 +14,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.several_processes import is_of_one_process
-from codemods.analysis.ranks.unused import is_named, is_packaged
+from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_packaged
 from codemods.analysis.ranks.uses import MANY_FILES, only_names, uses_of
 from codemods.corpus import uses
 from codemods.project import Project
@@ -91,9 +91,10 @@ class _Search:
     def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode) -> bool:
         facts = class_facts(self._project, module, owner)
         site = facts.lineage[0]
-        if facts.opaque or has_many_heirs(self._project, site) or _finds_by_text(module):
+        if facts.opaque or has_many_heirs(self._project, site):
             return True
-        if not _is_called_from_outside(facts, function.name) and not self._has_calls(module, function):
+        reached = _is_called_from_outside(facts, function.name) or _finds_by_text(module)
+        if not reached and not self._has_calls(module, function):
             return False
         return any(self._is_run(s.module, s.node) for s in self._having(site, function))
 
@@ -113,7 +114,7 @@ class _Search:
             return True
         if any(self.comes_to(h.module, h.node) for h in used.handed_on):
             return True
-        return is_named(self._project, function.name.encode())
+        return self._is_fetched(module, function)
 
     def _is_made(self, site: ClassSite) -> bool:
         """True where a program makes objects of the class itself, or may find it by its name."""
@@ -121,7 +122,7 @@ class _Search:
         project = self._project
         if node.decorator_list or node.keywords or any(project.files_containing(word) for word in _BY_NAME):
             return True
-        if self._is_public(module, node.name) or is_named(project, node.name.encode()):
+        if self._is_public(module, node.name) or self._is_fetched(module, node):
             return True
         users = project.files_using(node.name, most=MANY_FILES)
         if users is None:
@@ -136,6 +137,26 @@ class _Search:
                     continue
                 if self.comes_to(other, read):
                     return True
+        return False
+
+    def _is_fetched(self, module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
+        """True where a setting holds the name, or a string of the Python that may be what it is looked up by.
+
+        A short word is said of many things: a function's name counts where functions are looked up by text at all.
+        """
+        name = node.name.encode()
+        users = self._project.files_using(node.name, most=MANY_FILES)
+        if users is None or _is_set(self._project, name, word=isinstance(node, ast.ClassDef)):
+            return True
+        bare = isinstance(node, ast.ClassDef) or _is_looked_into(self._project, module)
+        quoted = re.compile((rb"""["'.:]""" if bare else rb"""[.:]""") + re.escape(name) + rb"""["']""")
+        own = range(node.lineno - 1, node.end_lineno or node.lineno)  # what it says of itself is no look-up
+        for path in users:
+            data = self._project.read(path) or b""
+            if path == module.path:
+                data = b"\n".join(line for i, line in enumerate(data.split(b"\n")) if i not in own)
+            if quoted.search(data):
+                return True
         return False
 
     def _is_public(self, module: SourceModule, name: str) -> bool:
@@ -154,6 +175,23 @@ def _is_called_from_outside(facts: ClassFacts, name: str) -> bool:
     if name.startswith("__") or not any(facts.is_a(role) for role in _ROLES):
         return name.startswith("__") or bool(facts.external)
     return name in LIGHTNING_HOOKS or name in HF_CALLBACK_HOOKS or name in _NETWORK or name.startswith(("on_", "configure_"))
+
+
+def _is_set(project: Project, name: bytes, *, word: bool) -> bool:
+    """True where a setting, a notebook or a shell script speaks of it. word: the name alone is enough, as a class's is."""
+    if word:
+        return is_in_settings(project, name)
+    spoken = re.compile(rb"\w[.:]" + re.escape(name) + rb"\b|\b" + re.escape(name) + rb"\(|\bimport\b[^\n]*\b" + re.escape(name) + rb"\b")
+    return any(spoken.search(project.read(path) or b"") for path in project.files_containing(name, kinds=ELSEWHERE))
+
+
+def _is_looked_into(project: Project, module: SourceModule) -> bool:
+    """True where functions of the file may be looked up by text: `globals()`, `import_module`, `getattr(module, name)`."""
+    if module.holds(b"globals()") or module.holds(b"__name__]") or project.files_containing(b"import_module("):
+        return True
+    stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2].encode()
+    fetched = re.compile(rb"getattr\(\s*(?:\w+\.)*" + re.escape(stem) + rb"\s*,")
+    return any(fetched.search(project.read(path) or b"") for path in project.files_containing(b"getattr("))
 
 
 def _finds_by_text(module: SourceModule) -> bool:

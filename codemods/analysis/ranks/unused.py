@@ -12,7 +12,7 @@ from codemods.source import FunctionNode, SourceModule
 
 _PACKAGED = ("pyproject.toml", "setup.py", "setup.cfg")
 _RUNNERS = frozenset({"fire", "typer", "click", "invoke", "fabric", "plac", "jsonargparse"})  # they come to functions by name
-_ELSEWHERE = (".ipynb", ".yaml", ".yml", ".sh", ".toml", ".cfg")
+ELSEWHERE = (".ipynb", ".yaml", ".yml", ".sh", ".toml", ".cfg")
 
 
 def is_never_run(project: Project, module: SourceModule, function: FunctionNode) -> bool:
@@ -55,4 +55,9 @@ def is_named(project: Project, name: bytes) -> bool:
     quoted = re.compile(rb"""["'.:]""" + re.escape(name) + rb"""["']""")
     if users is None or any(quoted.search(project.read(path) or b"") for path in users):
         return True
-    return any(uses(project.read(p) or b"", name) for p in project.files_containing(name, kinds=_ELSEWHERE))
+    return is_in_settings(project, name)
+
+
+def is_in_settings(project: Project, name: bytes) -> bool:
+    """True where a notebook, a shell script or a setting holds the name."""
+    return any(uses(project.read(p) or b"", name) for p in project.files_containing(name, kinds=ELSEWHERE))
