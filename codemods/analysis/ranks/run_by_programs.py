@@ -13,6 +13,7 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_fac
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_packaged
 from codemods.analysis.ranks.uses import MANY_FILES, only_names, uses_of
@@ -36,7 +37,10 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> b
 
     Dear where a name stands in many files: to be asked of what would be reported.
     """
-    if module.function_of(node) is None or not _has_programs(project):
+    function = module.function_of(node)
+    if trains_on_one_device(project, module, function):
+        return True
+    if function is None or not _has_programs(project):
         return False
     return not _Search(project).comes_to(module, node)
 
@@ -60,6 +64,8 @@ class _Search:
         if is_test_file(module.path) or is_of_one_process(module, node):
             return False
         function = module.function_of(node)
+        if trains_on_one_device(self._project, module, function):
+            return False
         return function is None or self._is_run(module, function)
 
     def _is_run(self, module: SourceModule, function: FunctionNode | ast.ClassDef) -> bool:
@@ -110,10 +116,13 @@ class _Search:
 
     def _has_calls(self, module: SourceModule, function: FunctionNode) -> bool:
         used = uses_of(self._project, module, function)
-        if used.more or any(self.comes_to(s.module, s.call) for s in used.calls):
+        if used.more:
             return True
-        if any(self.comes_to(h.module, h.node) for h in used.handed_on):
-            return True
+        method = isinstance(module.parent(function), ast.ClassDef)
+        places = [*((s.module, s.call, s.call.func) for s in used.calls), *((h.module, h.node, h.node) for h in used.handed_on)]
+        for other, node, named in places:
+            if (method or _may_be_plain(other, named)) and self.comes_to(other, node):
+                return True
         return self._is_fetched(module, function)
 
     def _is_made(self, site: ClassSite) -> bool:
@@ -175,6 +184,11 @@ def _is_called_from_outside(facts: ClassFacts, name: str) -> bool:
     if name.startswith("__") or not any(facts.is_a(role) for role in _ROLES):
         return name.startswith("__") or bool(facts.external)
     return name in LIGHTNING_HOOKS or name in HF_CALLBACK_HOOKS or name in _NETWORK or name.startswith(("on_", "configure_"))
+
+
+def _may_be_plain(module: SourceModule, named: ast.expr) -> bool:
+    """False for an attribute of an object, `model.train`: a plain function is an attribute of what was imported alone."""
+    return isinstance(named, ast.Name) or dotted(named).partition(".")[0] in module.imports
 
 
 def _is_set(project: Project, name: bytes, *, word: bool) -> bool:
