@@ -15,7 +15,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.several_processes import is_of_one_process
-from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_packaged
+from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, only_names, uses_of
 from codemods.corpus import uses
 from codemods.project import Project
@@ -92,7 +92,8 @@ class _Search:
             return self._is_method_run(module, owner, function)
         if outer is not None:
             return self._is_run(module, outer)
-        return function.name == "main" or self._is_public(module, function.name) or self._has_calls(module, function)
+        known = function.name == "main" or is_run_by_name(module) or self._is_public(module, function.name)
+        return known or self._has_calls(module, function)
 
     def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode) -> bool:
         facts = class_facts(self._project, module, owner)
@@ -176,7 +177,9 @@ class _Search:
         folder = module.path.rpartition("/")[0]
         while folder and f"{folder}/__init__.py" in self._project.files:
             top, folder = f"{folder}/__init__.py", folder.rpartition("/")[0]
-        return bool(top) and uses(self._project.read(top) or b"", name.encode())
+        if not top:
+            return is_of_a_library(self._project, module.path)
+        return uses(self._project.read(top) or b"", name.encode())
 
 
 def _is_called_from_outside(facts: ClassFacts, name: str) -> bool:
@@ -195,7 +198,8 @@ def _is_set(project: Project, name: bytes, *, word: bool) -> bool:
     """True where a setting, a notebook or a shell script speaks of it. word: the name alone is enough, as a class's is."""
     if word:
         return is_in_settings(project, name)
-    spoken = re.compile(rb"\w[.:]" + re.escape(name) + rb"\b|\b" + re.escape(name) + rb"\(|\bimport\b[^\n]*\b" + re.escape(name) + rb"\b")
+    word_of = re.escape(name)
+    spoken = re.compile(rb"\w[.:]%b\b|\b%b\(|\bimport\b[^\n]*\b%b\b" % (word_of, word_of, word_of))
     return any(spoken.search(project.read(path) or b"") for path in project.files_containing(name, kinds=ELSEWHERE))
 
 

@@ -26,12 +26,17 @@ def is_never_run(project: Project, module: SourceModule, function: FunctionNode)
     name = function.name.encode()
     if not module.holds(b"__main__") or uses(module.data, name) or module.holds(b"globals()") or module.holds(b"__name__]"):
         return False
-    if _is_of_a_library(project, module.path) or any(family(i) in _RUNNERS for i in module.imported_modules):
+    if is_of_a_library(project, module.path) or is_run_by_name(module):
         return False
     return calls_of(project, module, function) == () and not is_named(project, name)
 
 
-def _is_of_a_library(project: Project, path: str) -> bool:
+def is_run_by_name(module: SourceModule) -> bool:
+    """True where the file imports what runs functions by the names that a person gives on the command line."""
+    return any(family(name) in _RUNNERS for name in module.imported_modules)
+
+
+def is_of_a_library(project: Project, path: str) -> bool:
     """True below the files of a package, but for a program in it that no other file imports."""
     stem = path.rpartition("/")[2].removesuffix(".py")
     if all(p == path for p in project.files_importing(stem)):
