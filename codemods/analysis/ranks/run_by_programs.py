@@ -9,18 +9,26 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.one_device import trains_on_one_device
+from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, only_names, uses_of
 from codemods.corpus import uses
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
+_Asked = tuple[str, int, bool]  # path, line, whether the way to it shows several processes
+_SPEAKS = late(
+    r"rank\b|rank_?zero|rank0|RANK|WORLD_SIZE|[dD]istributed|DDP|[lL]ightning|\bpl\.|Accelerat|accelerat|Trainer|Fabric|process_group|spawn|launch|barrier|"
+    r"init_dist|setup_dist"
+)
 _MOST_STEPS = 150  # functions and classes looked at for one question
 # Decorators that hand nothing on: the function is still called by its name alone.
 _PLAIN = frozenset(
@@ -42,7 +50,7 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> b
         return True
     if function is None or not _has_programs(project):
         return False
-    return not _Search(project).comes_to(module, node)
+    return not _Search(project).comes_to(module, node, shown=False)
 
 
 def _has_programs(project: Project) -> bool:
@@ -56,54 +64,68 @@ class _Search:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._run: set[tuple[str, int]] = set()
-        self._above: set[tuple[str, int]] = set()  # asked about, with no answer yet: a way round in a circle leads nowhere
+        self._run: set[_Asked] = set()
+        self._above: set[_Asked] = set()  # asked about, with no answer yet: a way round in a circle leads nowhere
         self._steps = 0
 
-    def comes_to(self, module: SourceModule, node: ast.AST) -> bool:
+    def comes_to(self, module: SourceModule, node: ast.AST, *, shown: bool) -> bool:
+        """shown: what the way has come through so far speaks of several processes."""
         if is_test_file(module.path) or is_of_one_process(module, node):
             return False
         function = module.function_of(node)
         if trains_on_one_device(self._project, module, function):
             return False
-        return function is None or self._is_run(module, function)
+        return self._is_run(module, function, shown) if function is not None else shown or self._starts_several(module)
 
-    def _is_run(self, module: SourceModule, function: FunctionNode | ast.ClassDef) -> bool:
-        key = (module.path, function.lineno)
+    def _is_run(self, module: SourceModule, function: FunctionNode | ast.ClassDef, shown: bool) -> bool:
+        shown = shown or _SPEAKS.search(module.text_of(function)) is not None
+        key = (module.path, function.lineno, shown)
         if key in self._run or self._steps > _MOST_STEPS:
             return True
         if key in self._above:
             return False
         self._steps += 1
         self._above.add(key)
-        found = self._is_made(ClassSite(module, function)) if isinstance(function, ast.ClassDef) else (
-            self._is_called(module, function)
-        )  # fmt: skip
+        if isinstance(function, ast.ClassDef):
+            found = self._is_made(ClassSite(module, function), shown)
+        else:
+            found = self._is_called(module, function, shown)
         self._above.discard(key)
         if found:
             self._run.add(key)
         return found
 
-    def _is_called(self, module: SourceModule, function: FunctionNode) -> bool:
+    def _starts_several(self, module: SourceModule) -> bool:
+        """False for a program that does not speak of several processes, nor do the functions that it calls: it prepares data."""
+        project = self._project
+        stem = module.path.removesuffix(".py").rpartition("/")[2]
+        imported = not module.holds(b"__main__") and any(p != module.path for p in project.files_importing(stem))
+        if imported or ranks_in_file(project, module):
+            return True
+        called = (called_function(project, module, call) for call in module.nodes(ast.Call))
+        return any(f is not None and _SPEAKS.search(f.module.text_of(f.node)) for f in called)
+
+    def _is_called(self, module: SourceModule, function: FunctionNode, shown: bool) -> bool:
         owner, outer = module.parent(function), module.function_of(function)
         if any(last(dotted(d.func if isinstance(d, ast.Call) else d)) not in _PLAIN for d in function.decorator_list):
             return True  # who it is registered with may call it
         if isinstance(owner, ast.ClassDef):
-            return self._is_method_run(module, owner, function)
+            return self._is_method_run(module, owner, function, shown)
         if outer is not None:
-            return self._is_run(module, outer)
-        known = function.name == "main" or is_run_by_name(module) or self._is_public(module, function.name)
-        return known or self._has_calls(module, function)
+            return self._is_run(module, outer, shown)
+        if is_run_by_name(module) or self._is_public(module, function.name) or self._has_calls(module, function, shown):
+            return True
+        return function.name == "main" and (shown or self._starts_several(module))
 
-    def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode) -> bool:
+    def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode, shown: bool) -> bool:
         facts = class_facts(self._project, module, owner)
         site = facts.lineage[0]
         if facts.opaque or has_many_heirs(self._project, site):
             return True
         reached = _is_called_from_outside(facts, function.name) or _finds_by_text(module)
-        if not reached and not self._has_calls(module, function):
+        if not reached and not self._has_calls(module, function, shown):
             return False
-        return any(self._is_run(s.module, s.node) for s in self._having(site, function))
+        return any(self._is_run(s.module, s.node, shown) for s in self._having(site, function))
 
     def _having(self, site: ClassSite, function: FunctionNode) -> list[ClassSite]:
         """The classes whose objects run this method: not those that define it anew without a call of it."""
@@ -115,18 +137,19 @@ class _Search:
                 found.append(heir)
         return found
 
-    def _has_calls(self, module: SourceModule, function: FunctionNode) -> bool:
+    def _has_calls(self, module: SourceModule, function: FunctionNode, shown: bool) -> bool:
         used = uses_of(self._project, module, function)
         if used.more:
             return True
         method = isinstance(module.parent(function), ast.ClassDef)
         places = [*((s.module, s.call, s.call.func) for s in used.calls), *((h.module, h.node, h.node) for h in used.handed_on)]
         for other, node, named in places:
-            if (method or _may_be_plain(other, named)) and self.comes_to(other, node):
-                return True
+            if (method or _may_be_plain(other, named)) and not ranks_at(other, node, project=self._project).some:
+                if self.comes_to(other, node, shown=shown):
+                    return True
         return self._is_fetched(module, function)
 
-    def _is_made(self, site: ClassSite) -> bool:
+    def _is_made(self, site: ClassSite, shown: bool) -> bool:
         """True where a program makes objects of the class itself, or may find it by its name."""
         module, node = site.module, site.node
         project = self._project
@@ -138,14 +161,14 @@ class _Search:
         if users is None:
             return True
         outer = module.function_of(node)
-        if outer is not None and not self._is_run(module, outer):
+        if outer is not None and not self._is_run(module, outer, shown):
             return False
         for path in users:
             other = project.module(path) if not is_test_file(path) else None
             for read in other.reads_of(node.name) if other is not None else ():
                 if other is None or _is_inside(other, read, node) or only_names(other, read, made_by_methods=True):
                     continue
-                if self.comes_to(other, read):
+                if self.comes_to(other, read, shown=shown):
                     return True
         return False
 
