@@ -37,7 +37,8 @@ _PLAIN = frozenset(
 )  # fmt: skip
 _NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "extra_repr", "parameters", "to"})
 _BY_NAME = (b"LightningCLI", b"__subclasses__", b"__init_subclass__")  # who finds classes that nobody names
-_ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.NN_MODULE)
+_ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.NN_MODULE,
+          Role.DATASET)  # fmt: skip
 
 
 def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -196,12 +197,11 @@ class _Search:
         """True for a name that an installed package hands out at its top."""
         if not is_packaged(self._project, module.path):
             return False
-        top = ""
-        folder = module.path.rpartition("/")[0]
+        top, folder = "", module.path.rpartition("/")[0]
         while folder and f"{folder}/__init__.py" in self._project.files:
             top, folder = f"{folder}/__init__.py", folder.rpartition("/")[0]
-        if not top:
-            return is_of_a_library(self._project, module.path)
+        if not top:  # a folder without an `__init__.py` is no package: its files are scripts, but for one beside the set-up
+            return f"{folder}/setup.py".lstrip("/") in self._project.files and is_of_a_library(self._project, module.path)
         return uses(self._project.read(top) or b"", name.encode())
 
 
