@@ -83,6 +83,7 @@ class MakedirsRace(DdpCodemod):
     - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`.
     - In a helper's file without a word of processes: under a test of a `rank`, or where no file of
       several processes calls the function.
+    - Where no program of the project comes with several processes, and where the Trainer has one device.
     - Where the path is the rank's own (rank, process id, temporary folder).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
     - `mkdir` of an object that is not shown to be a `pathlib` path.

@@ -77,7 +77,7 @@ class UnguardedHook(DdpCodemod):
     - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.
     - Files in which no import shows the flavour of Lightning to import from, told.
-    - A repository's own tests.
+    - Hooks of a class that no program of the project makes; a repository's own tests.
 
     ## References
     Two-process runs on Lightning 2.6.6: decorated hooks with each hidden collective, `callback_metrics` read under a guard in

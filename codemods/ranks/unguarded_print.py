@@ -120,7 +120,12 @@ class UnguardedPrint(DdpCodemod):
     - What a Trainer predicts: each rank has its own samples; functions that ask a person for `input()`.
     - Scripts whose Trainer has one device on one node, and the trials of Ray Tune: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
-    - Functions of a repository of scripts that nothing in it calls, hands on or names.
+    - Functions of a repository of scripts that nothing in it calls, hands on or names; where a project has programs, places
+      that none of them comes to with several processes: methods of a class that nobody makes or that its heirs define anew, what
+      a program of one process alone reaches, functions whose Trainer has one device.
+    - The branch of a test that a run with several processes does not take (`args.dist == "OFF"`).
+    - A test of the process group's rank above Lightning's Trainer, which starts the group: it lets every process in.
+    - Modules of Lightning that are held in a `ModuleList`: they have no Trainer.
     - A name for the rank that is -1 without a process group.
 
     ## References

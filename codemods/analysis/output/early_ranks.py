@@ -13,6 +13,8 @@ from codemods.analysis.ranks.uses import calls_of
 from codemods.project import Project
 from codemods.source import SourceModule, walk, walk_scope
 
+_MOST_VALUES = 12
+
 
 def is_asked_too_early(project: Project, module: SourceModule, node: ast.If) -> bool:
     """True for a test of rank 0 by `torch.distributed` where nobody has made a process group yet.
@@ -42,8 +44,11 @@ def has_no_group_yet(project: Project, module: SourceModule, statement: ast.stmt
         return False
     asked = ast.parse(test, mode="eval").body
     function = module.function_of(statement)
-    bound = [b.value for n in walk(asked) if isinstance(n, ast.Name) for b in bindings_in(module, function, n.id)]
-    values = [asked, *(value for value in bound if value is not None)]
+    values: list[ast.expr] = [asked]
+    for value in values:  # it grows: a flag is made from a rank that is made from a call
+        names = {n.id for n in walk(value) if isinstance(n, ast.Name)} if len(values) < _MOST_VALUES else set()
+        bound = [b.value for name in names for b in bindings_in(module, function, name)]
+        values += [v for v in bound if v is not None and not any(v is known for known in values)]
     if not _is_of_group(project, module, values, statement) or not _is_above_trainer(project, module, statement):
         return False
     return not any(module.function_of(c) is function for c in module.calls_named("Trainer") if c.lineno < statement.lineno)

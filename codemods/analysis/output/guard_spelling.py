@@ -51,7 +51,7 @@ def guard_for(
     if is_of_one_process(module, statement) or any(claims_one_process(module, s) for s in run_before(module, statement)):
         return None
     spelled = _guard_for(project, module, statement, lines=lines)
-    if spelled is not None and "rank" in spelled.test and has_no_group_yet(project, module, statement, spelled.test):
+    if spelled is not None and has_no_group_yet(project, module, statement, spelled.test):
         return None  # the test would let every process in
     return spelled
 
