@@ -157,3 +157,12 @@ def test_devices_that_the_settings_pin_for_a_phase() -> None:
     assert not nobody({"lib.py": DEVICES, "run.py": program.format(phase="'train'")}, at="run.py", name="main")
     several = DEVICES.replace("[0]", "[0, 1]")
     assert not nobody({"lib.py": several, "run.py": program.format(phase="'test'")}, at="run.py", name="main")
+
+
+def test_an_accelerator_that_shares_nothing() -> None:
+    looks = "from accelerate import Accelerator\n\ndef report(net, samples):\n    accelerator = Accelerator()\n"
+    looks += "    net = accelerator.prepare(net)\n    print('a')\n    {}\n"
+    assert nobody({"lib.py": looks.format("net(samples)")})
+    for line in ("accelerator.backward(net(samples))", "accelerator.gather(net(samples))", "run(net, accelerator)",
+                 "net(samples[accelerator.process_index])", "if accelerator.is_main_process: net.save()"):  # fmt: skip
+        assert not nobody({"lib.py": looks.format(line)}), line

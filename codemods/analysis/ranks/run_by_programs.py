@@ -29,6 +29,11 @@ _SPEAKS = late(
     r"rank\b|rank_?zero|rank0|RANK|WORLD_SIZE|[dD]istributed|DDP|[lL]ightning|\bpl\.|Accelerat|accelerat|Trainer|Fabric|process_group|spawn|launch|barrier|"
     r"init_dist|setup_dist"
 )
+# Training, and what several processes ask an accelerator for; also one that is handed on, to be asked elsewhere.
+_SHARES = late(
+    rb"backward\(|optimizer|num_processes|process_index|wait_for_everyone|gather|split_between|reduce\(|accumulate\(|\.train\(|"
+    rb"[Ss]ampler|is_(?:local_)?main_process\s*:|\.rank|(?:[(,=]\s*)(?:self\.)?accelerator\s*[,)]"
+)
 _MOST_STEPS = 150  # functions and classes looked at for one question
 # Decorators that hand nothing on: the function is still called by its name alone.
 _PLAIN = frozenset(
@@ -47,11 +52,19 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> b
     Dear where a name stands in many files: to be asked of what would be reported.
     """
     function = module.function_of(node)
-    if trains_on_one_device(project, module, function):
+    if trains_on_one_device(project, module, function) or _shares_nothing(module):
         return True
     if function is None or not _has_programs(project):
         return False
     return not _Search(project).comes_to(module, node, shown=False)
+
+
+def _shares_nothing(module: SourceModule) -> bool:
+    """True for a file that makes an `Accelerator`, and neither trains, nor shares out its work, nor puts results together.
+
+    Each process would do all of it: such a program looks at samples, and is run as one.
+    """
+    return module.holds(b"Accelerator(") and _SHARES.search(module.data) is None
 
 
 def _has_programs(project: Project) -> bool:
