@@ -162,6 +162,7 @@ def test_devices_that_the_settings_pin_for_a_phase() -> None:
 def test_an_accelerator_that_shares_nothing() -> None:
     looks = "from accelerate import Accelerator\n\ndef report(net, samples):\n    accelerator = Accelerator()\n"
     looks += "    net = accelerator.prepare(net)\n    print('a')\n    {}\n"
+    looks += "\nif __name__ == '__main__':\n    report(load(), read())\n"
     assert nobody({"lib.py": looks.format("net(samples)")})
     for line in ("accelerator.backward(net(samples))", "accelerator.gather(net(samples))", "run(net, accelerator)",
                  "net(samples[accelerator.process_index])", "if accelerator.is_main_process: net.save()"):  # fmt: skip

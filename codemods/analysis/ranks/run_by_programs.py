@@ -52,10 +52,12 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> b
     Dear where a name stands in many files: to be asked of what would be reported.
     """
     function = module.function_of(node)
-    if trains_on_one_device(project, module, function) or _shares_nothing(module):
+    if trains_on_one_device(project, module, function):
         return True
-    if function is None or not _has_programs(project):
+    if not _has_programs(project):
         return False
+    if function is None or _shares_nothing(module):
+        return _shares_nothing(module)
     return not _Search(project).comes_to(module, node, shown=False)
 
 
