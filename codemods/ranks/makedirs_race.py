@@ -13,6 +13,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
@@ -82,6 +83,7 @@ class MakedirsRace(DdpCodemod):
     - Where only some ranks come, or one after the other, by tests, decorators or callers; in `prepare_data`.
     - In a helper's file without a word of processes: under a test of a `rank`, or where no file of
       several processes calls the function.
+    - Where no program of the project comes with several processes, and where the Trainer has one device.
     - Where the path is the rank's own (rank, process id, temporary folder).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
     - `mkdir` of an object that is not shown to be a `pathlib` path.
@@ -150,7 +152,7 @@ class MakedirsRace(DdpCodemod):
         what = module.text_of(path)
         message = f"every rank creates {what}: all but the first fail with FileExistsError, and rank 0 waits for them"
         handler = _handler(module, project, call)
-        if handler is not None and not _goes_on(handler):
+        if (handler is not None and not _goes_on(handler)) or is_run_by_nobody(project, module, call):
             return None
         reason = _LEADS_ELSEWHERE if handler is not None else _protects(module, call, path)
         if reason:

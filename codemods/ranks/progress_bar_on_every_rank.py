@@ -14,6 +14,7 @@ from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.guard_spelling import guard_for
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
 from codemods.findings import Evidence, Finding, SetKeyword
@@ -83,6 +84,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
     - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
     - Methods of a LightningModule that no hook is seen to reach: they may serve one process, at inference.
+    - Places that no program of the project comes to with several processes.
     - Files without a sign of several processes, places where no test is sure to work, a repository's own tests.
 
     ## References
@@ -117,7 +119,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
             return False
         if place is not None and in_class and not _in_training(project, module, *place):
             return False
-        return not ranks_reaching(project, module, call).some
+        return not ranks_reaching(project, module, call).some and not is_run_by_nobody(project, module, call)
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
         spelled = guard_for(project, module, module.statement_of(call), lines=True)

@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
 from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers, transformers_body
 from codemods.analysis.output.rank_data import rank_local
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
 from codemods.findings import AddDecorator, Applicability, Edit, Evidence, Finding, WrapInGuard
 from codemods.imports import plan_rank_zero_only
@@ -76,7 +77,7 @@ class UnguardedHook(DdpCodemod):
     - Hooks that only create folders: other ranks may write into them (DDP204).
     - Hooks that are decorated, guarded, or leave by a rank test already.
     - Files in which no import shows the flavour of Lightning to import from, told.
-    - A repository's own tests.
+    - Hooks of a class that no program of the project makes; a repository's own tests.
 
     ## References
     Two-process runs on Lightning 2.6.6: decorated hooks with each hidden collective, `callback_metrics` read under a guard in
@@ -96,7 +97,8 @@ class UnguardedHook(DdpCodemod):
                 continue
             made = observers(project, module, node)
             for observer in made.values():
-                yield self._decorate(module, observer, _group(module, node, observer, made))
+                if not is_run_by_nobody(project, module, observer.function.body[0]):
+                    yield self._decorate(module, observer, _group(module, node, observer, made))
             if class_facts(project, module, node).is_a(Role.HF_CALLBACK):
                 yield from self._transformers(module, project, node)
 
@@ -118,6 +120,8 @@ class UnguardedHook(DdpCodemod):
     def _transformers(self, module: SourceModule, project: Project, node: ast.ClassDef) -> Iterator[Finding]:
         for function in node.body:
             if not isinstance(function, ast.FunctionDef) or not (body := transformers_body(project, module, function)):
+                continue
+            if is_run_by_nobody(project, module, body[0]):
                 continue
             effects = effects_of(project, module, body)
             message = _message(function, effects, hook=True)

@@ -23,6 +23,7 @@ from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
@@ -119,7 +120,12 @@ class UnguardedPrint(DdpCodemod):
     - What a Trainer predicts: each rank has its own samples; functions that ask a person for `input()`.
     - Scripts whose Trainer has one device on one node, and the trials of Ray Tune: they are one process.
     - `prepare_data`, which runs once on each node; a repository's own tests.
-    - Functions of a repository of scripts that nothing in it calls, hands on or names.
+    - Functions of a repository of scripts that nothing in it calls, hands on or names; where a project has programs, places
+      that none of them comes to with several processes: methods of a class that nobody makes or that its heirs define anew, what
+      a program of one process alone reaches, functions whose Trainer has one device.
+    - The branch of a test that a run with several processes does not take (`args.dist == "OFF"`).
+    - A test of the process group's rank above Lightning's Trainer, which starts the group: it lets every process in.
+    - Modules of Lightning that are held in a `ModuleList`: they have no Trainer.
     - A name for the rank that is -1 without a process group.
 
     ## References
@@ -163,7 +169,7 @@ class UnguardedPrint(DdpCodemod):
         found = list(self._runs(module, project, function))
         if found and is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
             return
-        if found and is_never_run(project, module, function):
+        if found and (is_never_run(project, module, function) or is_run_by_nobody(project, module, function.body[0])):
             return
         if in_class and function.name in _HOOKS:
             found += self._told(module, project, function)
@@ -221,7 +227,7 @@ class UnguardedPrint(DdpCodemod):
             return None  # who calls it may stand in many files
         if is_guarded_at_its_calls(project, module, function, looked_at=lambda f: _prints_below(module, f)):
             return None
-        if ranks_reaching(project, module, function.body[0]).some:
+        if ranks_reaching(project, module, function.body[0]).some or is_run_by_nobody(project, module, function.body[0]):
             return None
         own = own_line(project, module, function, function.body)
         if is_muted(project, module.path) or own.own is Own.RESULT or of_bad_numbers(module, function.body):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.ranks.makedirs_race import MakedirsRace
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HOOK = """\
     import os
@@ -364,3 +364,15 @@ def test_a_folder_named_after_the_time_is_told(lines: tuple[str, ...]) -> None:
 )
 def test_folders_that_the_ranks_agree_on(lines: tuple[str, ...]) -> None:
     check_nothing(MakedirsRace, script(*lines))
+
+
+def test_a_folder_that_one_process_alone_makes() -> None:
+    helper = "import os\nimport torch.distributed as dist\n\ndef folder(path):\n    if not os.path.exists(path):\n"
+    helper += "        os.makedirs(path)\n\ndef get_rank():\n    return dist.get_rank()\n"
+    train = "import torch.distributed as dist\nfrom module import folder, get_rank\n\nif __name__ == '__main__':\n"
+    train += "    dist.init_process_group('nccl')\n    {}folder('logs')\n"
+    prepare = "from module import folder\n\nif __name__ == '__main__':\n    folder('pairs')\n"
+    guarded = train.format("if get_rank() == 0: ")
+    check_nothing(MakedirsRace, helper, files={"train.py": guarded, "prepare.py": prepare})
+    assert len(findings_of(MakedirsRace, helper, files={"train.py": train.format(""), "prepare.py": prepare})) == 1
+    check_nothing(MakedirsRace, helper, files={"train.py": train.format("pass  # ")})

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from codemods.ranks.progress_bar_on_every_rank import ProgressBarOnEveryRank, turned
-from ddpfix.testing import check_nothing, check_transformed
+from ddpfix.testing import check_nothing, check_transformed, findings_of
 
 HEAD = "import torch.distributed as dist\nfrom tqdm import tqdm, trange\n"
 
@@ -134,3 +134,12 @@ def test_what_a_disabled_bar_still_does() -> None:
     bar.reset()
     bar.close()
     assert not hasattr(bar, "start_t") and not hasattr(bar, "last_print_n")
+
+
+def test_a_bar_that_no_program_of_the_project_comes_to_stays() -> None:
+    before = ProgressBarOnEveryRank.sections()["Example"].removeprefix("```python\n").removesuffix("```")
+    run = "import torch.distributed as dist\nimport {}\n\nif __name__ == '__main__':\n"
+    run += "    dist.init_process_group('nccl')\n    {}\n"
+    check_nothing(ProgressBarOnEveryRank, before, files={"run.py": run.format("module", "pass")})
+    called = run.format("module", "module.evaluate(net, loader)")
+    assert len(findings_of(ProgressBarOnEveryRank, before, files={"run.py": called})) == 1

@@ -718,3 +718,71 @@ def test_a_test_of_the_rank_that_another_file_makes() -> None:
     check_nothing(UnguardedPrint, source, files=HELPER)
     other = HELPER["who.py"].replace("dist.get_rank() == 0", "dist.is_available()")
     assert findings_of(UnguardedPrint, source, {"who.py": other})
+
+
+def test_a_branch_of_one_process_stays() -> None:
+    for test in ("args.dist == 'OFF'", "args.launcher == 'none'", "not args.distributed", "args.world_size == 1"):
+        lines = ("rank = dist.get_rank()", f"if {test}:", "    args.wrap()", "    print('one process')", "    args.wrap()")
+        check_nothing(UnguardedPrint, script(*lines))
+    (found,) = findings_of(UnguardedPrint, script("rank = dist.get_rank()", "if args.dist == 'ON':", "    print('a')"))
+    assert found.applicability is Applicability.SAFE
+
+
+def test_what_is_left_of_a_test_of_several_processes_stays() -> None:
+    above = ("rank = dist.get_rank()", "if args.sync and args.gpus > 1 and args.distributed:", "    args.convert()")
+    check_nothing(UnguardedPrint, script(*above, "elif args.sync:", "    args.wrap()", "    print('not with one process')"))
+    (found,) = findings_of(UnguardedPrint, script(*above, "elif args.other:", "    args.wrap()", "    print('a')"))
+    assert found.applicability is Applicability.SAFE
+
+
+def test_what_is_worked_out_of_the_rank_s_own_batches_stays() -> None:
+    lines = ("for n, batch in enumerate(batches):", "    score = self.judge.of(self.net(batch))", "    self.a()", "    print({})")
+    place = {"base": "pl.LightningModule", "arguments": "self, batches", "name": "draw"}
+    above = "    def on_validation_epoch_end(self):\n        self.draw(self.batches)\n"
+    own, counted, joined = (hook(*lines, **place).replace("{}", shown) + above for shown in ("score", "n", "all_gather(score)"))
+    check_nothing(UnguardedPrint, own)
+    assert [f.applicability for f in findings_of(UnguardedPrint, counted)] == [Applicability.SAFE]
+    check_nothing(UnguardedPrint, joined)  # a collective, which must stay on every rank
+
+
+def test_a_module_in_a_list_has_no_trainer() -> None:
+    part = hook("print('a')", base="pl.LightningModule", arguments="self, batch, i", name="training_step")
+    held = "import lightning.pytorch as pl\nimport torch\nfrom module import A\n\nclass Whole(pl.LightningModule):\n"
+    held += "    def __init__(self):\n        super().__init__()\n        {}\n"
+    for line in ("self.parts = torch.nn.ModuleList([A()])", "self.parts.append(A())"):
+        check_nothing(UnguardedPrint, part, files={"whole.py": held.replace("{}", line)})
+    network = held.replace("{}", "self.part = A()").replace("pl.LightningModule", "torch.nn.Module")
+    check_nothing(UnguardedPrint, part, files={"whole.py": network})
+    for line in ("self.part = A()", "self.parts = make(A)"):
+        assert findings_of(UnguardedPrint, part, files={"whole.py": held.replace("{}", line)}), line
+
+
+def test_above_the_trainer_the_group_has_no_rank_yet() -> None:
+    source = """\
+        import lightning.pytorch as pl
+        import torch.distributed as dist
+
+        def get_rank():
+            return dist.get_rank() if dist.is_initialized() else 0
+
+        def main(net):
+            rank = get_rank()
+            is_main = rank == 0
+            if is_main:
+                net.log_start()
+            print("building")
+            net.build()
+            pl.Trainer(devices=4).fit(net)
+        """
+    check_nothing(UnguardedPrint, source)
+    by_variable = source.replace("dist.get_rank() if dist.is_initialized() else 0", 'int(os.environ["RANK"])')
+    assert findings_of(UnguardedPrint, by_variable)
+
+
+def test_what_no_program_of_the_project_comes_to_stays() -> None:
+    place = {"base": "pl.LightningModule", "arguments": "self, batch, i", "name": "training_step"}
+    run = "import torch.distributed as dist\nfrom module import B\n\nif __name__ == '__main__':\n"
+    run += "    dist.init_process_group('nccl')\n"
+    check_nothing(UnguardedPrint, hook("print('a')", **place), files={"run.py": run})
+    made = run + "    A()\n"
+    assert findings_of(UnguardedPrint, hook("print('a')", **place), files={"run.py": made.replace("import B", "import A")})

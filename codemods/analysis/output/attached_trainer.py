@@ -5,18 +5,29 @@ A constructor runs before `fit` attaches the Trainer, and Fabric attaches none a
 
 from __future__ import annotations
 
+import ast
+
 from codemods.analysis.callers import entries
-from codemods.analysis.class_index import ClassFacts
+from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.hooks import LIGHTNING_HOOKS
-from codemods.analysis.names import family, qualified
+from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.uses import constructions
 from codemods.project import Project
-from codemods.source import FunctionNode
+from codemods.source import FunctionNode, SourceModule
+
+_CONTAINERS = frozenset({"ModuleList", "ModuleDict", "Sequential"})
 
 
 def may_be_attached(project: Project, facts: ClassFacts, function: FunctionNode) -> bool:
-    """False where nobody is seen to call the method but constructors, and in a project that trains with Fabric alone."""
+    """False where nobody is seen to call the method but constructors, and in a project that trains with Fabric alone.
+
+    And for a module that is held in a list: Lightning hands the Trainer on to the modules that are attributes of another one
+    (2.6, `LightningModule.trainer`: `for v in self.children()`), and a `ModuleList` is none of its own.
+    """
     if _trains_with_fabric_alone(project):
+        return False
+    if _is_held_apart(project, facts):
         return False
     if function.name in LIGHTNING_HOOKS:
         return True
@@ -25,6 +36,34 @@ def may_be_attached(project: Project, facts: ClassFacts, function: FunctionNode)
         return True
     known = [s.function.name for s in found.steps if s.function.name != function.name]
     return bool(known) and "__init__" not in known
+
+
+def _is_held_apart(project: Project, facts: ClassFacts) -> bool:
+    """True where every object of the class goes into a container of modules, or into a network that is not Lightning's."""
+    site = facts.lineage[0]
+    made = constructions(project, site.module, site.node)
+    if made is None or made.more or made.handed_on:
+        return False
+    return bool(made.calls) and all(_is_out_of_reach(project, s.module, s.call) for s in made.calls)
+
+
+def _is_out_of_reach(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    for up in module.ancestors(call):
+        if isinstance(up, ast.Call) and (last(dotted(up.func)) in _CONTAINERS or _adds(up)):
+            return True
+        if isinstance(up, ast.stmt):
+            owner = module.class_of(up)
+            targets = up.targets if isinstance(up, ast.Assign) else []
+            if owner is None or not any(dotted(t).startswith("self.") for t in targets):
+                return False
+            above = class_facts(project, module, owner)
+            return above.is_a(Role.NN_MODULE) and not above.is_a(Role.LIGHTNING_MODULE) and not above.unresolved
+    return False
+
+
+def _adds(call: ast.Call) -> bool:
+    """True for `self.parts.append(…)`."""
+    return last(dotted(call.func)) in ("append", "extend") and dotted(call.func).startswith("self.")
 
 
 def _trains_with_fabric_alone(project: Project) -> bool:

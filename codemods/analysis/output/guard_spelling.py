@@ -10,6 +10,7 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.attached_trainer import may_be_attached
+from codemods.analysis.output.early_ranks import has_no_group_yet
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.script_guards import (
     Spelling,
@@ -49,7 +50,10 @@ def guard_for(
     """
     if is_of_one_process(module, statement) or any(claims_one_process(module, s) for s in run_before(module, statement)):
         return None
-    return _guard_for(project, module, statement, lines=lines)
+    spelled = _guard_for(project, module, statement, lines=lines)
+    if spelled is not None and has_no_group_yet(project, module, statement, spelled.test):
+        return None  # the test would let every process in
+    return spelled
 
 
 def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, lines: bool) -> Spelling | None:

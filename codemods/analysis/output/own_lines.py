@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from codemods.analysis.names import dotted, last
+from codemods.analysis.output.own_batches import is_of_own_batch
 from codemods.analysis.ranks.exit_places import short
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.paths import unpacked
-from codemods.analysis.variance.values import Cause, Kind, Value
+from codemods.analysis.variance.values import Cause, Kind, Proof, Value
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
@@ -57,7 +58,12 @@ def own_line(
     for node in inside:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             shown = [part for given in node.value.args for part in _shown(given)]
-            found += [_of_value(module, part, analysis.value(module, part), in_batches=in_batches) for part in shown]
+            for part in shown:
+                value = analysis.value(module, part)
+                if value.cause is Cause.UNKNOWN and is_of_own_batch(project, module, part):
+                    value = Value(Cause.DATA, Proof.LIKELY)
+                    in_batches = in_batches or _is_in_batches(project, module, loops)
+                found.append(_of_value(module, part, value, in_batches=in_batches))
     tests = [n.test for n in (*inside, *above) if isinstance(n, (ast.If, ast.While, ast.IfExp))]
     found += [_of_test(analysis, module, test) for test in tests]
     return max(found, key=lambda line: line.own, default=OwnLine())
@@ -95,6 +101,13 @@ def names_own_items(project: Project, module: SourceModule, name: ast.expr) -> b
     if not loops or trains(loops) or not _is_of_rank(analysis.value(module, name)):
         return False
     return any(_is_of_rank(analysis.value(module, loop.iter)) for loop in loops)
+
+
+def _is_in_batches(project: Project, module: SourceModule, loops: Sequence[ast.For | ast.AsyncFor]) -> bool:
+    """True in a loop over the batches of an evaluation that are known by what they are called."""
+    targets = [n for loop in loops for n in walk(loop.target) if isinstance(n, ast.Name)]
+    used = [r for t in targets for r in module.reads_of(t.id) if isinstance(r, ast.Name)]
+    return not trains(loops) and any(is_of_own_batch(project, module, r) for r in used[:8])
 
 
 def _is_of_rank(value: Value) -> bool:

@@ -9,6 +9,8 @@ from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.source import SourceModule
 
 _WORDS = ("is_initialized", "is_available", "distributed", "ddp", "multi_gpu", "is_dist", "use_dist", "is_parallel")
+_MODES = ("dist", "ddp", "distributed", "launcher")  # a setting that says how the program is started
+_OFF = frozenset({"off", "none", "no", "false", "single"})
 _SIZES = ("world_size", "num_processes", "get_world_size", "num_gpus", "n_gpu")
 
 
@@ -34,15 +36,31 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
 def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
     """True in the branch of such a test that a run with several processes does not take."""
     below = node
+    known: set[str] = set()  # tests that have been passed below
     for up in module.ancestors(node):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
         if isinstance(up, ast.If) and below is not up.test:
+            otherwise = any(s is below for s in up.orelse)
             several = several_processes(module, up.test)
-            if several is not None and several is any(s is below for s in up.orelse):
+            if (several is not None and several is otherwise) or (otherwise and _is_left_for_one(module, up.test, known)):
                 return True
+            if not otherwise:
+                known.update(ast.unparse(part) for part in _parts(up.test))
         below = up
     return False
+
+
+def _is_left_for_one(module: SourceModule, test: ast.expr, known: set[str]) -> bool:
+    """True where `sync and gpus > 1 and distributed` failed and `sync` holds: it was the processes that were missing."""
+    rest = [part for part in _parts(test) if ast.unparse(part) not in known]
+    several = [several_processes(module, part) is True for part in rest]
+    counted = [isinstance(part, ast.Compare) and "gpu" in ast.unparse(part).lower() for part in rest]
+    return any(several) and all(s or c for s, c in zip(several, counted, strict=True))
+
+
+def _parts(test: ast.expr) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
 def _compared(module: SourceModule, test: ast.Compare) -> bool | None:
@@ -52,6 +70,8 @@ def _compared(module: SourceModule, test: ast.Compare) -> bool | None:
             return True
         return False if isinstance(op, (ast.Eq, ast.Is)) else None
     name = last(dotted(left.func if isinstance(left, ast.Call) else left)).lower()
+    if name in _MODES and right.lower() in _OFF and isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+        return isinstance(op, (ast.NotEq, ast.IsNot))
     if any(word in name for word in _SIZES) and right == "2" and isinstance(op, (ast.Lt, ast.GtE)):
         return isinstance(op, ast.GtE)
     if not any(word in name for word in _SIZES) or right not in ("0", "1"):

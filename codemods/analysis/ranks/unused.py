@@ -12,7 +12,7 @@ from codemods.source import FunctionNode, SourceModule
 
 _PACKAGED = ("pyproject.toml", "setup.py", "setup.cfg")
 _RUNNERS = frozenset({"fire", "typer", "click", "invoke", "fabric", "plac", "jsonargparse"})  # they come to functions by name
-_ELSEWHERE = (".ipynb", ".yaml", ".yml", ".sh", ".toml", ".cfg")
+ELSEWHERE = (".ipynb", ".yaml", ".yml", ".sh", ".toml", ".cfg")
 
 
 def is_never_run(project: Project, module: SourceModule, function: FunctionNode) -> bool:
@@ -26,16 +26,26 @@ def is_never_run(project: Project, module: SourceModule, function: FunctionNode)
     name = function.name.encode()
     if not module.holds(b"__main__") or uses(module.data, name) or module.holds(b"globals()") or module.holds(b"__name__]"):
         return False
-    if _is_of_a_library(project, module.path) or any(family(i) in _RUNNERS for i in module.imported_modules):
+    if is_of_a_library(project, module.path) or is_run_by_name(module):
         return False
-    return calls_of(project, module, function) == () and not _is_named(project, name)
+    return calls_of(project, module, function) == () and not is_named(project, name)
 
 
-def _is_of_a_library(project: Project, path: str) -> bool:
+def is_run_by_name(module: SourceModule) -> bool:
+    """True where the file imports what runs functions by the names that a person gives on the command line."""
+    return any(family(name) in _RUNNERS for name in module.imported_modules)
+
+
+def is_of_a_library(project: Project, path: str) -> bool:
     """True below the files of a package, but for a program in it that no other file imports."""
     stem = path.rpartition("/")[2].removesuffix(".py")
     if all(p == path for p in project.files_importing(stem)):
         return False
+    return is_packaged(project, path)
+
+
+def is_packaged(project: Project, path: str) -> bool:
+    """True for a file at or below which a package is set up: others may install it, and use what it hands out."""
     folder = path
     while folder:
         folder = folder.rpartition("/")[0]
@@ -44,10 +54,15 @@ def _is_of_a_library(project: Project, path: str) -> bool:
     return False
 
 
-def _is_named(project: Project, name: bytes) -> bool:
+def is_named(project: Project, name: bytes) -> bool:
     """True where a string of the project's Python may be the function's name, or a notebook, a script or a setting holds it."""
     users = project.files_using(name.decode(), most=MANY_FILES)
     quoted = re.compile(rb"""["'.:]""" + re.escape(name) + rb"""["']""")
     if users is None or any(quoted.search(project.read(path) or b"") for path in users):
         return True
-    return any(uses(project.read(p) or b"", name) for p in project.files_containing(name, kinds=_ELSEWHERE))
+    return is_in_settings(project, name)
+
+
+def is_in_settings(project: Project, name: bytes) -> bool:
+    """True where a notebook, a shell script or a setting holds the name."""
+    return any(uses(project.read(p) or b"", name) for p in project.files_containing(name, kinds=ELSEWHERE))

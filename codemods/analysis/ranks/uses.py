@@ -148,7 +148,7 @@ def _made_in(project: Project, users: Iterable[tuple[ClassSite, list[str]]]) -> 
     for made, paths in users:
         for other in _modules(project, made.module, paths):
             for node, call in _reads(other, made.node.name):
-                if _only_names(other, node) or not _means(project, other, node, made):
+                if only_names(other, node) or not _means(project, other, node, made):
                     continue
                 if call is not None:
                     calls.append(CallSite(other, call))
@@ -225,12 +225,15 @@ def _leads_elsewhere(project: Project, module: SourceModule, call: ast.Call, fun
     return found.node is not function if found is not None else dotted(call.func).startswith(("self.", "cls."))
 
 
-def _only_names(module: SourceModule, node: ast.expr) -> bool:
-    """True where a class is named as a type or a base, or for what it holds: no object of it is made there."""
+def only_names(module: SourceModule, node: ast.expr, *, made_by_methods: bool = False) -> bool:
+    """True where a class is named as a type or a base, or for what it holds: no object of it is made there.
+
+    made_by_methods: what it holds may make one: `Model.load_from_checkpoint(path)`.
+    """
     below: ast.AST = node
     for up in module.ancestors(node):
         if isinstance(up, ast.Attribute) and up.value is below:
-            return True
+            return not made_by_methods
         if isinstance(up, ast.arg) or (isinstance(up, ast.AnnAssign) and up.annotation is below):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)) and up.returns is below:

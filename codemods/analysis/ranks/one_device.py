@@ -1,0 +1,94 @@
+"""Does a function train on one device of one node? Its Trainer starts no other process then, whatever its strategy is called."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, family, qualified
+from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_DEPTH = 2  # functions that hand the devices on
+
+
+def trains_on_one_device(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    """True where all of Lightning's Trainers in a function, or in the script itself, have one device on one node."""
+    if not module.holds(b"Trainer("):
+        return False
+    made = [c for c in module.calls_named("Trainer") if module.function_of(c) is function and _is_lightning(module, c)]
+    return bool(made) and all(_has_one(project, module, call) for call in made)
+
+
+def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
+    return family(qualified(module, call.func)) == "lightning"
+
+
+def _has_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    given = {k.arg: k.value for k in call.keywords}
+    devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
+    if devices is None or None in given or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):
+        return False
+    return _is_one(project, module, devices, _DEPTH)
+
+
+def _is_one(project: Project, module: SourceModule, devices: ast.expr, depth: int) -> bool:
+    if isinstance(devices, ast.Constant):
+        return devices.value in (1, "1") and devices.value is not True
+    if isinstance(devices, (ast.List, ast.Tuple)):
+        return len(devices.elts) == 1
+    if pinned := _setting_in(devices):
+        return _is_pinned(project, module, pinned)
+    if not isinstance(devices, ast.Name) or depth < 0:
+        return False
+    bound = bindings_of(module, devices)
+    function = module.function_of(devices)
+    if function is not None and len(bound) == 1 and bound[0].parameter:
+        handed = list(arguments(project, module, function, devices.id))
+        return bool(handed) and all(_is_one(project, home, value, depth - 1) for home, value in handed)
+    return bool(bound) and all(b.value is not None and not b.part and _is_one(project, module, b.value, depth - 1) for b in bound)
+
+
+def _setting_in(devices: ast.expr) -> ast.Attribute | None:
+    """`cfg.DEVICES` itself, or where it is counted: `len(cfg.DEVICES)`, `list(range(len(cfg.DEVICES)))`."""
+    while isinstance(devices, ast.Call) and len(devices.args) == 1 and dotted(devices.func) in ("list", "range", "len"):
+        devices = devices.args[0]
+    return devices if isinstance(devices, ast.Attribute) else None
+
+
+def _is_pinned(project: Project, module: SourceModule, setting: ast.Attribute) -> bool:
+    """True where what reads the settings writes one device for the phase that this program asks for.
+
+    `if phase == "test": cfg.DEVICES = [0]`, and `cfg = parse_args("test")` here.
+    """
+    home = module.function_of(setting)
+    for path in project.files_containing(f".{setting.attr} = ".encode()):
+        other = project.module(path)
+        for assign in other.nodes(ast.Assign) if other is not None and not is_test_file(path) else ():
+            if other is None or not _writes_one(assign, setting.attr):
+                continue
+            reader, phase = other.function_of(assign), _phase_of(other, assign)
+            for call in module.calls_named(reader.name) if reader is not None and phase else ():
+                given = [*call.args, *(k.value for k in call.keywords)]
+                if module.function_of(call) is home and any(isinstance(a, ast.Constant) and a.value == phase for a in given):
+                    return True
+    return False
+
+
+def _writes_one(assign: ast.Assign, attribute: str) -> bool:
+    value = assign.value
+    one = len(value.elts) == 1 if isinstance(value, ast.List) else isinstance(value, ast.Constant) and value.value == 1
+    return one and any(isinstance(t, ast.Attribute) and t.attr == attribute for t in assign.targets)
+
+
+def _phase_of(module: SourceModule, assign: ast.Assign) -> str:
+    """The text that a parameter of the function must be, by the test right round the assignment."""
+    up, function = module.parent(assign), module.function_of(assign)
+    test = up.test if isinstance(up, ast.If) and assign in up.body else None
+    if function is None or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return ""
+    asked, text = test.left, test.comparators[0]
+    known = isinstance(asked, ast.Name) and any(a.arg == asked.id for a in (*function.args.args, *function.args.kwonlyargs))
+    return text.value if known and isinstance(text, ast.Constant) and isinstance(text.value, str) else ""

@@ -1,0 +1,265 @@
+"""Does a program of the project come to a place in a run of several processes? What nobody runs is said by no rank.
+
+Names are followed over the whole project: from a function to its calls, from a method to who makes objects of its class, up to
+the files that are run. What is called by a framework, named in a string or a setting, or public in a package counts as run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.one_device import trains_on_one_device
+from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.several_processes import is_of_one_process
+from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
+from codemods.analysis.ranks.uses import MANY_FILES, only_names, uses_of
+from codemods.corpus import uses
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_Asked = tuple[str, int, bool]  # path, line, whether the way to it shows several processes
+_SPEAKS = late(
+    r"rank\b|rank_?zero|rank0|RANK|WORLD_SIZE|[dD]istributed|DDP|[lL]ightning|\bpl\.|Accelerat|accelerat|Trainer|Fabric|process_group|spawn|launch|barrier|"
+    r"init_dist|setup_dist"
+)
+# Training, and what several processes ask an accelerator for; also one that is handed on, to be asked elsewhere.
+_SHARES = late(
+    rb"backward\(|optimizer|num_processes|process_index|wait_for_everyone|gather|split_between|reduce\(|accumulate\(|\.train\(|"
+    rb"[Ss]ampler|is_(?:local_)?main_process\s*:|\.rank|(?:[(,=]\s*)(?:self\.)?accelerator\s*[,)]"
+)
+_MOST_STEPS = 150  # functions and classes looked at for one question
+# Decorators that hand nothing on: the function is still called by its name alone.
+_PLAIN = frozenset(
+    {"staticmethod", "classmethod", "property", "contextmanager", "no_grad", "inference_mode", "rank_zero_only", "wraps",
+     "abstractmethod", "override", "overload"}
+)  # fmt: skip
+_NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "extra_repr", "parameters", "to"})
+_BY_NAME = (b"LightningCLI", b"__subclasses__", b"__init_subclass__")  # who finds classes that nobody names
+_ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.NN_MODULE,
+          Role.DATASET)  # fmt: skip
+
+
+def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where the project has programs, and none of them comes to `node` in a run of several processes.
+
+    Dear where a name stands in many files: to be asked of what would be reported.
+    """
+    function = module.function_of(node)
+    if trains_on_one_device(project, module, function):
+        return True
+    if not _has_programs(project):
+        return False
+    if function is None or _shares_nothing(module):
+        return _shares_nothing(module)
+    return not _Search(project).comes_to(module, node, shown=False)
+
+
+def _shares_nothing(module: SourceModule) -> bool:
+    """True for a file that makes an `Accelerator`, and neither trains, nor shares out its work, nor puts results together.
+
+    Each process would do all of it: such a program looks at samples, and is run as one.
+    """
+    return module.holds(b"Accelerator(") and _SHARES.search(module.data) is None
+
+
+def _has_programs(project: Project) -> bool:
+    """False for a folder of classes and functions alone: somebody else's program runs those."""
+    found = project.keep("programs", lambda: tuple(p for p in project.files_containing(b"__main__") if not is_test_file(p)))
+    return bool(found)
+
+
+class _Search:
+    """One question, with what has been seen to be run on the way to its answer."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._run: set[_Asked] = set()
+        self._above: set[_Asked] = set()  # asked about, with no answer yet: a way round in a circle leads nowhere
+        self._steps = 0
+
+    def comes_to(self, module: SourceModule, node: ast.AST, *, shown: bool) -> bool:
+        """shown: what the way has come through so far speaks of several processes."""
+        if is_test_file(module.path) or is_of_one_process(module, node):
+            return False
+        function = module.function_of(node)
+        if trains_on_one_device(self._project, module, function):
+            return False
+        return self._is_run(module, function, shown) if function is not None else shown or self._starts_several(module)
+
+    def _is_run(self, module: SourceModule, function: FunctionNode | ast.ClassDef, shown: bool) -> bool:
+        shown = shown or _SPEAKS.search(module.text_of(function)) is not None
+        key = (module.path, function.lineno, shown)
+        if key in self._run or self._steps > _MOST_STEPS:
+            return True
+        if key in self._above:
+            return False
+        self._steps += 1
+        self._above.add(key)
+        if isinstance(function, ast.ClassDef):
+            found = self._is_made(ClassSite(module, function), shown)
+        else:
+            found = self._is_called(module, function, shown)
+        self._above.discard(key)
+        if found:
+            self._run.add(key)
+        return found
+
+    def _starts_several(self, module: SourceModule) -> bool:
+        """False for a program that does not speak of several processes, nor do the functions that it calls: it prepares data."""
+        project = self._project
+        stem = module.path.removesuffix(".py").rpartition("/")[2]
+        imported = not module.holds(b"__main__") and any(p != module.path for p in project.files_importing(stem))
+        if imported or ranks_in_file(project, module):
+            return True
+        called = (called_function(project, module, call) for call in module.nodes(ast.Call))
+        return any(f is not None and _SPEAKS.search(f.module.text_of(f.node)) for f in called)
+
+    def _is_called(self, module: SourceModule, function: FunctionNode, shown: bool) -> bool:
+        owner, outer = module.parent(function), module.function_of(function)
+        if any(last(dotted(d.func if isinstance(d, ast.Call) else d)) not in _PLAIN for d in function.decorator_list):
+            return True  # who it is registered with may call it
+        if isinstance(owner, ast.ClassDef):
+            return self._is_method_run(module, owner, function, shown)
+        if outer is not None:
+            return self._is_run(module, outer, shown)
+        if is_run_by_name(module) or self._is_public(module, function.name) or self._has_calls(module, function, shown):
+            return True
+        return function.name == "main" and (shown or self._starts_several(module))
+
+    def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode, shown: bool) -> bool:
+        facts = class_facts(self._project, module, owner)
+        site = facts.lineage[0]
+        if facts.opaque or has_many_heirs(self._project, site):
+            return True
+        reached = _is_called_from_outside(facts, function.name) or _finds_by_text(module)
+        if not reached and not self._has_calls(module, function, shown):
+            return False
+        return any(self._is_run(s.module, s.node, shown) for s in self._having(site, function))
+
+    def _having(self, site: ClassSite, function: FunctionNode) -> list[ClassSite]:
+        """The classes whose objects run this method: not those that define it anew without a call of it."""
+        found = [site]
+        for heir in subclasses(self._project, site):
+            facts = class_facts(self._project, heir.module, heir.node)
+            given = facts.method(function.name)
+            if given is None or given[1] is function or _calls_above(given[1], function.name):
+                found.append(heir)
+        return found
+
+    def _has_calls(self, module: SourceModule, function: FunctionNode, shown: bool) -> bool:
+        used = uses_of(self._project, module, function)
+        if used.more:
+            return True
+        method = isinstance(module.parent(function), ast.ClassDef)
+        places = [*((s.module, s.call, s.call.func) for s in used.calls), *((h.module, h.node, h.node) for h in used.handed_on)]
+        for other, node, named in places:
+            if (method or _may_be_plain(other, named)) and not ranks_at(other, node, project=self._project).some:
+                if self.comes_to(other, node, shown=shown):
+                    return True
+        return self._is_fetched(module, function)
+
+    def _is_made(self, site: ClassSite, shown: bool) -> bool:
+        """True where a program makes objects of the class itself, or may find it by its name."""
+        module, node = site.module, site.node
+        project = self._project
+        if node.decorator_list or node.keywords or any(project.files_containing(word) for word in _BY_NAME):
+            return True
+        if self._is_public(module, node.name) or self._is_fetched(module, node):
+            return True
+        users = project.files_using(node.name, most=MANY_FILES)
+        if users is None:
+            return True
+        outer = module.function_of(node)
+        if outer is not None and not self._is_run(module, outer, shown):
+            return False
+        for path in users:
+            other = project.module(path) if not is_test_file(path) else None
+            for read in other.reads_of(node.name) if other is not None else ():
+                if other is None or _is_inside(other, read, node) or only_names(other, read, made_by_methods=True):
+                    continue
+                if self.comes_to(other, read, shown=shown):
+                    return True
+        return False
+
+    def _is_fetched(self, module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
+        """True where a setting holds the name, or a string of the Python that may be what it is looked up by.
+
+        A short word is said of many things: a function's name counts where functions are looked up by text at all.
+        """
+        name = node.name.encode()
+        users = self._project.files_using(node.name, most=MANY_FILES)
+        if users is None or _is_set(self._project, name, word=isinstance(node, ast.ClassDef)):
+            return True
+        bare = isinstance(node, ast.ClassDef) or _is_looked_into(self._project, module)
+        quoted = re.compile((rb"""["'.:]""" if bare else rb"""[.:]""") + re.escape(name) + rb"""["']""")
+        own = range(node.lineno - 1, node.end_lineno or node.lineno)  # what it says of itself is no look-up
+        for path in users:
+            data = self._project.read(path) or b""
+            if path == module.path:
+                data = b"\n".join(line for i, line in enumerate(data.split(b"\n")) if i not in own)
+            if quoted.search(data):
+                return True
+        return False
+
+    def _is_public(self, module: SourceModule, name: str) -> bool:
+        """True for a name that an installed package hands out at its top."""
+        if not is_packaged(self._project, module.path):
+            return False
+        top, folder = "", module.path.rpartition("/")[0]
+        while folder and f"{folder}/__init__.py" in self._project.files:
+            top, folder = f"{folder}/__init__.py", folder.rpartition("/")[0]
+        if not top:  # a folder without an `__init__.py` is no package: its files are scripts, but for one beside the set-up
+            return f"{folder}/setup.py".lstrip("/") in self._project.files and is_of_a_library(self._project, module.path)
+        return uses(self._project.read(top) or b"", name.encode())
+
+
+def _is_called_from_outside(facts: ClassFacts, name: str) -> bool:
+    """True for a method that a framework or Python calls; what is not known of a framework's class may be."""
+    if name.startswith("__") or not any(facts.is_a(role) for role in _ROLES):
+        return name.startswith("__") or bool(facts.external)
+    return name in LIGHTNING_HOOKS or name in HF_CALLBACK_HOOKS or name in _NETWORK or name.startswith(("on_", "configure_"))
+
+
+def _may_be_plain(module: SourceModule, named: ast.expr) -> bool:
+    """False for an attribute of an object, `model.train`: a plain function is an attribute of what was imported alone."""
+    return isinstance(named, ast.Name) or dotted(named).partition(".")[0] in module.imports
+
+
+def _is_set(project: Project, name: bytes, *, word: bool) -> bool:
+    """True where a setting, a notebook or a shell script speaks of it. word: the name alone is enough, as a class's is."""
+    if word:
+        return is_in_settings(project, name)
+    word_of = re.escape(name)
+    spoken = re.compile(rb"\w[.:]%b\b|\b%b\(|\bimport\b[^\n]*\b%b\b" % (word_of, word_of, word_of))
+    return any(spoken.search(project.read(path) or b"") for path in project.files_containing(name, kinds=ELSEWHERE))
+
+
+def _is_looked_into(project: Project, module: SourceModule) -> bool:
+    """True where functions of the file may be looked up by text: `globals()`, `import_module`, `getattr(module, name)`."""
+    if module.holds(b"globals()") or module.holds(b"__name__]") or project.files_containing(b"import_module("):
+        return True
+    stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2].encode()
+    fetched = re.compile(rb"getattr\(\s*(?:\w+\.)*" + re.escape(stem) + rb"\s*,")
+    return any(fetched.search(project.read(path) or b"") for path in project.files_containing(b"getattr("))
+
+
+def _finds_by_text(module: SourceModule) -> bool:
+    """True where the file fetches methods by a text that is put together: `getattr(self, "embed_" + kind)`."""
+    return module.holds(b"getattr(") and re.search(rb"getattr\(\s*[\w.]+,\s*(?!['\"]\w+['\"])", module.data) is not None
+
+
+def _calls_above(function: FunctionNode, name: str) -> bool:
+    """True for a method that calls the one it takes the place of: `super().name(…)`, `Base.name(self, …)`."""
+    heads = (n for n in walk(function) if isinstance(n, ast.Attribute) and n.attr == name)
+    return any(not isinstance(h.value, ast.Name) or h.value.id != "self" for h in heads)
+
+
+def _is_inside(module: SourceModule, node: ast.AST, owner: ast.ClassDef) -> bool:
+    return any(up is owner for up in module.ancestors(node))

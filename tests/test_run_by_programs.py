@@ -1,0 +1,169 @@
+"""Which places a program of several processes comes to: asked of prints, bars and folders."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.project import Project
+
+RUN = """\
+    import torch.distributed as dist
+
+    def main():
+        dist.init_process_group("nccl")
+        {call}
+
+    if __name__ == "__main__":
+        main()
+    """
+CIRCLE = "\n    def a():\n        b()\n\n    def b():\n        a()\n        lib.report([])\n"
+HELPER = "def report(rows):\n    print(rows)\n"
+MODULE = """\
+    import lightning.pytorch as pl
+
+    class Base(pl.LightningModule):
+        def training_step(self, batch, i):
+            self.report()
+
+        def report(self):
+            print("size")
+
+    class Big(Base):
+        {own}
+    """
+TRAIN = "import lightning.pytorch as pl\nfrom lib import {name}\n\nif __name__ == '__main__':\n    pl.Trainer().fit({name}())\n"
+
+
+def nobody(files: dict[str, str], at: str = "lib.py", name: str = "report") -> bool:
+    """Whether nobody runs the function `name` of the file `at`."""
+    project = Project.of({path: textwrap.dedent(text).encode() for path, text in files.items()})
+    module = project.module(at)
+    assert module is not None
+    function = next(f for f in module.functions if f.name == name)
+    return is_run_by_nobody(project, module, function.body[0])
+
+
+def test_a_project_without_a_program_is_run_by_somebody_else() -> None:
+    assert not nobody({"lib.py": HELPER})
+    assert nobody({"lib.py": HELPER, "run.py": RUN.format(call="pass")})
+
+
+@pytest.mark.parametrize(
+    ("call", "more"),
+    [
+        ("lib.report([])", ""),
+        ("dist.on_end(lib.report)", ""),
+        ("middle()", "\n    def middle():\n        lib.report([])\n"),
+        ("Tool().run()", "\n    class Tool:\n        def run(self):\n            lib.report([])\n"),
+        ("getattr(lib, 'report')([])", ""),
+    ],
+)
+def test_a_function_that_the_program_comes_to(call: str, more: str) -> None:
+    assert not nobody({"lib.py": HELPER, "run.py": "    import lib\n" + RUN.format(call=call) + more})
+
+
+@pytest.mark.parametrize(
+    ("call", "more"),
+    [
+        ("pass", "\n    def middle():\n        lib.report([])\n"),
+        ("pass", "\n    class Tool:\n        def run(self):\n            lib.report([])\n"),
+        ("model.report([])", ""),  # a method of something else
+        ("if dist.get_rank() == 0:\n            lib.report([])", ""),
+        ("if args.dist == 'OFF':\n            lib.report([])", ""),
+        ("if not args.distributed:\n            lib.report([])", ""),
+        ("pass", CIRCLE),
+    ],
+)
+def test_a_function_that_it_does_not_come_to_on_several_ranks(call: str, more: str) -> None:
+    assert nobody({"lib.py": HELPER, "run.py": "    import lib\n" + RUN.format(call=call) + more})
+
+
+def test_settings_strings_decorators_and_packages_may_come_to_it() -> None:
+    run = RUN.format(call="pass")
+    assert not nobody({"lib.py": HELPER, "run.py": run, "a.yaml": "hook: lib.report\n"})
+    assert nobody({"lib.py": HELPER, "run.py": run, "a.yaml": "mode: report\n"})  # a word that means something else
+    assert not nobody({"lib.py": "@register\n" + HELPER, "run.py": run})
+    assert not nobody({"lib.py": "import fire\n" + HELPER, "run.py": run})
+    package = {"p/__init__.py": "from p.lib import report\n", "setup.py": "", "run.py": run}
+    assert not nobody({"p/lib.py": HELPER, **package}, at="p/lib.py")
+    assert nobody({"p/lib.py": HELPER, **package, "p/__init__.py": ""}, at="p/lib.py")
+    other = "import lib\nimport torch.distributed as dist\nlib.report([])\n"
+    assert not nobody({"lib.py": HELPER, "run.py": run, "one.py": other})
+    assert nobody({"lib.py": HELPER, "run.py": run, "tests/test_lib.py": "import lib\nlib.report([])\n"})
+
+
+def test_a_method_runs_where_objects_that_have_it_are_made() -> None:
+    model = MODULE.format(own="pass")
+    anew = MODULE.format(own="def report(self):\n            return 1")
+    above = MODULE.format(own="def report(self):\n            super().report()")
+    assert not nobody({"lib.py": model, "run.py": TRAIN.format(name="Base")})
+    assert not nobody({"lib.py": model, "run.py": TRAIN.format(name="Big")})
+    assert nobody({"lib.py": anew, "run.py": TRAIN.format(name="Big")})
+    assert not nobody({"lib.py": above, "run.py": TRAIN.format(name="Big")})
+    assert nobody({"lib.py": model, "run.py": RUN.format(call="pass")})
+    assert not nobody({"lib.py": model, "run.py": RUN.format(call="pass"), "conf.yaml": "target: lib.Big\n"})
+    loaded = TRAIN.format(name="Base").replace("Base())", "Base.load_from_checkpoint('a'))")
+    assert not nobody({"lib.py": model, "run.py": loaded})
+
+
+def test_a_program_that_prepares_data_is_one_process() -> None:
+    run = RUN.format(call="pass")
+    prepare = "import lib\n\nif __name__ == '__main__':\n    lib.report([])\n"
+    assert nobody({"lib.py": HELPER, "run.py": run, "prepare.py": prepare})
+    starts = "import lib\nfrom start import begin\n\nif __name__ == '__main__':\n    begin()\n    lib.report([])\n"
+    start = "import torch.distributed as dist\n\ndef begin():\n    dist.init_process_group('nccl')\n"
+    assert not nobody({"lib.py": HELPER, "run.py": run, "prepare.py": starts, "start.py": start})
+    speaks = "def report(rows, rank):\n    print(rows)\n"
+    assert not nobody({"lib.py": speaks, "run.py": run, "prepare.py": prepare})
+
+
+TRAINER = "import lightning.pytorch as pl\n\ndef report(gpus, cfg=None):\n    print('a')\n    pl.Trainer({devices}).fit(net)\n"
+DEVICES = """\
+    def read(phase):
+        cfg = load()
+        if phase == "test":
+            cfg.DEVICES = [0]
+        return cfg
+    """
+
+
+def test_a_trainer_of_one_device_is_one_process() -> None:
+    one = "from lib import report\n\nif __name__ == '__main__':\n    gpus = [{}]\n    report(gpus)\n"
+    handed = TRAINER.format(devices="gpus=gpus, strategy='ddp'")
+    assert nobody({"lib.py": handed, "run.py": one.format("0")})
+    assert not nobody({"lib.py": handed, "run.py": one.format("0, 1")})
+    assert not nobody({"lib.py": handed, "run.py": one.format("0"), "more.py": one.format("0, 1")})
+    assert not nobody({"lib.py": TRAINER.format(devices="gpus=gpus, num_nodes=2"), "run.py": one.format("0")})
+    assert nobody({"lib.py": TRAINER.format(devices="devices=1"), "run.py": one.format("0, 1")})
+
+
+def test_devices_that_the_settings_pin_for_a_phase() -> None:
+    program = """\
+        import lightning.pytorch as pl
+        from lib import read
+
+        def main():
+            cfg = read({phase})
+            print("a")
+            pl.Trainer(devices=list(range(len(cfg.DEVICES)))).test(net)
+
+        if __name__ == "__main__":
+            main()
+        """
+    assert nobody({"lib.py": DEVICES, "run.py": program.format(phase="'test'")}, at="run.py", name="main")
+    assert not nobody({"lib.py": DEVICES, "run.py": program.format(phase="'train'")}, at="run.py", name="main")
+    several = DEVICES.replace("[0]", "[0, 1]")
+    assert not nobody({"lib.py": several, "run.py": program.format(phase="'test'")}, at="run.py", name="main")
+
+
+def test_an_accelerator_that_shares_nothing() -> None:
+    looks = "from accelerate import Accelerator\n\ndef report(net, samples):\n    accelerator = Accelerator()\n"
+    looks += "    net = accelerator.prepare(net)\n    print('a')\n    {}\n"
+    looks += "\nif __name__ == '__main__':\n    report(load(), read())\n"
+    assert nobody({"lib.py": looks.format("net(samples)")})
+    for line in ("accelerator.backward(net(samples))", "accelerator.gather(net(samples))", "run(net, accelerator)",
+                 "net(samples[accelerator.process_index])", "if accelerator.is_main_process: net.save()"):  # fmt: skip
+        assert not nobody({"lib.py": looks.format(line)}), line
