@@ -15,6 +15,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Effect, Effects, Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.rank_data import rank_local
+from codemods.analysis.output.unknown_calls import may_wait
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import calls_of
@@ -162,6 +163,8 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
     if rest and (any(e.kind is not Kind.UNKNOWN for e in rest) or not _only_beside_output(project, module, function)):
         return None
     if rest and hook and _has_plain_output(project, module, function):
+        return None
+    if any(may_wait(project, e) for e in rest):
         return None
     if rest:
         made.level = Applicability.UNSAFE
