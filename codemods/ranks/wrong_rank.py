@@ -13,6 +13,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.output.script_guards import bound_above, is_text
 from codemods.analysis.ranks.local_shares import is_for_one_node
 from codemods.codemod import DdpCodemod
@@ -164,8 +165,8 @@ class WrongRank(DdpCodemod):
 
     def _files(self, module: SourceModule, project: Project, node: ast.If) -> Finding | None:
         found = local_guard(project, module, node)
-        if found is None:
-            return None
+        if found is None or under_such_a_name(project, module, node):
+            return None  # one process of the whole run comes here
         whole = global_test(project, module, node, found.operand, holds=found.holds)
         if whole is None:
             return None

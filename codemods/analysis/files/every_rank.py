@@ -12,6 +12,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
 from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.files.saving_hooks import saving_calls
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
 from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
@@ -212,6 +213,8 @@ def _come_to(project: Project, module: SourceModule, function: FunctionNode | No
             return True
     if any(to_a_launcher(place) for place in used.handed_on):
         return True
+    if (saving := saving_calls(project, module, function)) is not None:
+        return any(_comes_by(project, site, seen | {id(function)}) for site in saving)
     callers = callers_of(project, module, function)
     if not callers:
         return not used.more and function.name != "prepare_data"

@@ -229,8 +229,8 @@ def _only_names(module: SourceModule, node: ast.expr) -> bool:
     """True where a class is named as a type or a base, or for what it holds: no object of it is made there."""
     below: ast.AST = node
     for up in module.ancestors(node):
-        if isinstance(up, ast.Attribute) and up.value is below:
-            return True
+        if isinstance(up, ast.Attribute) and up.value is node:
+            return True  # `Net.x`, and not `Net().train()`
         if isinstance(up, ast.arg) or (isinstance(up, ast.AnnAssign) and up.annotation is below):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)) and up.returns is below:
