@@ -19,6 +19,7 @@ from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
+from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.file_handover import Write
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last
@@ -254,8 +255,8 @@ class UnguardedFileIo(DdpCodemod):
                 if any(is_above_the_start(home, node) for home, node in way.frames):
                     continue  # there is no group to ask yet: told below
                 spelled = written_out(module, run.first) or spelled
-            if spelled is None:
-                continue
+            if spelled is None or (is_of_group(spelled.test) and group_comes_later(project, module, run.first)):
+                continue  # a test that asks the group is true on all ranks there: told below
             if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue
             paths = [p for s in run.statements for p in paths_in(s)]
@@ -367,10 +368,17 @@ def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -
 
 
 def _for_some(project: Project, effect: Effect) -> bool:
-    """True for what a test in its own function keeps from most ranks: a handle that is None there, say."""
+    """True for what a test in its own function keeps from most ranks, a handle that is None there, say, and for a path that is each
+    rank's own there.
+    """
     home = project.module(effect.path)
     calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
-    return home is not None and bool(calls) and is_for_some(project, home, calls[0])
+    if home is None or not calls:
+        return False
+    if is_for_some(project, home, calls[0]):
+        return True
+    paths = [f.path for c in calls if (f := file_call(home, c)) is not None]
+    return any(is_own_path(project, home, p) for p in paths)
 
 
 def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:

@@ -161,7 +161,7 @@ def test_says_nothing_of_a_load_into_data_parallel(wrap: str) -> None:
     "resume",
     [
         "state = torch.load(path)\n    model.load_state_dict(state['model'])",
-        "checkpoint = torch.load(path)\n    weights = {k[7:]: v for k, v in checkpoint['model'].items()}",
+        "checkpoint = torch.load(path)\n    weights = {k[7:]: v for k, v in checkpoint['model'].items()}\n    net.load_state_dict(weights)",
     ],
 )
 def test_tells_where_another_place_reads_the_keys_as_they_are(resume: str) -> None:

@@ -24,6 +24,11 @@ _CLIMBS = 4
 _RUNS = ("fit", "validate", "test", "predict")
 
 
+def is_of_group(test: str) -> bool:
+    """True for the text of a test that asks torch.distributed."""
+    return "is_initialized()" in test or "get_rank()" in test
+
+
 def group_comes_later(project: Project, module: SourceModule, node: ast.AST) -> str:
     """What starts the group below the place, or below a call that leads to it, with where it stands; "" where none is seen."""
     return _later(project, module, node, frozenset())

@@ -96,12 +96,13 @@ def _is_in_step(project: Project, module: SourceModule, items: ast.expr) -> bool
     """True for as many rounds on every rank: what is written out, counted by settings, or drives the training."""
     if isinstance(items, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Constant)):
         return True
+    name = last(dotted(items.func)) if isinstance(items, ast.Call) else ""
+    if isinstance(items, ast.Call) and name in _ROUND_IT:
+        return any(_is_in_step(project, module, a) for a in items.args)
+    if dotted(items) and _LOADERS.search(dotted(items)):
+        return True
     if variance(project).value(module, items).differs:
         return False
-    if isinstance(items, ast.Call):
-        name = last(dotted(items.func))
-        if name in _IN_STEP:
-            return all(is_same(project, module, a) or isinstance(a, ast.Name) for a in items.args)
-        if name in _ROUND_IT:
-            return bool(items.args) and any(_is_in_step(project, module, a) for a in items.args)
-    return _LOADERS.search(module.text_of(items)) is not None or is_same(project, module, items)
+    if isinstance(items, ast.Call) and name in _IN_STEP:
+        return all(is_same(project, module, a) or isinstance(a, ast.Name) for a in items.args)
+    return is_same(project, module, items)

@@ -164,8 +164,6 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
         return None
     if rest and hook and _has_plain_output(project, module, function):
         return None
-    if any(may_wait(project, e) for e in rest):
-        return None
     if rest:
         made.level = Applicability.UNSAFE
         made.assumes = f"assumes that nothing the other ranks need is done where it {phrases(rest)}"
@@ -175,11 +173,13 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
     if any(e.kind is Kind.FILE for e in output):
         if not made.told and (own := rank_local(project, module, function, function.body)):
             made.told = f"{own}: {GATHER_FIRST}"
+        if made.told:
+            return made
         reader = reader_on_every_rank(project, module, function, suffixes(module, function))
         if reader:
             made.level = Applicability.UNSAFE
             made.assumes = made.assumes or f"assumes that the other ranks do not read what it writes: {reader} may"
-    return made
+    return made if made.told or not any(may_wait(project, e) for e in rest) else None
 
 
 def _is_called_for_nothing(module: SourceModule, owner: ast.ClassDef, function: FunctionNode) -> bool:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import dotted, last, qualified
-from codemods.analysis.wrapped.saved_states import Saved, bare_loads, key_of
+from codemods.analysis.wrapped.holders import wrapper_in
+from codemods.analysis.wrapped.saved_states import Saved, is_in_parallel, key_of
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule
 
-# What holds the content of a checkpoint, by its name, where the load is not seen.
-_CHECKPOINTS = late(r"ckpt|check_?point|snapshot|state|saved|resum|loaded|restor", 2)  # 2: re.IGNORECASE
+# What cuts the first letters off each key, whatever they are.
+_CUTS = late(rb"\bk(?:ey)?\w*\[(?:7|len\([^)]*\))\s*:\s*\]")
 # A reader that takes `module.` off where it is there, and is content with bare keys.
 _STRIPS_EITHER = late(rb"""startswith\(["']module|replace\(["']module\.|consume_prefix|removeprefix|strip_prefix|remove_prefix""")
 
@@ -30,58 +29,29 @@ class OtherReader:
 
 
 def other_reader(project: Project, saved: Saved) -> OtherReader | None:
-    """The first place that reads what is saved, but for loads into bare models and for what takes `module.` off if it is there."""
-    bare = {id(n) for one in bare_loads(project) for n in walk(one.call)}
-    bare |= {id(v) for one in bare_loads(project) if one.key == saved.key for v in _values_of(one.module, one.call)}
-    for module in _readers(project, saved.key):
-        for node in _reads(module, saved.key):
-            if id(node) not in bare:
-                return OtherReader(module, node.lineno, " ".join(module.text_of(module.statement_of(node)).split())[:60])
+    """The first place that expects the keys of the wrapper: a load into one, or code that cuts `module.` off each of them."""
+    for module in _loading(project):
+        for line, node in _expecting(project, module, saved.key):
+            return OtherReader(module, line, " ".join(module.text_of(module.statement_of(node)).split())[:60])
     return None
 
 
-def _values_of(module: SourceModule, call: ast.Call) -> Iterator[ast.AST]:
-    """What a load is handed by a name: `state = file["model"]; net.load_state_dict(state)`."""
-    for name in (n for a in call.args[:1] for n in walk(a) if isinstance(n, ast.Name)):
-        yield from (n for value in assigned(module, name, name.id) for n in walk(value))
-
-
-def _readers(project: Project, key: str) -> Iterator[SourceModule]:
-    paths: set[str] = set(project.files_containing(b"load_state_dict("))
-    if key:
-        named = {p for quote in "\"'" for p in project.files_containing(f"{quote}{key}{quote}".encode())}
-        loading = set(project.files_containing(b"torch.load("))
-        paths = (paths | loading) & named
-    for path in sorted(paths):
-        if is_test_file(path) or _STRIPS_EITHER.search(project.read(path) or b""):
-            continue
-        if (module := project.module(path)) is not None:
+def _loading(project: Project) -> Iterator[SourceModule]:
+    for path in project.files_containing(b"load_state_dict("):
+        data = project.read(path) or b""
+        if not is_test_file(path) and not _STRIPS_EITHER.search(data) and (module := project.module(path)) is not None:
             yield module
 
 
-def _reads(module: SourceModule, key: str) -> Iterator[ast.Subscript | ast.Call]:
-    if not key:
-        for call in module.calls_named("load_state_dict"):
-            if call.args and key_of(module, call.args[0]) == "":
-                yield call
+def _expecting(project: Project, module: SourceModule, key: str) -> Iterator[tuple[int, ast.AST]]:
+    for call in module.calls_named("load_state_dict"):
+        if not call.args or not isinstance(call.func, ast.Attribute) or key_of(module, call.args[0]) != key:
+            continue
+        holder = call.func.value
+        if is_in_parallel(module, holder) or wrapper_in(project, module, holder) is not None:
+            yield call.lineno, call
+    if key and not (module.holds(f'"{key}"'.encode()) or module.holds(f"'{key}'".encode())):
         return
-    for node in module.nodes(ast.Subscript):
-        if isinstance(node.ctx, ast.Load) and _is(node.slice, key) and _is_of_file(module, node.value):
-            yield node
-    for call in module.calls_named("get", "pop"):
-        if call.args and _is(call.args[0], key) and isinstance(call.func, ast.Attribute):
-            if _is_of_file(module, call.func.value):
-                yield call
-
-
-def _is(node: ast.expr, key: str) -> bool:
-    return isinstance(node, ast.Constant) and node.value == key
-
-
-def _is_of_file(module: SourceModule, holder: ast.expr) -> bool:
-    if isinstance(holder, ast.Call):
-        return qualified(module, holder.func) == "torch.load"
-    values = assigned(module, holder, dotted(holder)) if dotted(holder) else []
-    if any(isinstance(v, ast.Call) and qualified(module, v.func) == "torch.load" for v in values):
-        return True
-    return not values and _CHECKPOINTS.search(last(dotted(holder))) is not None
+    for node in module.nodes(ast.Subscript) if _CUTS.search(module.data) else ():
+        if _CUTS.search(module.text_of(node).encode()):
+            yield node.lineno, node

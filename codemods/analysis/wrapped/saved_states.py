@@ -114,7 +114,7 @@ def _load(project: Project, module: SourceModule, call: ast.Call) -> Loaded | No
         return None
     inside = isinstance(holder, ast.Attribute) and holder.attr == "module"
     bare = holder.value if isinstance(holder, ast.Attribute) and inside else holder
-    if not inside and _is_in_parallel(module, bare):
+    if not inside and is_in_parallel(module, bare):
         return None
     found = wrapper_in(project, module, bare) if isinstance(bare, (ast.Name, ast.Attribute)) else None
     if found is not None and not inside:
@@ -127,7 +127,7 @@ def _load(project: Project, module: SourceModule, call: ast.Call) -> Loaded | No
     return Loaded(module, call, key, strict, dotted(bare), classes)
 
 
-def _is_in_parallel(module: SourceModule, node: ast.expr) -> bool:
+def is_in_parallel(module: SourceModule, node: ast.expr) -> bool:
     """True for `DataParallel(net).cuda()` and other wrappers: their keys begin with `module.`, as those of DDP do."""
     values = [node] if isinstance(node, ast.Call) else assigned(module, node, dotted(node)) if dotted(node) else []
     calls = (v for v in map(without_moves, values) if isinstance(v, ast.Call) and v.lineno <= node.lineno)
