@@ -63,8 +63,8 @@ class WrappedStateDict(DdpCodemod):
     Unsafe: files that were written before keep their keys, and a reader outside the project may have learned to strip them.
 
     ## Refuses
-    - Says nothing where no load into a bare model (`DataParallel` is none) is seen of the same class, or of the variable that is wrapped later, under the
-      same key.
+    - Says nothing where no load into a bare model (`DataParallel` is none) is seen of the same class, or of the variable that
+      is wrapped later, under the same key.
     - Says nothing where the file that loads takes `module.` off, or puts it on, and where a test tells wrapper from model.
     - Says nothing of a load from a file with given weights (`pretrained`, `backbone`, ...): another program wrote it.
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP.
@@ -118,9 +118,8 @@ class WrappedStateDict(DdpCodemod):
         if load is not None:
             evidence.append(Evidence("static", "a bare model loads it", load.module.path, load.call.lineno))
         if edits and saved.state and (reader := other_reader(project, saved)) is not None:
-            doubt = (
-                f"{reader.module.path}:{reader.line} (`{reader.text}`) reads the keys too, and may expect `module.`: change both at once"
-            )
+            place = f"{reader.module.path}:{reader.line} (`{reader.text}`)"
+            doubt = f"{place} reads the keys too, and may expect `module.`: change both at once"
             edits = []
         reason = "assumes that nothing outside the project expects the wrapper in this file" if edits else (
             f"write `{inside or 'the module inside'}`; {doubt}"

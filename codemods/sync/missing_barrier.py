@@ -63,9 +63,9 @@ class MissingBarrier(DdpCodemod):
 
     ## Safety
     Safe in the spellings of Lightning (in hooks, or behind `fit`), Fabric and Accelerate, which do nothing with one process,
-    where every rank reaches the guard in the same way, callers included. `dist.barrier()` is unsafe: it assumes that the process group exists
-    there, or it is put behind `dist.is_initialized()`. So is `trainer.strategy` where neither the pinned version nor the
-    file shows Lightning 1.6 or newer.
+    where every rank reaches the guard in the same way, callers included. `dist.barrier()` is unsafe: it assumes that the
+    process group exists there, or it is put behind `dist.is_initialized()`. So is `trainer.strategy` where neither the pinned
+    version nor the file shows Lightning 1.6 or newer.
 
     ## Refuses
     - Says nothing in a repository's own tests.

@@ -309,8 +309,8 @@ def test_behind_a_value_that_a_function_gives_to_rank_0_alone() -> None:
     saved = "torch.save(scores, 'last.pt')"
     check_nothing(UnguardedSave, main("scores = gathered(args.parts)", "if scores is None:", "    return", saved, above=above))
     check_nothing(UnguardedSave, main("scores = gathered(args.parts)", "if scores:", f"    {saved}", above=above))
-    one = main("scores = gathered(args.parts) if dist.is_initialized() else args.parts", "if scores:", f"    {saved}", above=above)
-    check_nothing(UnguardedSave, one)
+    line = "scores = gathered(args.parts) if dist.is_initialized() else args.parts"
+    check_nothing(UnguardedSave, main(line, "if scores:", f"    {saved}", above=above))
 
 
 def test_above_the_start_of_the_group_a_test_that_asks_it_is_no_test() -> None:

@@ -353,6 +353,7 @@ def test_says_nothing_behind_a_value_that_rank_0_alone_is_given() -> None:
         "    if dist.get_rank() == 0:\n        return out\n\n"
     )
     written = ("    if local_rank == 0:", "        torch.save(scores, args.out)")
-    source = script(LOCAL, "dist.init_process_group('gloo')", "scores = {}", "if scores is not None:", *written, head=HEAD + above)
+    lines = (LOCAL, "dist.init_process_group('gloo')", "scores = {}", "if scores is not None:", *written)
+    source = script(*lines, head=HEAD + above)
     assert findings_of(WrongRank, source.format("args.parts"))
     check_nothing(WrongRank, source.format("gathered(args.parts)"))

@@ -11,7 +11,7 @@ from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.files.save_judgement import Judgement, judged
 from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
-from codemods.analysis.guards.before_group import is_of_group, group_comes_later
+from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.lost_groups import group_is_over
 from codemods.analysis.output.effects import Kind, effects_of, names_rank
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, written_out

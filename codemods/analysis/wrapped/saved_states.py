@@ -149,7 +149,7 @@ def _handed_classes(project: Project, module: SourceModule, node: ast.expr) -> t
 
 
 def key_of(module: SourceModule, node: ast.expr) -> str | None:
-    """The key of a file that this training writes, under which a state stands; None where it is changed, or not from such a file."""
+    """The key under which a state stands in a file of this training; None where it is changed, or from another file."""
     return _key(module, node, 0)
 
 
