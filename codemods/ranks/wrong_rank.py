@@ -16,6 +16,8 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.output.script_guards import bound_above, is_text
 from codemods.analysis.ranks.local_shares import is_for_one_node
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import ranks_entering
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_rank_zero_only, runs_at_import
@@ -167,6 +169,9 @@ class WrongRank(DdpCodemod):
         found = local_guard(project, module, node)
         if found is None or under_such_a_name(project, module, node):
             return None  # one process of the whole run comes here
+        home = module.function_of(node)
+        if home is not None and ranks_entering(project, module, home) is Ranks.LOCAL_ZERO:
+            return None  # the guard round its calls is told: one change is enough
         whole = global_test(project, module, node, found.operand, holds=found.holds)
         if whole is None:
             return None

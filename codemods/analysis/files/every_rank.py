@@ -178,7 +178,7 @@ def runs_alone(module: SourceModule, function: FunctionNode | None) -> bool:
     while scopes[-1] is not None:
         scopes.append(module.function_of(scopes[-1]))
     made = (c for c in module.calls_named("Trainer", "Fabric") if module.function_of(c) in scopes)
-    return any(_is_of_one(c) or _is_asserted(module, c, scopes) for c in made)
+    return any(is_of_one(c) or _is_asserted(module, c, scopes) for c in made)
 
 
 def _is_asserted(module: SourceModule, call: ast.Call, scopes: list[FunctionNode | None]) -> bool:
@@ -188,7 +188,8 @@ def _is_asserted(module: SourceModule, call: ast.Call, scopes: list[FunctionNode
     return bool(devices) and any(f"{devices} == 1" in text or f"len({devices}) == 1" in text for text in asserted)
 
 
-def _is_of_one(call: ast.Call) -> bool:
+def is_of_one(call: ast.Call) -> bool:
+    """True for a Trainer of one device on one node."""
     given = {k.arg: k.value for k in call.keywords}
     devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
     single = isinstance(devices, ast.Constant) and devices.value in (1, "1")
