@@ -32,6 +32,7 @@ from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
 from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.output.receivers import mode_of
 from codemods.analysis.output.shared_values import is_shown_same, same_everywhere
 from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
@@ -284,6 +285,8 @@ class UnguardedFileIo(DdpCodemod):
             handles = [h for s in run.statements for h in _handles_in(s)]
             if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
                 continue
+            if _are_own_lines(module, run):
+                continue
             if any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run):
                 continue
             harm = "the second one raises FileNotFoundError" if _only_takes_away(files) else _OVERWRITE
@@ -424,12 +427,22 @@ def _is_made_sure_of(project: Project, effect: Effect) -> bool:
     return any(home is not None and (f := file_call(home, c)) is not None and is_asked_for(home, c, f.path) for c in calls)
 
 
+def _are_own_lines(module: SourceModule, run: Run) -> bool:
+    """True for lines that each rank adds to one file, of the device that it has for itself."""
+    calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call) and last(dotted(n.func)) == "open"]
+    if not calls or not all("a" in mode_of(c, 1) for c in calls):
+        return False
+    names = (n for s in run.statements for n in walk(s) if isinstance(n, (ast.Name, ast.Attribute)) and "device" in dotted(n))
+    return any(_OF_ONE.search(origin_text(module, n)) for n in names)
+
+
 def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:
     """True for a cache that whoever does not find it writes: it is told with who reads it (DDP307)."""
     inside = {id(n) for s in run.statements for n in walk(s)}
     return any(id(found.write.call) in inside for found in filled_on_demand(project, module))
 
 
+_OF_ONE = late(r"accelerator\.device|current_device\(|rank")
 _FROM_THE_NET = late(r"requests\.|urllib|httpx\.|aiohttp\.")
 _NOT_READ = "assumes that the other ranks do not read it:"
 

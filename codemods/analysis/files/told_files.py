@@ -49,8 +49,8 @@ def advice_for(project: Project, found: FileOfAll) -> str:
     if (known := test_at_hand(project, found.module, found.at)) is not None:
         where = "this function" if known.here else "the class"
         below = known.here and known.line > found.at.lineno
-        move = "move it below that, under the test" if below else "put it under such a test"
-        return f"{where} asks for rank 0 in line {known.line} (`{short(known.text)}`): {move}, {read}"
+        move = "move it below that, under this test" if below else "put it under this test"
+        return f"{where} knows rank 0 by `{short(known.text)}` (line {known.line}): {move}, {read}"
     return f"no test for rank 0 is at hand here: let the caller that knows the rank do it on rank 0 alone, {read}"
 
 
