@@ -567,3 +567,30 @@ def main(path):
     below = source.replace("    rows = prepare(path)\n", "") + "    rows = prepare(path)\n"
     (found,) = findings_of(RULE, below)
     assert found.applicability is Applicability.UNSAFE
+
+
+def test_another_loop_over_a_name_is_about_another_file() -> None:
+    source = ACC + """
+def put(accelerator, folder, parts, model):
+    if accelerator.is_main_process:
+        for name in os.listdir(folder):
+            os.remove(os.path.join(folder, name))
+    for name, part in parts.items():
+        torch.save(part, os.path.join(folder, name))
+    accelerator.prepare(model)
+"""
+    check_nothing(RULE, source)
+
+
+def test_who_asks_for_a_folder_needs_no_barrier() -> None:
+    source = ACC + """
+def start(accelerator, folder, model):
+    if accelerator.is_main_process:
+        os.makedirs(folder, exist_ok=True)
+    if os.path.isdir(folder):
+        print("there")
+    accelerator.prepare(model)
+"""
+    check_nothing(RULE, source)
+    (found,) = findings_of(RULE, source.replace('print("there")', "print(os.listdir(folder))"))
+    assert found.applicability is Applicability.SAFE

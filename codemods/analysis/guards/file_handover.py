@@ -245,6 +245,7 @@ def _follow(
     writes = list(writes)
     returned: ast.expr | None = None
     for statement in _behind(module, anchor, function):
+        writes = _kept(writes, _of_loops(statement))
         outcome = _first(list(steps_in(project, module, [statement])), writes)
         if outcome is _WAITED:
             return None
@@ -259,6 +260,12 @@ def _follow(
     if function is None or climbs >= CLIMBS:
         return None
     return _in_callers(project, module, function, writes, climbs, ways, returned)
+
+
+def _of_loops(statement: ast.stmt) -> set[str]:
+    """The names that loops of a statement give their items: in the loop they are another path already."""
+    loops = [n for n in walk(statement) if isinstance(n, (ast.For, ast.AsyncFor))]
+    return {n.id for loop in loops for n in walk(loop.target) if isinstance(n, ast.Name)}
 
 
 def _kept(writes: list[Write], stored: set[str]) -> list[Write]:
