@@ -15,7 +15,7 @@ from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
-from codemods.analysis.files.own_paths import is_own_path
+from codemods.analysis.files.own_paths import is_named_by_rank, is_own_path
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
@@ -417,7 +417,7 @@ def _for_some(project: Project, effect: Effect) -> bool:
     if is_for_some(project, home, calls[0]):
         return True
     paths = [f.path for c in calls if (f := file_call(home, c)) is not None]
-    return any(is_own_path(project, home, p) for p in paths)
+    return any(is_named_by_rank(project, home, p) for p in paths)
 
 
 def _is_made_sure_of(project: Project, effect: Effect) -> bool:

@@ -41,15 +41,14 @@ def advice_for(project: Project, found: FileOfAll) -> str:
         if not later:
             return f"let `rank_zero_only.rank == 0` do it, {read}"
         return (
-            f"there is no group yet, and no barrier: {later}. Where another rank needs it, let `prepare_data` of a data module "
-            "do it, for which Lightning lets the others wait; else test `rank_zero_only.rank == 0`"
+            f"let `rank_zero_only.rank == 0` do it; there is no group for a barrier yet, for {later}: what another rank reads is "
+            "made in `prepare_data` of a data module, which lets the others wait"
         )
     if later or any(is_above_the_start(home, node) for home, node in found.way.frames):
         return 'no group exists yet: do it behind its start, on rank 0, or test `int(os.environ.get("RANK", 0)) == 0`'
     if (known := test_at_hand(project, found.module, found.at)) is not None:
         where = "this function" if known.here else "the class"
-        below = known.here and known.line > found.at.lineno
-        move = "move it below that, under this test" if below else "put it under this test"
+        move = "move it below that, under this test" if known.below else "put it under this test"
         return f"{where} knows rank 0 by `{short(known.text)}` (line {known.line}): {move}, {read}"
     return f"no test for rank 0 is at hand here: let the caller that knows the rank do it on rank 0 alone, {read}"
 
