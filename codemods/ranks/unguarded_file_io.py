@@ -151,7 +151,7 @@ class UnguardedFileIo(DdpCodemod):
     - Where no test is at hand, silent about: lines that are added (`"a"`), files of one item of a loop, names made of a clock or
       of random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another
       object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.
-    - Lines that each rank adds to one file about the device that it has; buffers in memory; paths that a function makes of the rank.
+    - Lines that each rank adds to one file about the device that it has; buffers in memory; paths made of the rank by a function.
     - A test that asks the group where it starts further down, told: it is true on every rank there.
     - Functions without a sure test for rank 0; scripts whose Trainer has one device on one node.
 

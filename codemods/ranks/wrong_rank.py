@@ -91,8 +91,8 @@ class WrongRank(DdpCodemod):
     - A rank that is taken modulo the number of devices: that is the local rank.
     - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
       that every rank of the function reads; folders alone; lines that are printed or logged.
-    - What stands behind a value that a function gives to rank 0 alone, and a function whose calls a test of the local rank guards:
-      the test round the calls is told.
+    - What stands behind a value that a function gives to rank 0 alone, and a function whose calls stand under a test of the local
+      rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.

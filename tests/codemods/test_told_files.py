@@ -83,7 +83,7 @@ def test_a_constructor_that_fetches_what_is_not_there_is_a_cache() -> None:
 def test_a_log_of_each_rank_stays_outside_the_test() -> None:
     source = (
         f"{DIST}import logging\n\n\ndef main(args, model):\n    dist.init_process_group('gloo')\n    rank = dist.get_rank()\n"
-        "    with open('model.txt', 'w') as f:\n        f.write(str(model))\n    logging.info('model is written')\n    return rank\n"
+        "    with open('model.txt', 'w') as f:\n        f.write(str(model))\n    logging.info('it is written')\n    return rank\n"
     )
     for found in findings_of(RULE, source):
         for edit in found.edits:
