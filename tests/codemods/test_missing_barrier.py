@@ -594,3 +594,16 @@ def start(accelerator, folder, model):
     check_nothing(RULE, source)
     (found,) = findings_of(RULE, source.replace('print("there")', "print(os.listdir(folder))"))
     assert found.applicability is Applicability.SAFE
+
+
+def test_a_folder_that_every_rank_has_made_above() -> None:
+    source = ACC + """
+def start(accelerator, folder, model):
+    os.makedirs(folder, exist_ok=True)
+    if accelerator.is_main_process:
+        os.makedirs(folder, exist_ok=True)
+    print(os.listdir(folder))
+    accelerator.prepare(model)
+"""
+    check_nothing(RULE, source)
+    assert findings_of(RULE, source.replace("    os.makedirs(folder, exist_ok=True)\n    if", "    if", 1))
