@@ -438,3 +438,13 @@ def test_a_test_that_every_program_runs_on_one_device(devices: str, alone: bool)
     source = step('self.log("test/loss", loss)', hook="test_step(self, batch, batch_idx)")
     assert bool(findings_of(UnsyncedMetric, source, {"evaluate.py": program})) is not alone
     assert findings_of(UnsyncedMetric, step('self.log("val/loss", loss)'), {"evaluate.py": program})
+
+
+def test_a_score_of_what_was_gathered_above() -> None:
+    source = module("""
+        def on_validation_epoch_end(self):
+            scores = gather(self.scores)
+            self.log("val/auc", torch.tensor(np.mean([s["auc"] for s in scores])))
+        """)
+    check_nothing(UnsyncedMetric, source)
+    assert findings_of(UnsyncedMetric, source.replace("gather(self.scores)", "self.scores"))

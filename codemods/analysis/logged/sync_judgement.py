@@ -39,6 +39,7 @@ from codemods.analysis.ranks.uniform import Condition, Place, conditions
 from codemods.findings import Applicability
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
+_GATHERS = ("gather", "all_gather", "all_gather_object", "gather_object", "all_reduce")
 _EPOCH_HOOKS = TRAINING_EPOCH_HOOKS | frozenset(h for h in EVALUATION_HOOKS if "epoch" in h)
 NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL)
 
@@ -91,6 +92,8 @@ def _judged(log: LogCall) -> Verdict | None:
         return None
     logged = values(log)
     if all(v.kind in NEEDS_NOTHING for _, v in logged):
+        return None
+    if all(v.kind is Kind.CPU for _, v in logged) and _is_gathered_above(log, found):
         return None
     verdict = Verdict()
     _judge_place(log, found, verdict)
@@ -180,6 +183,13 @@ def _judge_class(log: LogCall, verdict: Verdict) -> None:
     site = log.facts.lineage[-1]
     base = next((n for n in log.facts.external if n), "")
     verdict.note(f"{log.facts.lineage[0].name} is a {base}", site.module.path, site.node.lineno)
+
+
+def _is_gathered_above(log: LogCall, found: Entries) -> bool:
+    """True at the end of an epoch, in a function that has gathered something above: what it makes of it on the CPU is whole."""
+    calls = (c for name in _GATHERS for c in log.module.calls_named(name))
+    gathered = any(c.lineno < log.call.lineno and log.function.lineno <= c.lineno for c in calls)
+    return gathered and bool(found.hooks & _EPOCH_HOOKS)
 
 
 def _is_no_log_of_lightning(log: LogCall) -> bool:
