@@ -210,7 +210,7 @@ def _not_made_above(project: Project, module: SourceModule, anchor: ast.stmt, wr
         block = module.block_of(below)
         above += block[: next((i for i, s in enumerate(block) if s is below), 0)]
         below = module.parent(below) or module.tree
-    made = [s.forms for s in steps_in(project, module, above) if s.act is Act.MAKES and s.ranks is Ranks.ALL]
+    made = [s.forms for s in steps_in(project, module, list(above)) if s.act is Act.MAKES and s.ranks is Ranks.ALL]
     return [w for w in writes if w.act is not Act.MAKES or not any(
         settles(w.act, one, Act.MAKES, other) for forms_of in made for other in forms_of for one in w.forms
     )]  # fmt: skip
