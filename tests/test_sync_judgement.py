@@ -39,6 +39,8 @@ from tests.lightning_sources import METRICS, fixed, module, offered, step, told
         (("yield x", 'self.log("val/loss", loss)'), "the generator validation_step"),
         (('self.log("val/loss", loss, **options)',), "unpacked collection"),
         (('self.log("val/loss", loss, True)',), "given by position"),
+        (('self.log("val/loss", torch.tensor(loss.item()))',), "NCCL cannot reduce a CPU tensor"),
+        (('self.log("val/loss", loss.cpu())',), "log it as a float, with sync_dist=True"),
         (('self.log("val/loss", loss, reduce_fx=torch.median)',), "reduce_fx=torch.median"),
     ],
 )
@@ -52,8 +54,10 @@ def test_a_coroutine() -> None:
 
 
 def test_an_own_log_of_the_class_or_of_a_subclass() -> None:
-    own = "def log(self, name, value):\n    pass\n"
+    own = "def log(self, name, value):\n    super().log(name, value)\n"
     told('self.log("val/loss", loss)', reason="the class has its own log (Model, module.py:", more=own)
+    another = own.replace("super().log(name, value)", "self.rows += [value]")
+    check_nothing(UnsyncedMetric, step('self.log("val/loss", loss)', more=another))
     files = {"sub.py": "from module import Model\n\n\nclass Sub(Model):\n    def log(self, name, value):\n        pass\n"}
     check_told(UnsyncedMetric, step('self.log("val/loss", loss)'), reason="(Sub, sub.py:5)", files=files)
 
@@ -358,8 +362,6 @@ def test_an_epoch_end_value_and_a_guarded_read_in_an_epoch_end_hook() -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        (('self.log("val/loss", torch.tensor(loss.item()))',), "NCCL cannot reduce a CPU tensor"),
-        (('self.log("val/loss", loss.cpu())',), "NCCL cannot reduce a CPU tensor"),
         (('self.log("val/loss", unheard_of(loss))',), "right if the value is a number or a tensor on the module's device"),
         (("scores = unheard_of(loss)", "self.log_dict(scores)"), "scores has the same keys, in the same order"),
         (('self.log_dict({"val/loss": loss, **unheard_of(loss)})',), "has the same keys"),
@@ -378,7 +380,9 @@ def test_assumptions(lines: tuple[str, ...], reason: str) -> None:
 
 def test_an_unsafe_fix_is_made_only_when_asked_for() -> None:
     before = step('self.log("val/loss", loss.cpu())')
-    check_transformed(UnsyncedMetric, before, before.replace(".cpu())", ".cpu(), sync_dist=True)"), unsafe=True)
+    pins = {"requirements.txt": "lightning==2.0.9\n"}  # it moves the tensor to the device
+    after = before.replace(".cpu())", ".cpu(), sync_dist=True)")
+    check_transformed(UnsyncedMetric, before, after, files=pins, unsafe=True)
 
 
 def test_a_base_that_cannot_be_looked_into() -> None:
@@ -419,5 +423,28 @@ def test_a_batch_sampler_and_a_value_of_each_batch() -> None:
 
 
 def test_at_most_two_reasons_are_given() -> None:
-    found = offered(step('self.log(f"{self.tag}/loss", loss.cpu(), reduce_fx="sum")'), "self.tag")
+    found = offered(step('self.log(f"{self.tag}/loss", unheard_of(loss), reduce_fx="sum")'), "self.tag")
     assert found.reason.count("; ") <= 2
+
+
+@pytest.mark.parametrize(
+    ("devices", "alone"), [("devices=1, num_nodes=1", True), ("devices=2", False), ("devices=1, num_nodes=2", False)]
+)
+def test_a_test_that_every_program_runs_on_one_device(devices: str, alone: bool) -> None:
+    program = (
+        "import lightning.pytorch as pl\nfrom module import Model\n\n\ndef made():\n"
+        f"    return pl.Trainer({devices})\n\n\ntrainer = made()\ntrainer.test(Model())\n"
+    )
+    source = step('self.log("test/loss", loss)', hook="test_step(self, batch, batch_idx)")
+    assert bool(findings_of(UnsyncedMetric, source, {"evaluate.py": program})) is not alone
+    assert findings_of(UnsyncedMetric, step('self.log("val/loss", loss)'), {"evaluate.py": program})
+
+
+def test_a_score_of_what_was_gathered_above() -> None:
+    source = module("""
+        def on_validation_epoch_end(self):
+            scores = gather(self.scores)
+            self.log("val/auc", torch.tensor(np.mean([s["auc"] for s in scores])))
+        """)
+    check_nothing(UnsyncedMetric, source)
+    assert findings_of(UnsyncedMetric, source.replace("gather(self.scores)", "self.scores"))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.class_index import class_facts, find_class
-from codemods.analysis.functions import functions_by_name
+from codemods.analysis.functions import functions_by_name, gives_function
 from codemods.analysis.names import dotted
-from codemods.corpus import may_give_function
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.record import record
+from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule
 
 _RANK_WORDS = late(rb"rank|RANK|master|main|primary|root|chief|_zero|process_index|PROCID|LOCALID")
@@ -81,13 +80,13 @@ def _find(project: Project | None, module: SourceModule, name: str, seen: set[tu
     if project is None:
         return None
     imported = module.imports.get(root, ())
-    targets = [found.dotted for found in imported] or [f"{star.module}.{root}" for star in module.imports.get("*", ())]
+    targets = [found.dotted for found in imported] or [replace(star, name=root).dotted for star in module.imports.get("*", ())]
     for named in targets:
         target = named if not rest else f"{named}.{rest}"
         resolved = project.resolve(target, module.path)
         if resolved is None or not resolved.rest:
             continue
-        if not may_give_function(project.read(resolved.path) or b"", resolved.rest[0].encode()):
+        if not gives_function(project.read(resolved.path) or b"", resolved.rest[0].encode()):
             continue
         inner = project.module(resolved.path)
         if inner is not None and (site := _find(project, inner, ".".join(resolved.rest), seen)):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import builtins
 
 from codemods.analysis.names import dotted, is_parameter
 from codemods.corpus import may_give_function
 from codemods.project import Project
+from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, once_a_module
 
 Found = tuple[SourceModule, FunctionNode]
+_BUILT_IN = frozenset(dir(builtins))
 
 
 def find_function(project: Project, module: SourceModule, func: ast.expr, at: ast.AST) -> Found | None:
@@ -20,9 +23,21 @@ def find_function(project: Project, module: SourceModule, func: ast.expr, at: as
     if "." not in name and (local := _visible(module, name, at)) is not None:
         return module, local
     root, _, rest = name.partition(".")
-    for found in module.imports.get(root, ()):
+    imported = module.imports.get(root, ())
+    for found in imported:
         target = f"{found.dotted}.{rest}" if rest else found.dotted
         if (there := follow_function(project, target, module.path, 0)) is not None:
+            return there
+    return None if imported or rest else _brought_by_stars(project, module, root, 0)
+
+
+def _brought_by_stars(project: Project, module: SourceModule, name: str, depth: int) -> Found | None:
+    """What `from other import *` brings in under that name."""
+    if name.startswith("_") or name in _BUILT_IN:
+        return None
+    for star in module.imports.get("*", ()):
+        target = replace(star, name=name).dotted
+        if (there := follow_function(project, target, module.path, depth + 1)) is not None:
             return there
     return None
 
@@ -55,7 +70,7 @@ def follow_function(project: Project, target: str, importer: str, depth: int = 0
     resolved = project.resolve(target, importer)
     if depth > 8 or resolved is None or len(resolved.rest) != 1:
         return None
-    if not may_give_function(project.read(resolved.path) or b"", resolved.rest[0].encode()):
+    if not gives_function(project.read(resolved.path) or b"", resolved.rest[0].encode()):
         return None
     inner = project.module(resolved.path)
     if inner is None:
@@ -68,4 +83,9 @@ def follow_function(project: Project, target: str, importer: str, depth: int = 0
     for found in inner.imports.get(name, ()):
         if (there := follow_function(project, found.dotted, inner.path, depth + 1)) is not None:
             return there
-    return None
+    return _brought_by_stars(project, inner, name, depth)
+
+
+def gives_function(data: bytes, name: bytes) -> bool:
+    """False where a file shows no function of that name, and hands none on that it gets with everything of another file."""
+    return may_give_function(data, name) or b"import *" in data

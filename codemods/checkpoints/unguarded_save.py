@@ -65,6 +65,8 @@ class UnguardedSave(DdpCodemod):
     - A file that is opened, and so emptied, with other work in its `with` block, told: the opening has to go under the test too.
     - Paths that name the rank, the process, or what a sampler gave it; temporary folders and buffers in memory: silent.
     - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
+    - Hooks of `register_save_state_pre_hook` where the main process alone calls `save_state`: silent.
+    - Saves above the start of the process group, or above `fit`, whose test would ask it: told.
     - Functions of which no caller shows several processes, and what stands beside the start of the processes: silent.
     - `accelerator.save`, `fabric.save`, `trainer.save_checkpoint`, `save_pretrained(…, is_main_process=…)`: one process writes.
     - `_save` of a transformers Trainer, which its own `save_model` guards.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.near_wraps import near_wraps
+from codemods.analysis.wrapped.other_readers import other_reader
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.saved_states import Loaded, Saved, copied_wrappers, load_of, saved_wrappers
 from codemods.analysis.wrapped.way_inside import way_inside
@@ -62,12 +63,13 @@ class WrappedStateDict(DdpCodemod):
     Unsafe: files that were written before keep their keys, and a reader outside the project may have learned to strip them.
 
     ## Refuses
-    - Says nothing where no load into a bare model is seen of the same class, or of the variable that is wrapped later, under the
-      same key.
+    - Says nothing where no load into a bare model (`DataParallel` is none) is seen of the same class, or of the variable that
+      is wrapped later, under the same key.
     - Says nothing where the file that loads takes `module.` off, or puts it on, and where a test tells wrapper from model.
     - Says nothing of a load from a file with given weights (`pretrained`, `backbone`, ...): another program wrote it.
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP.
-    - Tells where no name of the Accelerator is in reach.
+    - Tells where no name of the Accelerator is in reach, and where another place reads the same key: a load into the wrapper, or
+      into `DataParallel`, would no longer find its keys.
     - Tells a copy: what updates it may go by the names of the wrapper's parameters.
     - A repository's own tests.
 
@@ -115,6 +117,10 @@ class WrappedStateDict(DdpCodemod):
         evidence = [Evidence("static", "the model is wrapped", saved.wrapped.module.path, saved.wrapped.wrap.lineno)]
         if load is not None:
             evidence.append(Evidence("static", "a bare model loads it", load.module.path, load.call.lineno))
+        if edits and saved.state and (reader := other_reader(project, saved)) is not None:
+            place = f"{reader.module.path}:{reader.line} (`{reader.text}`)"
+            doubt = f"{place} reads the keys too, and may expect `module.`: change both at once"
+            edits = []
         reason = "assumes that nothing outside the project expects the wrapper in this file" if edits else (
             f"write `{inside or 'the module inside'}`; {doubt}"
         )  # fmt: skip

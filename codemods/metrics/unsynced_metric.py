@@ -92,7 +92,9 @@ class UnsyncedMetric(DdpCodemod):
       early return: a rank that does not come here leaves the others waiting, or values of different keys are mixed in silence
     - a helper that other code or `forward` may call, and a hook that a rank guard calls by hand
     - a key built from anything but literals, options by position, or keywords from `**kwargs`
-    - a class, or a project subclass of it, with a `log` of its own
+    - a class, or a project subclass of it, with a `log` of its own; nothing is said where that never hands on to Lightning's
+    - a tensor on the CPU, which NCCL refuses (Lightning 2.1 and later keep it there): log it as a float
+    - the hooks of a test where each `trainer.test` of the project is that of one device: nothing is said
     - the batch value that a metric returned: log the object instead
     - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ) or as the
       largest or smallest, which `reduce_fx` puts together

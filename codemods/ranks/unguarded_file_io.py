@@ -5,24 +5,26 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
-from codemods.analysis.files.filled_on_demand import filled_on_demand
-from codemods.analysis.files.own_paths import is_own_path
+from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
+from codemods.analysis.files.own_paths import is_named_by_rank, is_own_path
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
 from codemods.analysis.files.written_saves import is_of_saves
+from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.file_handover import Write
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
-from codemods.analysis.names import dotted, last
-from codemods.analysis.output.effects import Effect, Kind, effects_of_function, names_rank, phrases
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.effects import Effect, Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.guard_spelling import asks_the_group, guard_for, has_guard, written_out
 from codemods.analysis.output.observers import covered, is_taken_as_a_whole
@@ -30,12 +32,14 @@ from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.rank_data import rank_local, sees_batches
 from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.output.receivers import mode_of
 from codemods.analysis.output.shared_values import is_shown_same, same_everywhere
 from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.unused import is_never_run
+from codemods.analysis.wrapped.wrapper_tests import arms_exclude
 from codemods.codemod import DdpCodemod
 from codemods.data import host_only
 from codemods.data.process_words import OFFERS_A_GUARD, SHOWS_PROCESSES
@@ -147,6 +151,8 @@ class UnguardedFileIo(DdpCodemod):
     - Where no test is at hand, silent about: lines that are added (`"a"`), files of one item of a loop, names made of a clock or
       of random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another
       object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.
+    - Lines that each rank adds to one file about the device that it has; buffers in memory; paths made of the rank by a function.
+    - A test that asks the group where it starts further down, told: it is true on every rank there.
     - Functions without a sure test for rank 0; scripts whose Trainer has one device on one node.
 
     ## References
@@ -175,28 +181,46 @@ class UnguardedFileIo(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path) or module.holds(b"split_between_processes") or runs_trials(module):
             return
-        told = []
-        if all(any(module.holds(word) for word in group) for group in _KNOWS_RANKS):
-            told = list(self._guarded(module, project))
-            yield from told
-        yield from self._left(module, project, told)
+        yield from self._known(module, project)
+        yield from self._left(module, project)
 
-    def _left(self, module: SourceModule, project: Project, told: Sequence[Finding]) -> Iterator[Finding]:
-        """What every rank comes to where no test for rank 0 is known, or none that its function could be given."""
+    def _known(self, module: SourceModule, project: Project) -> tuple[Finding, ...]:
+        """What is found where a test for rank 0 is known."""
+        if not all(any(module.holds(word) for word in group) for group in _KNOWS_RANKS):
+            return ()
+        return project.memo(("files under known tests", module.path), lambda: tuple(self._guarded(module, project)))
+
+    def _told_lines(self, module: SourceModule, project: Project) -> set[int]:
+        told = self._known(module, project)
         lines = {n for f in told for n in range(f.span.line, f.span.end_line + 1)}
-        lines |= {e.line for f in told for e in f.evidence if e.path == module.path}
+        return lines | {e.line for f in told for e in f.evidence if e.path == module.path}
+
+    def _left(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """What every rank comes to where no test for rank 0 is known, or none that its function could be given."""
+        lines = self._told_lines(module, project)
         seen: set[tuple[str, int]] = set()
         for found in files_of_all(project, module):
             if self._is_of_a_hook(project, found):
                 continue  # looked at above, with the whole of its class
             place = found.module.path, found.at.lineno
-            if found.file.call.lineno in lines or place in seen or (found.module is module and found.at.lineno in lines):
+            if found.file.call.lineno in lines or place in seen or self._is_told_with_a_caller(project, found):
                 continue
             seen.add(place)
             evidence = [Evidence("static", short(h.text_of(n)), h.path, line_of(n)) for h, n in found.way.frames[:3]]
-            yield self.finding(
-                found.module, found.at, message_of(found), evidence=[*evidence, found.way.shown], reason=advice_for(found)
-            )
+            evidence.append(found.way.shown)
+            reason = advice_for(project, found)
+            yield self.finding(found.module, found.at, message_of(found), evidence=evidence, reason=reason)
+
+    def _is_told_with_a_caller(self, project: Project, found: FileOfAll) -> bool:
+        """True where the place, a part of it, or a call that leads to it is told with a test that is known there."""
+        places = [(found.module, found.at), *((h, h.statement_of(n)) for h, n in found.way.frames[:3])]
+        for home, statement in places:
+            span = home.span(statement)
+            head = isinstance(statement, (ast.With, ast.For, ast.If))
+            end = span.end_line if head and statement is found.at else span.line
+            if self._told_lines(home, project) & set(range(span.line, end + 1)):
+                return True
+        return False
 
     @staticmethod
     def _is_of_a_hook(project: Project, found: FileOfAll) -> bool:
@@ -242,6 +266,7 @@ class UnguardedFileIo(DdpCodemod):
     ) -> Iterator[Finding]:
         for run in output_runs(project, module, function, lambda s: _may_move(module, s) and not holds_save(project, module, s)):
             files = _files(project, module, run.effects.output)
+            run = _trimmed(project, module, run) if files else run
             if not files or any(is_of_saves(e.text) for e in files):
                 continue
             if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
@@ -254,13 +279,15 @@ class UnguardedFileIo(DdpCodemod):
                 if any(is_above_the_start(home, node) for home, node in way.frames):
                     continue  # there is no group to ask yet: told below
                 spelled = written_out(module, run.first) or spelled
-            if spelled is None:
-                continue
+            if spelled is None or (is_of_group(spelled.test) and group_comes_later(project, module, run.first)):
+                continue  # a test that asks the group is true on all ranks there: told below
             if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue
             paths = [p for s in run.statements for p in paths_in(s)]
             handles = [h for s in run.statements for h in _handles_in(s)]
             if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
+                continue
+            if _are_own_lines(module, run):
                 continue
             if any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run):
                 continue
@@ -284,6 +311,8 @@ class UnguardedFileIo(DdpCodemod):
                 if _only_takes_away(files):
                     continue  # what is gone cannot be gathered
                 reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
+                if _is_fetched(module, run):
+                    reason = "let rank 0 fetch it, and put a barrier behind the loop, before another rank reads it"
                 yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
                 continue
             handed = Judgement(level=level, reason=assumes, writes=_writes_of(module, run))
@@ -313,7 +342,8 @@ class UnguardedFileIo(DdpCodemod):
         return ""
 
     def _constructor(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
-        files = [e for e in _files(project, module, effects_of_function(project, module, function).output) if "open(" in e.text]
+        output = effects_of_function(project, module, function).output
+        files = [e for e in _files(project, module, output) if "open(" in e.text and not _is_made_sure_of(project, e)]
         if files:
             message = f"every rank builds this object, and {phrases(files[:1])}: the ranks overwrite each other's file"
             reason = "a constructor runs before the rank is sure to be known: open the file in a hook, on rank 0"
@@ -329,6 +359,20 @@ class UnguardedFileIo(DdpCodemod):
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"
         yield self.finding(module, function, message, reason=reason)
+
+
+def _trimmed(project: Project, module: SourceModule, run: Run) -> Run:
+    """The run without the lines that go to a logger at its ends: each rank may keep a log of its own."""
+    puts_out = (effects_of(project, module, [s]).output for s in run.statements)
+    writes = [any(e.kind in (Kind.FILE, Kind.PRINT) for e in output) for output in puts_out]
+    if not any(writes) or (writes[0] and writes[-1]):
+        return run
+    first, end = writes.index(True), len(writes) - writes[::-1].index(True)
+    bound = {n.id for s in run.statements[first:end] for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    if any(isinstance(n, ast.Name) and n.id in bound for s in run.statements[end:] for n in walk(s)):
+        end = len(writes)
+    kept = run.statements[first:end]
+    return Run(kept, effects_of(project, module, kept))
 
 
 def _writes_below(project: Project, module: SourceModule, function: FunctionNode) -> bool:
@@ -367,10 +411,31 @@ def _files(project: Project, module: SourceModule, output: tuple[Effect, ...]) -
 
 
 def _for_some(project: Project, effect: Effect) -> bool:
-    """True for what a test in its own function keeps from most ranks: a handle that is None there, say."""
+    """True for what a test in its own function keeps from most ranks, a handle that is None there, and for a rank's own path."""
     home = project.module(effect.path)
     calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
-    return home is not None and bool(calls) and is_for_some(project, home, calls[0])
+    if home is None or not calls:
+        return False
+    if is_for_some(project, home, calls[0]):
+        return True
+    paths = [f.path for c in calls if (f := file_call(home, c)) is not None]
+    return any(is_named_by_rank(project, home, p) for p in paths)
+
+
+def _is_made_sure_of(project: Project, effect: Effect) -> bool:
+    """True for a file that is written where it is not there yet: a cache, of which DDP307 tells."""
+    home = project.module(effect.path)
+    calls = [c for c in home.nodes(ast.Call) if c.lineno == effect.line] if home is not None else []
+    return any(home is not None and (f := file_call(home, c)) is not None and is_asked_for(home, c, f.path) for c in calls)
+
+
+def _are_own_lines(module: SourceModule, run: Run) -> bool:
+    """True for lines that each rank adds to one file, of the device that it has for itself."""
+    calls = [n for s in run.statements for n in walk(s) if isinstance(n, ast.Call) and last(dotted(n.func)) == "open"]
+    if not calls or not all("a" in mode_of(c, 1) for c in calls):
+        return False
+    names = (n for s in run.statements for n in walk(s) if isinstance(n, (ast.Name, ast.Attribute)) and "device" in dotted(n))
+    return any(_OF_ONE.search(origin_text(module, n)) for n in names)
 
 
 def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:
@@ -379,6 +444,8 @@ def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:
     return any(id(found.write.call) in inside for found in filled_on_demand(project, module))
 
 
+_OF_ONE = late(r"accelerator\.device|current_device\(|rank")
+_FROM_THE_NET = late(r"requests\.|urllib|httpx\.|aiohttp\.")
 _NOT_READ = "assumes that the other ranks do not read it:"
 
 
@@ -418,6 +485,13 @@ def _is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, ru
         return True
     loops = [up for up in module.ancestors(run.first) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))]
     return any(not (isinstance(up, ast.For) and _is_counted(module, up)) for up in loops)
+
+
+def _is_fetched(module: SourceModule, run: Run) -> bool:
+    """True for what the run writes of an answer from the net: `file.write(response.content)` of `requests.get(url)`."""
+    names = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    values = (v for n in names for v in assigned(module, n, n.id))
+    return any(isinstance(v, ast.Call) and _FROM_THE_NET.match(qualified(module, v.func)) for v in values)
 
 
 def _is_counted(module: SourceModule, loop: ast.For) -> bool:
@@ -506,6 +580,8 @@ def _reader(
             continue
         if home is function and node.lineno > run.last.lineno and not _loops(module, run):
             continue
+        if arms_exclude(module, node, run.first) and _ends_there(module, run):
+            continue  # whoever reads it did not write it, and whoever wrote it is gone
         name = last(dotted(node.func)) or getattr(node.func, "attr", "")
         if name not in _READS or (name == "open" and _opens_to_write(node)):
             continue
@@ -513,6 +589,13 @@ def _reader(
         if any("".join(module.text_of(a).split()) == text for a in asked) and not ranks_at(module, node, project=project).some:
             return f"{module.text_of(node)[:60]} reads or tests it in line {node.lineno}"
     return ""
+
+
+def _ends_there(module: SourceModule, run: Run) -> bool:
+    """True where the program, or the function, ends behind the run, in its block."""
+    end = module.block_of(run.last)[-1]
+    called = dotted(end.value.func) if isinstance(end, ast.Expr) and isinstance(end.value, ast.Call) else ""
+    return isinstance(end, (ast.Return, ast.Raise)) or last(called) in ("exit", "_exit", "quit")
 
 
 def _loops(module: SourceModule, run: Run) -> bool:

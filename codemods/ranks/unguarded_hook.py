@@ -71,7 +71,8 @@ class UnguardedHook(DdpCodemod):
       sanity check leaves to be reduced.
     - Random numbers, a run of the model, a raised error, a returned value.
     - State that something else reads: attributes of the trainer, the module or `control`, attributes read elsewhere.
-    - Unknown calls that stand apart from the output.
+    - Unknown calls that stand apart from the output, and those in which the ranks may meet: of a function or a method of the
+      class that no source is seen of, of the trainer, a model, Lightning or torch.
     - Output that names the rank, the host or the process.
     - Files of what only this rank has seen (`outputs`, lists filled in a step), told: gather first.
     - Hooks that only create folders: other ranks may write into them (DDP204).

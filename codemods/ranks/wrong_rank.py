@@ -13,8 +13,11 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.output.script_guards import bound_above, is_text
 from codemods.analysis.ranks.local_shares import is_for_one_node
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import ranks_entering
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_rank_zero_only, runs_at_import
@@ -88,6 +91,8 @@ class WrongRank(DdpCodemod):
     - A rank that is taken modulo the number of devices: that is the local rank.
     - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
       that every rank of the function reads; folders alone; lines that are printed or logged.
+    - What stands behind a value that a function gives to rank 0 alone, and a function whose calls stand under a test of the local
+      rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
@@ -164,8 +169,11 @@ class WrongRank(DdpCodemod):
 
     def _files(self, module: SourceModule, project: Project, node: ast.If) -> Finding | None:
         found = local_guard(project, module, node)
-        if found is None:
-            return None
+        if found is None or under_such_a_name(project, module, node):
+            return None  # one process of the whole run comes here
+        home = module.function_of(node)
+        if home is not None and ranks_entering(project, module, home) is Ranks.LOCAL_ZERO:
+            return None  # the guard round its calls is told: one change is enough
         whole = global_test(project, module, node, found.operand, holds=found.holds)
         if whole is None:
             return None

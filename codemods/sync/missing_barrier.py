@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.guards.barrier_spelling import barrier_for
+from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.file_handover import Handover, handovers
-from codemods.analysis.guards.guard_place import guarded_call, parting_calls
+from codemods.analysis.guards.guard_place import guarded_call
+from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.ranks.rank_guards import Ranks
-from codemods.analysis.ranks.same_way import parting_ways
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
 from codemods.findings import Applicability, Evidence, Finding, InsertAfter
@@ -62,10 +63,9 @@ class MissingBarrier(DdpCodemod):
 
     ## Safety
     Safe in the spellings of Lightning (in hooks, or behind `fit`), Fabric and Accelerate, which do nothing with one process,
-    where every rank reaches the guard in the same way; unsafe where a test over a call of the function may differ.
-    `dist.barrier()` is unsafe: it assumes that the process group exists
-    there, or it is put behind `dist.is_initialized()`. So is `trainer.strategy` where neither the pinned version nor the
-    file shows Lightning 1.6 or newer.
+    where every rank reaches the guard in the same way, callers included. `dist.barrier()` is unsafe: it assumes that the
+    process group exists there, or it is put behind `dist.is_initialized()`. So is `trainer.strategy` where neither the pinned
+    version nor the file shows Lightning 1.6 or newer.
 
     ## Refuses
     - Says nothing in a repository's own tests.
@@ -77,9 +77,11 @@ class MissingBarrier(DdpCodemod):
     - Says nothing inside `main_process_first()` and the like, whose end is a barrier.
     - Says nothing where the guard's function is itself called under a rank test.
     - Says nothing of what a hook writes and another hook reads: what Lightning does in between is not in the project.
-    - Tells a guard in a branch that may differ between ranks: a barrier there could hang.
-    - Tells a place before `trainer.fit()` in a script, or above the start of the process group: the barrier would be silently
-      nothing there.
+    - Tells a guard that not every rank is shown to come to, or not as often, at the calls of its function too: in a branch that
+      may differ, behind such an exit, in a `try` that a rank may leave, in a loop whose rounds may differ, in the workers of a
+      loader. A barrier there could hang.
+    - Tells a place before `trainer.fit()` in a script, or above the start of the process group, at the calls of its function too:
+      the barrier would be silently nothing there.
     - Tells a path that the other branch of the guard uses: each branch needs its own barrier.
     - Tells a place where no spelling of a barrier is known, and a guard that shares its line.
 
@@ -110,12 +112,11 @@ class MissingBarrier(DdpCodemod):
         module, anchor = found.module, found.anchor
         barrier = barrier_for(project, module, anchor, found.function)
         level, reason = barrier.level, barrier.reason
-        if level is Applicability.SAFE and found.function is not None:
-            way = next(parting_calls(project, module, found.function), "")
-            if way:
-                level, reason = Applicability.UNSAFE, f"right if {way}: otherwise the ranks that get here wait for the others"
-        for line, assumed in parting_ways(project, module, anchor, found.function):
-            level, reason = Applicability.DISPLAY, f"a barrier here could hang: it is not shown that {assumed} (line {line})"
+        if level is not Applicability.DISPLAY and (parted := parted_before(project, module, anchor, found.function)):
+            level, reason = Applicability.DISPLAY, f"a barrier here could hang: it is not shown that {parted}"
+        elif level is not Applicability.DISPLAY and (later := group_comes_later(project, module, anchor)):
+            level = Applicability.DISPLAY
+            reason = f"there is no process group yet: {later}, and a barrier above that waits for nobody"
         if found.in_branch:
             level = Applicability.DISPLAY
             reason = "the other branch of the guard uses it: it has to wait before that, and rank 0 behind its branch"

@@ -244,11 +244,29 @@ def test_state_that_somebody_else_reads_keeps_the_hook(reader: str) -> None:
 
 
 def test_unknown_calls_beside_the_output_are_an_assumption() -> None:
-    rest = "\n    def _describe(self, trainer):\n        print(len(trainer.datamodule.train_dataloader()))\n"
+    rest = "\n    def _describe(self, trainer):\n        table = trainer.table\n        print(table.described())\n"
     before = callback("on_train_start", "self._describe(trainer)", rest=rest)
     after = decorated("on_train_start", "self._describe(trainer)", rest=rest)
     found = check_transformed(UnguardedHook, before, after, unsafe=True)
-    assert "train_dataloader" in found[0].reason
+    assert "described" in found[0].reason
+
+
+@pytest.mark.parametrize(
+    "call", ["trainer.datamodule.scores()", "self._scores(trainer)", "evaluate(pl_module)", "pl_module.evaluate()"]
+)
+def test_a_call_in_which_the_ranks_may_meet_keeps_the_hook(call: str) -> None:
+    rest = f"\n    def _describe(self, trainer, pl_module):\n        print({call})\n"
+    check_nothing(UnguardedHook, callback("on_train_start", "self._describe(trainer, pl_module)", rest=rest))
+
+
+def test_a_collective_that_a_star_import_brings_is_seen() -> None:
+    files = {
+        "shown/__init__.py": "from .scores import *\n",
+        "shown/scores.py": "import torch.distributed as dist\n\n\ndef evaluate(x):\n    dist.all_reduce(x)\n    return x\n",
+    }
+    rest = "\n    def _describe(self, trainer):\n        def show(x):\n            print(evaluate(x))\n\n        show(1)\n"
+    source = callback("on_train_start", "self._describe(trainer)", rest=rest)
+    check_nothing(UnguardedHook, source.replace("import torch\n", "import torch\nfrom shown import *\n"), files=files)
 
 
 def test_output_that_can_stand_alone_under_a_test_is_no_reason_to_assume() -> None:

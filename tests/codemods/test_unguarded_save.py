@@ -236,3 +236,86 @@ def test_the_opening_goes_under_the_test_with_the_write() -> None:
 def test_an_opening_beside_other_work_is_told() -> None:
     lines = ("with store.open('last.pt', 'wb') as f:", "    step(model)", "    torch.save(model.module.state_dict(), f)")
     check_told(UnguardedSave, main(*lines, above=STORE), reason="put a test for rank 0 round the opening too")
+
+
+HOOKED = """import os
+import torch
+from accelerate import Accelerator
+
+
+def main(args, model):
+    accelerator = Accelerator()
+
+    def keep(models, weights, folder):
+        models[0].save_pretrained(os.path.join(folder, 'net'))
+
+    accelerator.register_save_state_pre_hook(keep)
+    model = accelerator.prepare(model)
+    for epoch in range(args.epochs):
+        step(model)
+        accelerator.save_state(args.folder)
+"""
+
+
+def test_a_hook_of_accelerate_runs_where_the_state_is_saved() -> None:
+    (found,) = findings_of(UnguardedSave, HOOKED)
+    assert "os.path.join(folder, 'net')" in found.message
+
+
+def test_a_hook_of_accelerate_that_the_main_process_alone_runs_stays() -> None:
+    guarded = "        if accelerator.is_main_process:\n            accelerator.save_state(args.folder)\n"
+    check_nothing(UnguardedSave, HOOKED.replace("        accelerator.save_state(args.folder)\n", guarded))
+    check_nothing(UnguardedSave, HOOKED.replace("        accelerator.save_state(args.folder)\n", ""))
+
+
+KEEPER = """import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+class Keeper:
+    def __init__(self, net, folder=None):
+        self.net = DDP(net)
+        self.folder = folder
+
+    def keep(self):
+        if self.folder is None:
+            return
+        torch.save(self.net.module.state_dict(), self.folder + '/last.pt')
+
+
+def main(net):
+    dist.init_process_group('gloo')
+    if dist.get_rank() == 0:
+        keeper = Keeper(net, folder='runs').started()
+    else:
+        keeper = Keeper(net).started()
+    keeper.keep()
+"""
+
+
+def test_an_object_that_is_given_its_folder_on_rank_0_alone_saves_there_alone() -> None:
+    check_nothing(UnguardedSave, KEEPER)
+    start = KEEPER.index("    if dist.get_rank()")
+    given = KEEPER[:start] + "    keeper = Keeper(net, folder='runs')\n    keeper.keep()\n"
+    assert findings_of(UnguardedSave, given)
+
+
+def test_behind_a_value_that_a_function_gives_to_rank_0_alone() -> None:
+    above = (
+        "def gathered(parts):\n    out = [None] * dist.get_world_size()\n    dist.all_gather_object(out, parts)\n"
+        "    if dist.get_rank() != 0:\n        return None\n    return out\n\n"
+    )
+    saved = "torch.save(scores, 'last.pt')"
+    check_nothing(UnguardedSave, main("scores = gathered(args.parts)", "if scores is None:", "    return", saved, above=above))
+    check_nothing(UnguardedSave, main("scores = gathered(args.parts)", "if scores:", f"    {saved}", above=above))
+    line = "scores = gathered(args.parts) if dist.is_initialized() else args.parts"
+    check_nothing(UnguardedSave, main(line, "if scores:", f"    {saved}", above=above))
+
+
+def test_above_the_start_of_the_group_a_test_that_asks_it_is_no_test() -> None:
+    source = f"{HEAD}def ready(state):\n    torch.save(state, 'first.pt')\n\n\ndef main(args):\n    ready(args.state)\n"
+    source += "    dist.init_process_group('gloo')\n    model = DDP(args.net)\n"
+    for found in findings_of(UnguardedSave, source):
+        assert not found.edits
+        assert "no process group yet" in found.reason

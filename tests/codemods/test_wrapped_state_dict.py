@@ -149,3 +149,35 @@ def test_a_load_into_the_wrapper() -> None:
 
 def test_the_tests_of_a_repository() -> None:
     check_nothing(WrappedStateDict, train("torch.save(model.state_dict(), path)"), path="tests/test_a.py")
+
+
+@pytest.mark.parametrize("wrap", ["torch.nn.DataParallel(net).cuda()", "torch.nn.DataParallel(net.cuda()).eval()"])
+def test_says_nothing_of_a_load_into_data_parallel(wrap: str) -> None:
+    predict = PREDICT["predict.py"].replace("    net.load", f"    net = {wrap}\n    net.load")
+    source = known("torch.save({'model': model.state_dict()}, path)")
+    check_nothing(WrappedStateDict, source, files=NETS | {"predict.py": predict})
+
+
+@pytest.mark.parametrize(
+    "resume",
+    [
+        "state = torch.load(path)\n    model.load_state_dict(state['model'])",
+        "old = torch.load(path)['model']\n    net.load_state_dict({k[7:]: v for k, v in old.items()})",
+    ],
+)
+def test_tells_where_another_place_reads_the_keys_as_they_are(resume: str) -> None:
+    files = {"resume.py": f"{HEAD}from nets import Net\n\n\ndef resume(path):\n    model = DDP(Net())\n    {resume}\n"}
+    check_told(
+        WrappedStateDict, known("torch.save({'model': model.state_dict()}, path)"), files=NETS | PREDICT | files,
+        reason="change both at once",
+    )  # fmt: skip
+
+
+def test_a_reader_that_takes_the_prefix_off_if_it_is_there_stays_content() -> None:
+    show = (
+        "import torch\n\n\ndef show(path, net):\n    state = torch.load(path)['model']\n"
+        "    net.load_state_dict({k.removeprefix('module.'): v for k, v in state.items()})\n"
+    )
+    source = known("torch.save({'model': model.state_dict()}, path)")
+    after = source.replace("model.state_dict()", "model.module.state_dict()")
+    check_transformed(WrappedStateDict, source, after, files=NETS | PREDICT | {"show.py": show}, unsafe=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.ranks.wrong_rank import WrongRank
-from ddpfix.testing import check_nothing, check_transformed
+from ddpfix.testing import check_nothing, check_transformed, findings_of
 
 HEAD = "import os\nimport torch\nimport torch.distributed as dist\n"
 LOCAL = "local_rank = int(os.environ['LOCAL_RANK'])"
@@ -345,3 +345,15 @@ def test_the_global_rank_by_another_name(head: str, bound: str, name: str) -> No
     after = script(bound, f'torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", {name})))', head=head)
     check_transformed(WrongRank, script(bound, f"torch.cuda.set_device({name})", head=head), after)
     check_nothing(WrongRank, script(bound.replace("dist.get_rank", "args.position"), f"torch.cuda.set_device({name})", head=head))
+
+
+def test_says_nothing_behind_a_value_that_rank_0_alone_is_given() -> None:
+    above = (
+        "\ndef gathered(parts):\n    out = [None] * dist.get_world_size()\n    dist.all_gather_object(out, parts)\n"
+        "    if dist.get_rank() == 0:\n        return out\n\n"
+    )
+    written = ("    if local_rank == 0:", "        torch.save(scores, args.out)")
+    lines = (LOCAL, "dist.init_process_group('gloo')", "scores = {}", "if scores is not None:", *written)
+    source = script(*lines, head=HEAD + above)
+    assert findings_of(WrongRank, source.format("args.parts"))
+    check_nothing(WrongRank, source.format("gathered(args.parts)"))

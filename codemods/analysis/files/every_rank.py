@@ -12,6 +12,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
 from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.files.saving_hooks import saving_calls
 from codemods.analysis.files.shown_ranks import joins_below, shown_in
 from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
@@ -177,7 +178,7 @@ def runs_alone(module: SourceModule, function: FunctionNode | None) -> bool:
     while scopes[-1] is not None:
         scopes.append(module.function_of(scopes[-1]))
     made = (c for c in module.calls_named("Trainer", "Fabric") if module.function_of(c) in scopes)
-    return any(_is_of_one(c) or _is_asserted(module, c, scopes) for c in made)
+    return any(is_of_one(c) or _is_asserted(module, c, scopes) for c in made)
 
 
 def _is_asserted(module: SourceModule, call: ast.Call, scopes: list[FunctionNode | None]) -> bool:
@@ -187,7 +188,8 @@ def _is_asserted(module: SourceModule, call: ast.Call, scopes: list[FunctionNode
     return bool(devices) and any(f"{devices} == 1" in text or f"len({devices}) == 1" in text for text in asserted)
 
 
-def _is_of_one(call: ast.Call) -> bool:
+def is_of_one(call: ast.Call) -> bool:
+    """True for a Trainer of one device on one node."""
     given = {k.arg: k.value for k in call.keywords}
     devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
     single = isinstance(devices, ast.Constant) and devices.value in (1, "1")
@@ -212,6 +214,8 @@ def _come_to(project: Project, module: SourceModule, function: FunctionNode | No
             return True
     if any(to_a_launcher(place) for place in used.handed_on):
         return True
+    if (saving := saving_calls(project, module, function)) is not None:
+        return any(_comes_by(project, site, seen | {id(function)}) for site in saving)
     callers = callers_of(project, module, function)
     if not callers:
         return not used.more and function.name != "prepare_data"

@@ -174,7 +174,7 @@ def meets(written: Act, made: str, used: Act, path: str) -> bool:
             return same or below or above
         return used in (Act.READS, Act.LOADS, Act.ASKS) and (same or below)
     if written is Act.MAKES:
-        return (used is Act.WRITES and below) or (used in (Act.LISTS, Act.ASKS) and same)
+        return (used is Act.WRITES and below) or (used is Act.LISTS and same)  # who asks for a folder finds it, or makes it
     if used is Act.LISTS:
         return same or above
     return used in (Act.WRITES, Act.FILLS, Act.MAKES, Act.READS, Act.LOADS) and (same or below)

@@ -13,7 +13,7 @@ from codemods.analysis.files.file_paths import arguments_of, forms
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
 from codemods.analysis.files.own_paths import is_own_path, leads_to
 from codemods.analysis.files.shared_places import is_of_one_item
-from codemods.analysis.files.written_saves import saves_in
+from codemods.analysis.files.written_saves import is_in_memory, saves_in
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.rank_share import over_a_share
@@ -86,7 +86,7 @@ def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
     Lines that are added stay those of their rank.
     """
     found = file_call(module, call)
-    if found is None or found.act not in (Act.WRITES, Act.FILLS, Act.REMOVES):
+    if found is None or found.act not in (Act.WRITES, Act.FILLS, Act.REMOVES) or is_in_memory(module, found.path):
         return None
     name = qualified(module, call.func)
     if name.startswith("logging."):

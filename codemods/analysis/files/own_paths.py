@@ -44,6 +44,14 @@ def is_own_path(
     return any(is_own_path(project, home, value, depth - 1, whole=whole) for home, value in given)
 
 
+def is_named_by_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:
+    """True where what stands there puts the rank into the path, itself or by a function of the project; callers are not asked."""
+    text = origin_text(module, path)
+    if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
+        return True
+    return any(names_rank(origin_text(home, value)) for home, value in _returned(project, module, path))
+
+
 def _returned(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
     """What the project's functions give that a path is made by: `state_path(folder)`, `self.file(step)`."""
     made = [path, *(v for n in walk(path) if isinstance(n, ast.Name) for v in assigned(module, n, n.id)[:4])]

@@ -11,14 +11,15 @@ from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.written_saves import Save
 from codemods.analysis.guards.barrier_spelling import Barrier, barrier_for
+from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.file_handover import Write, first_use
+from codemods.analysis.guards.meeting_place import parted_before
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import Kind, effects_of
 from codemods.analysis.output.shared_values import same_everywhere
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.reached_collectives import reached_by
-from codemods.analysis.ranks.same_way import parting_ways
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause, Value
 from codemods.findings import Applicability, Edit, InsertAfter, lowest
@@ -64,9 +65,10 @@ class Judgement:
         function = module.function_of(end)
         line = line_of(found.use.call)
         use = f"line {line}" if found.use.module is module else f"{found.use.module.path}:{line}"
-        for tested, assumed in parting_ways(project, module, end, function):
-            told = f"every rank uses it in {use}, and a barrier here could hang: it is not shown that {assumed} (line {tested})"
-            return Judgement(told=told)
+        if parted := parted_before(project, module, end, function):
+            return Judgement(told=f"every rank uses it in {use}, and a barrier here could hang: it is not shown that {parted}")
+        if later := group_comes_later(project, module, end):
+            return Judgement(told=f"every rank uses it in {use}, and there is no group for a barrier yet: {later}")
         barrier = _barrier(project, module, end, test)
         if not barrier.code:
             return Judgement(told=f"every rank uses it in {use}: the test needs a barrier behind it ({barrier.reason})")

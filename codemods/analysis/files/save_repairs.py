@@ -11,6 +11,7 @@ from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.files.save_judgement import Judgement, judged
 from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
+from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.lost_groups import group_is_over
 from codemods.analysis.output.effects import Kind, effects_of, names_rank
 from codemods.analysis.output.guard_spelling import Spelling, guard_for, written_out
@@ -211,8 +212,11 @@ def _guarded(
     project: Project, place: _Place, saves: Sequence[Save], judgement: Judgement, spelled: Spelling | None
 ) -> Repair:
     assert spelled is not None
-    if _asks_the_group(spelled.test) and (over := group_is_over(project, place.way.frames)):
+    if is_of_group(spelled.test) and (over := group_is_over(project, place.way.frames)):
         told = f"{over} has destroyed the process group above: keep the rank in a name before that, and write on rank 0 alone"
+        return _made(place, saves, Judgement(told=told))
+    if is_of_group(spelled.test) and (later := group_comes_later(project, place.module, place.block[0])):
+        told = f"there is no process group yet: {later}, and until then a test that asks it is true on every rank"
         return _made(place, saves, Judgement(told=told))
     module, first, end = place.module, place.block[0], place.block[-1]
     barrier = judgement.behind(project, module, end, spelled.test)
@@ -224,10 +228,6 @@ def _guarded(
     if spelled.assumes:
         level, reason = Applicability.UNSAFE, "; ".join(filter(None, (reason, spelled.assumes)))
     return _made(place, saves, Judgement(level=level, reason=reason, edits=tuple(edits)))
-
-
-def _asks_the_group(test: str) -> bool:
-    return "is_initialized()" in test or "get_rank()" in test
 
 
 def _made(place: _Place, saves: Sequence[Save], judgement: Judgement) -> Repair:

@@ -6,6 +6,11 @@ import ast
 
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.files_of_all import FileOfAll
+from codemods.analysis.files.filled_on_demand import is_asked_for
+from codemods.analysis.files.tests_at_hand import test_at_hand
+from codemods.analysis.guards.before_group import group_comes_later
+from codemods.analysis.guards.lost_groups import group_is_over
+from codemods.project import Project
 from codemods.source import SourceModule, line_of
 
 
@@ -14,6 +19,9 @@ def message_of(found: FileOfAll) -> str:
     there = f"line {found.file.call.lineno}" if found.home is found.module else f"{found.home.path}:{found.file.call.lineno}"
     near = found.home is found.module and found.at is found.home.statement_of(found.file.call)
     who = f"every rank comes here, and {does}(…)" if near else f"every rank comes here, and {does}(…) in {there}"
+    if found.removes and is_asked_for(found.home, found.file.call, found.file.path):
+        harm = "a rank that is late removes what another has made anew, or finds it gone behind its test"
+        return f"{who} takes `{what}` away: {harm}"
     if found.removes:
         return f"{who} takes `{what}` away: the second one raises FileNotFoundError"
     if found.file.act is Act.FILLS:
@@ -21,15 +29,27 @@ def message_of(found: FileOfAll) -> str:
     return f"{who} writes `{what}`: the ranks overwrite each other's output"
 
 
-def advice_for(found: FileOfAll) -> str:
+def advice_for(project: Project, found: FileOfAll) -> str:
     """What to write, for no test is sure at the place itself."""
     read = "and put a barrier behind it" if found.removes else "with a barrier behind it if another rank reads the file"
+    if over := group_is_over(project, found.way.frames):
+        return f"{over} has destroyed the process group above: keep the rank in a name before that, and write on rank 0 alone"
     if "mp.spawn" in found.way.shown.text:
         return 'move it under `if __name__ == "__main__":`, where the process that starts the others comes alone'
+    later = group_comes_later(project, found.module, found.at)
     if "ightning" in found.way.shown.text:
-        return f"let `rank_zero_only.rank == 0` do it, {read}"
-    if any(is_above_the_start(home, node) for home, node in found.way.frames):
+        if not later:
+            return f"let `rank_zero_only.rank == 0` do it, {read}"
+        return (
+            f"let `rank_zero_only.rank == 0` do it; there is no group for a barrier yet, for {later}: what another rank reads is "
+            "made in `prepare_data` of a data module, which lets the others wait"
+        )
+    if later or any(is_above_the_start(home, node) for home, node in found.way.frames):
         return 'no group exists yet: do it behind its start, on rank 0, or test `int(os.environ.get("RANK", 0)) == 0`'
+    if (known := test_at_hand(project, found.module, found.at)) is not None:
+        where = "this function" if known.here else "the class"
+        move = "move it below that, under this test" if known.below else "put it under this test"
+        return f"{where} knows rank 0 by `{short(known.text)}` (line {known.line}): {move}, {read}"
     return f"no test for rank 0 is at hand here: let the caller that knows the rank do it on rank 0 alone, {read}"
 
 

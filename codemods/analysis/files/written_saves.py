@@ -75,6 +75,11 @@ def _argument(call: ast.Call, position: int) -> tuple[int | str, ast.expr] | Non
     return next(((k.arg, k.value) for k in call.keywords if k.arg in _PATHS), None)
 
 
+def is_in_memory(module: SourceModule, path: ast.expr) -> bool:
+    """True for a buffer of this process in the place of a path."""
+    return _opened(module, path) is None
+
+
 def _opened(module: SourceModule, path: ast.expr) -> ast.expr | None:
     """The path behind an open file; None for a buffer in memory and for what the source does not show to be a file."""
     values = values_of(module, path) if isinstance(path, ast.Name) else [path]

@@ -146,7 +146,7 @@ def _of_torch(module: SourceModule, asked: ast.AST, anchor: ast.stmt, function: 
     return Barrier(code, UNSAFE, "assumes that every rank comes here once the group exists")
 
 
-_STARTS = frozenset(
+STARTS = frozenset(
     {"init_process_group", "init_distributed", "init_distributed_mode", "init_dist", "setup_distributed", "init_ddp", "setup_ddp",
      "Accelerator", "Fabric", "initialize_distributed", "ddp_setup", "dist_init", "init_distributed_device"}
 )  # fmt: skip
@@ -154,7 +154,7 @@ _STARTS = frozenset(
 
 def _group_starts_below(module: SourceModule, anchor: ast.stmt, function: FunctionNode | None) -> int:
     """The line below the anchor in which the same function (or the module) starts the process group; 0 where none does."""
-    for call in module.calls_named(*_STARTS):
+    for call in module.calls_named(*STARTS):
         if module.function_of(call) is function and call.lineno > anchor.lineno:
             return call.lineno
     return 0

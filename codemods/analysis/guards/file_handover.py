@@ -180,6 +180,8 @@ def _at_guard(
 ) -> Handover | None:
     if ranks_at(module, anchor, project=project).some or in_turn(project, module, anchor):
         return None
+    if not (writes := _not_made_above(project, module, anchor, writes)):
+        return None
     inside = {id(n) for n in walk(anchor)}
     calls = [w.call for w in writes if id(w.call) in inside] or [anchor]
     last_line = max(line_of(c) for c in calls)
@@ -196,6 +198,22 @@ def _at_guard(
             return Handover(module, anchor, ranks, outcome[0], outcome[1], in_branch=True)
     found = _follow(project, module, anchor, writes, 0, ())
     return replace(found, module=module, anchor=anchor, ranks=ranks) if found else None
+
+
+def _not_made_above(project: Project, module: SourceModule, anchor: ast.stmt, writes: list[Write]) -> list[Write]:
+    """Without the folders that every rank has made for itself above, in the same function."""
+    if not any(w.act is Act.MAKES for w in writes):
+        return writes
+    above: list[ast.stmt] = []
+    below: ast.AST = anchor
+    while isinstance(below, ast.stmt) and not isinstance(below, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        block = module.block_of(below)
+        above += block[: next((i for i, s in enumerate(block) if s is below), 0)]
+        below = module.parent(below) or module.tree
+    made = [s.forms for s in steps_in(project, module, list(above)) if s.act is Act.MAKES and s.ranks is Ranks.ALL]
+    return [w for w in writes if w.act is not Act.MAKES or not any(
+        settles(w.act, one, Act.MAKES, other) for forms_of in made for other in forms_of for one in w.forms
+    )]  # fmt: skip
 
 
 def _other_branch(anchor: ast.If, inside: set[int], calls: list[ast.AST]) -> list[ast.AST]:
@@ -245,6 +263,7 @@ def _follow(
     writes = list(writes)
     returned: ast.expr | None = None
     for statement in _behind(module, anchor, function):
+        writes = _kept(writes, _of_loops(statement))
         outcome = _first(list(steps_in(project, module, [statement])), writes)
         if outcome is _WAITED:
             return None
@@ -259,6 +278,12 @@ def _follow(
     if function is None or climbs >= CLIMBS:
         return None
     return _in_callers(project, module, function, writes, climbs, ways, returned)
+
+
+def _of_loops(statement: ast.stmt) -> set[str]:
+    """The names that loops of a statement give their items: in the loop they are another path already."""
+    loops = [n for n in walk(statement) if isinstance(n, (ast.For, ast.AsyncFor))]
+    return {n.id for loop in loops for n in walk(loop.target) if isinstance(n, ast.Name)}
 
 
 def _kept(writes: list[Write], stored: set[str]) -> list[Write]:

@@ -28,6 +28,7 @@ from codemods.analysis.logged.log_twins import twins
 from codemods.analysis.logged.means import is_plain_mean, plain_extreme
 from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
 from codemods.analysis.logged.sync_stage import judge_data, judge_stage
+from codemods.analysis.logged.test_programs import tests_alone
 from codemods.analysis.logged.value_kinds import Kind, Value
 from codemods.analysis.logged.verdict import Verdict
 from codemods.analysis.metric_attributes import self_attribute
@@ -38,6 +39,7 @@ from codemods.analysis.ranks.uniform import Condition, Place, conditions
 from codemods.findings import Applicability
 
 SAFE, UNSAFE, DISPLAY = Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY
+_GATHERS = ("gather", "all_gather", "all_gather_object", "gather_object", "all_reduce")
 _EPOCH_HOOKS = TRAINING_EPOCH_HOOKS | frozenset(h for h in EVALUATION_HOOKS if "epoch" in h)
 NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL)
 
@@ -82,12 +84,16 @@ def _judged(log: LogCall) -> Verdict | None:
     if ranks_at(log.module, log.call, project=log.project).some:
         return None
     found = reached(log)
-    if found is None or _reduced_anyway(log):
+    if found is None or _reduced_anyway(log) or _is_no_log_of_lightning(log):
+        return None
+    if found.hooks and all(h.startswith(("test_", "on_test_")) for h in found.hooks) and tests_alone(log.project):
         return None
     if not epoch_level(log, found) and watched_step(log, found) is None:
         return None
     logged = values(log)
     if all(v.kind in NEEDS_NOTHING for _, v in logged):
+        return None
+    if all(v.kind is Kind.CPU for _, v in logged) and _is_gathered_above(log, found):
         return None
     verdict = Verdict()
     _judge_place(log, found, verdict)
@@ -179,6 +185,23 @@ def _judge_class(log: LogCall, verdict: Verdict) -> None:
     verdict.note(f"{log.facts.lineage[0].name} is a {base}", site.module.path, site.node.lineno)
 
 
+def _is_gathered_above(log: LogCall, found: Entries) -> bool:
+    """True at the end of an epoch, in a function that has gathered something above: what it makes of it on the CPU is whole."""
+    calls = (c for name in _GATHERS for c in log.module.calls_named(name))
+    gathered = any(c.lineno < log.call.lineno and log.function.lineno <= c.lineno for c in calls)
+    return gathered and bool(found.hooks & _EPOCH_HOOKS)
+
+
+def _is_no_log_of_lightning(log: LogCall) -> bool:
+    """True where the class has a method of that name that never hands on to Lightning's: another thing of the same name."""
+    name = "log" if log.is_log else "log_dict"
+    own = log.facts.method(name) if log.on_self else None
+    return own is not None and not any(
+        isinstance(c.func, ast.Attribute) and isinstance(c.func.value, ast.Call) and dotted(c.func.value.func) == "super"
+        for c in own[0].module.calls_named("log", "log_dict") if own[0].module.function_of(c) is own[1]
+    )  # fmt: skip
+
+
 def _class_with_own_log(log: LogCall) -> str:
     def build() -> str:
         for path in log.project.files_containing(b"def log("):
@@ -231,8 +254,11 @@ def _judge_values(log: LogCall, found: Entries, logged: list[tuple[str, Value]],
             verdict.lower(DISPLAY, f"{named}{text}: if it is worked out from this rank's share, a mean over ranks need not be "
                                    "the value of all the data")  # fmt: skip
         elif value.kind is Kind.CPU:
+            pin = lightning_pin(log.project, near=log.module.path)
+            moved = pin is not None and pin.surely_below((2, 1))
             reason = "NCCL cannot reduce a CPU tensor (Lightning 2.1 and later keep it there)"
-            verdict.lower(UNSAFE, f"{named}{value.text}: {reason}; right if it is moved to the device, or made a float")
+            advice = "right if it is moved to the device, or made a float" if moved else "log it as a float, with sync_dist=True"
+            verdict.lower(UNSAFE if moved else DISPLAY, f"{named}{value.text}: {reason}; {advice}")
         elif value.kind is Kind.UNKNOWN and _has_written_keys(log):
             verdict.lower(UNSAFE, f"{named}right if the value is a number or a tensor on the module's device: {value.text}")
         elif value.kind is Kind.REDUCED and len(logged) > 1:

@@ -15,6 +15,7 @@ from codemods.analysis.names import dotted
 from codemods.analysis.output.effects import Effect, Effects, Kind, effects_of, effects_of_function, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.rank_data import rank_local
+from codemods.analysis.output.unknown_calls import may_wait
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import calls_of
@@ -172,11 +173,13 @@ def _judge(project: Project, module: SourceModule, facts: ClassFacts, function: 
     if any(e.kind is Kind.FILE for e in output):
         if not made.told and (own := rank_local(project, module, function, function.body)):
             made.told = f"{own}: {GATHER_FIRST}"
+        if made.told:
+            return made
         reader = reader_on_every_rank(project, module, function, suffixes(module, function))
         if reader:
             made.level = Applicability.UNSAFE
             made.assumes = made.assumes or f"assumes that the other ranks do not read what it writes: {reader} may"
-    return made
+    return made if made.told or not any(may_wait(project, e) for e in rest) else None
 
 
 def _is_called_for_nothing(module: SourceModule, owner: ast.ClassDef, function: FunctionNode) -> bool:

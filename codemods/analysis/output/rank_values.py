@@ -5,20 +5,44 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
+from codemods.analysis.output.given_to_zero import gives_on_rank_zero
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
+from codemods.analysis.ranks.several_processes import several_processes
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
+_LEAVES = (ast.Return, ast.Continue, ast.Break)
 _OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _Known = dict[int, bool]
 
 
 def under_such_a_name(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
-    """True under `if output_dir is not None:` and the like, where the name is None on every rank but 0."""
-    tests = [up.test for up in module.ancestors(statement) if isinstance(up, (ast.If, ast.While))]
+    """True under `if output_dir is not None:` and the like, and behind `if output_dir is None: return`, where the name is None on
+    every rank but 0.
+    """
+    tests: list[ast.expr] = []
+    below: ast.AST = statement
+    for up in module.ancestors(statement):
+        if isinstance(up, (ast.If, ast.While)):
+            tests.append(up.test)
+        if isinstance(below, ast.stmt):
+            tests += _exits_above(up, below)
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+        below = up
     if isinstance(statement, ast.If):
         tests.append(statement.test)
     return any(_stands_for_rank(project, module, test) for test in tests)
+
+
+def _exits_above(up: ast.AST, below: ast.stmt) -> list[ast.expr]:
+    """The tests of `if ...: return` above a statement, in its block."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(up, name, None)
+        if isinstance(block, list) and any(s is below for s in block):
+            above = block[: next(i for i, s in enumerate(block) if s is below)]
+            return [s.test for s in above if isinstance(s, ast.If) and not s.orelse and isinstance(s.body[-1], _LEAVES)]
+    return []
 
 
 def _stands_for_rank(project: Project, module: SourceModule, test: ast.expr) -> bool:
@@ -42,8 +66,13 @@ def _only_there(project: Project, module: SourceModule, binding: Binding) -> boo
     if ranks_at(module, binding.node, project=project) in _OF_ZERO:
         return True
     value = binding.value
+    if isinstance(value, ast.Call) and not binding.part:
+        return gives_on_rank_zero(project, module, value)
     if not isinstance(value, ast.IfExp):
         return False
+    if (several := several_processes(module, value.test)) is not None:  # `gathered(x) if is_initialized() else x`
+        made = value.body if several else value.orelse
+        return isinstance(made, ast.Call) and gives_on_rank_zero(project, module, made)
     split = split_of(module, value.test, project)
     return split is not None and (
         (split.true in _OF_ZERO and _is_empty(value.orelse)) or (split.false in _OF_ZERO and _is_empty(value.body))

@@ -232,8 +232,8 @@ def only_names(module: SourceModule, node: ast.expr, *, made_by_methods: bool = 
     """
     below: ast.AST = node
     for up in module.ancestors(node):
-        if isinstance(up, ast.Attribute) and up.value is below:
-            return not made_by_methods
+        if isinstance(up, ast.Attribute) and up.value is node:
+            return not made_by_methods  # `Net.x`, and not `Net().train()`
         if isinstance(up, ast.arg) or (isinstance(up, ast.AnnAssign) and up.annotation is below):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)) and up.returns is below:

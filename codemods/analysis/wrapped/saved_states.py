@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.signatures import bind
@@ -15,6 +16,7 @@ from codemods.analysis.wrapped.bound_places import end_of
 from codemods.analysis.wrapped.holders import MOST_CALLERS, Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of
 from codemods.analysis.wrapped.wrapper_tests import is_tested
+from codemods.analysis.wrapped.wraps import without_moves
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -22,6 +24,8 @@ from codemods.source import SourceModule
 
 # What takes `module.` off the keys of a state, or puts it on.
 _STRIPS = late(rb"""["']module\.?["']|consume_prefix|\[7:\]|remove_prefix|strip_prefix|removeprefix""")
+# Wrappers other than torch's own of DDP, which `wrapper_in` follows.
+_PARALLEL = late(r"Parallel(?:Criterion|Model)?$|^DP$|^FSDP$")
 # A file that this training did not write.
 _GIVEN = late(r"pretrain|backbone|imagenet|init_|_init|hub|clip|vgg|resnet|teacher|vae|http", 2)  # 2: re.IGNORECASE
 
@@ -104,12 +108,14 @@ def _loads(project: Project) -> Iterator[Loaded]:
 def _load(project: Project, module: SourceModule, call: ast.Call) -> Loaded | None:
     if not call.args or not isinstance(call.func, ast.Attribute) or is_tested(module, call):
         return None
-    key = _key(module, call.args[0], 0)
+    key = key_of(module, call.args[0])
     holder = call.func.value
     if key is None or any(word in dotted(holder).lower() for word in ("optim", "sched", "scaler", "ema")):
         return None
     inside = isinstance(holder, ast.Attribute) and holder.attr == "module"
     bare = holder.value if isinstance(holder, ast.Attribute) and inside else holder
+    if not inside and is_in_parallel(module, bare):
+        return None
     found = wrapper_in(project, module, bare) if isinstance(bare, (ast.Name, ast.Attribute)) else None
     if found is not None and not inside:
         return None
@@ -119,6 +125,13 @@ def _load(project: Project, module: SourceModule, call: ast.Call) -> Loaded | No
     if not classes and found is None:
         classes = _handed_classes(project, module, bare)
     return Loaded(module, call, key, strict, dotted(bare), classes)
+
+
+def is_in_parallel(module: SourceModule, node: ast.expr) -> bool:
+    """True for `DataParallel(net).cuda()` and other wrappers: their keys begin with `module.`, as those of DDP do."""
+    values = [node] if isinstance(node, ast.Call) else assigned(module, node, dotted(node)) if dotted(node) else []
+    calls = (v for v in map(without_moves, values) if isinstance(v, ast.Call) and v.lineno <= node.lineno)
+    return any(_PARALLEL.search(last(qualified(module, c.func)) or last(dotted(c.func))) for c in calls)
 
 
 def _handed_classes(project: Project, module: SourceModule, node: ast.expr) -> tuple[ClassFacts, ...]:
@@ -133,6 +146,11 @@ def _handed_classes(project: Project, module: SourceModule, node: ast.expr) -> t
             return ()
         out += classes_of(project, site.module, given)
     return tuple(out)
+
+
+def key_of(module: SourceModule, node: ast.expr) -> str | None:
+    """The key under which a state stands in a file of this training; None where it is changed, or from another file."""
+    return _key(module, node, 0)
 
 
 def _key(module: SourceModule, node: ast.expr, depth: int) -> str | None:

@@ -1,0 +1,84 @@
+"""Is there no process group yet at a place? Its start, or the `fit` of Lightning that starts it, stands further down.
+
+`dist.is_initialized()` is False there on every rank: a test that asks it first is true on all of them, and a barrier under it is
+nothing. So it goes for what a script builds before `trainer.fit`, whatever started the processes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.own_paths import callers_of, leads_to
+from codemods.analysis.guards.barrier_spelling import STARTS
+from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.names import family
+from codemods.analysis.ranks.collectives import trainer_of
+from codemods.analysis.ranks.reach import called_by_framework
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, line_of, walk_scope
+
+_CLIMBS = 4
+_RUNS = ("fit", "validate", "test", "predict")
+
+
+def is_of_group(test: str) -> bool:
+    """True for the text of a test that asks torch.distributed."""
+    return "is_initialized()" in test or "get_rank()" in test
+
+
+def group_comes_later(project: Project, module: SourceModule, node: ast.AST) -> str:
+    """What starts the group below the place, or below a call that leads to it, with where it stands; "" where none is seen."""
+    return _later(project, module, node, frozenset())
+
+
+def _later(project: Project, module: SourceModule, node: ast.AST, seen: frozenset[int]) -> str:
+    function = module.function_of(node)
+    below = ""
+    for call, what in _starting(project, module, function):
+        if call.lineno < line_of(node):
+            return ""
+        if call.lineno > line_of(node) and not below:
+            below = f"{what} starts it ({module.path}:{call.lineno})"
+    if below:
+        return below
+    if function is None or id(function) in seen or len(seen) >= _CLIMBS:
+        return ""
+    if function.name != "__init__" and called_by_framework(project, module, function) is not None:
+        return ""
+    for site in callers_of(project, module, function):
+        if is_test_file(site.module.path) or not leads_to(project, site, function):
+            continue
+        if found := _later(project, site.module, site.call, seen | {id(function)}):
+            return found
+    return ""
+
+
+def _starting(project: Project, module: SourceModule, function: FunctionNode | None) -> Iterator[tuple[ast.Call, str]]:
+    """The calls of a function, in the order of their lines, after which there is a group."""
+    key = ("starts groups", module.path, getattr(function, "lineno", 0))
+    yield from project.memo(key, lambda: tuple(_find_starting(project, module, function)))
+
+
+def _find_starting(project: Project, module: SourceModule, function: FunctionNode | None) -> Iterator[tuple[ast.Call, str]]:
+    lightning = any(family(name) == "lightning" for name in module.imported_modules)
+    scope = function if function is not None else module.tree
+    calls = [n for n in walk_scope(scope) if isinstance(n, ast.Call)]
+    for call in sorted(calls, key=lambda c: (c.lineno, c.col_offset)):
+        end = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if end in STARTS or starts_group(module, call):
+            yield call, f"{end}()"
+        elif lightning and end in _RUNS and isinstance(call.func, ast.Attribute):
+            if trainer_of(module, call.func.value, project) == "lightning":
+                yield call, f"{module.text_of(call.func)}()"
+        elif end and (site := called_function(project, module, call)) is not None and _starts_here(site.module, site.node):
+            yield call, f"{end}()"
+
+
+def _starts_here(module: SourceModule, function: FunctionNode) -> bool:
+    """True for a function that starts the group itself, whatever tests stand round it."""
+    if not any(module.holds(name.encode()) for name in ("init_process_group", "Accelerator(")):
+        return False
+    return any(module.function_of(c) is function for c in module.calls_named("init_process_group", "Accelerator"))
