@@ -122,7 +122,7 @@ class UnreducedNumber(DdpCodemod):
         weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
         way = [Evidence("way", x.text, x.path, x.line, "weak" if weak else "strong") for x in number.value.chain]
         if beside is not None:
-            way.append(Evidence("static", "this one is reduced", module.path, beside.lineno))
+            way.append(Evidence("static", "this one is put together from all ranks", module.path, beside.lineno))
         return self.finding(module, number.at, _message(number, beside), evidence=way, reason=_advice(number))
 
 
@@ -165,7 +165,7 @@ def _message(number: Number, beside: ast.Call | None) -> str:
             "other shares have no say"
         )
     if number.role is Role.CURVE and beside is not None:
-        return f"rank 0 shows `{text}`{there}, of its own batches alone, beside a number that line {beside.lineno} reduces over all"
+        return f"rank 0 shows `{text}`{there}, of its own batches alone, beside a number that line {beside.lineno} puts together from all ranks"
     if number.role is Role.CURVE:
         return f"rank 0 shows `{text}`{there} as the number of an epoch of training: it is that of its own share, not of all"
     return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"

@@ -130,7 +130,7 @@ TRAINS = "loss = loss_of(model(batch))\n        loss.backward()\n        total +
 def test_a_curve_is_told_once_a_loop(shown: str) -> None:
     source = evaluate("pass", step=f"{TRAINS}\n        {shown}\n        {REDUCED}")
     found = check_told(RULE, source, reason=CURVE)
-    assert "of its own batches alone" in found.message and found.evidence[-1].text == "this one is reduced"
+    assert "of its own batches alone" in found.message and found.evidence[-1].text == "this one is put together from all ranks"
     assert len(findings_of(RULE, source)) == 1
 
 

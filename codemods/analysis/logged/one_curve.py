@@ -67,7 +67,7 @@ def reduced_beside(project: Project, module: SourceModule, number: Number) -> as
     state = state_of(variance(project), module, loop)
     for call in (n for n in walk(loop) if isinstance(n, ast.Call)):
         met = state.met.get(id(call), ()) if state is not None else ()
-        if any(m.carries and m.name not in BACKWARDS for m in met) and any(is_number(a) for a in call.args):
+        if any(m.carries and m.name not in BACKWARDS for m in met) and any(_names_number(a) for a in call.args):
             return call
     return None
 
@@ -77,3 +77,7 @@ def _is_worth_telling(project: Project, module: SourceModule, number: Number) ->
         return True
     bar = isinstance(number.shown, ast.Call) and last(dotted(number.shown.func)) in BARS
     return not bar and reduced_beside(project, module, number) is not None
+
+
+def _names_number(node: ast.expr) -> bool:
+    return any(is_number(n) for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)))

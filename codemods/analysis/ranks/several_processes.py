@@ -52,6 +52,8 @@ def _compared(module: SourceModule, test: ast.Compare) -> bool | None:
             return True
         return False if isinstance(op, (ast.Eq, ast.Is)) else None
     name = last(dotted(left.func if isinstance(left, ast.Call) else left)).lower()
+    if right == "None" and name.endswith("sampler") and isinstance(op, (ast.Is, ast.IsNot)):
+        return isinstance(op, ast.IsNot)  # one process alone has none
     if any(word in name for word in _SIZES) and right == "2" and isinstance(op, (ast.Lt, ast.GtE)):
         return isinstance(op, ast.GtE)
     if not any(word in name for word in _SIZES) or right not in ("0", "1"):
