@@ -112,11 +112,23 @@ class UnevenSteps(DdpCodemod):
             yield self.finding(module, keyword, _SETTING, reason=_ADVICE_OF_SETTING)
 
 
+_SHARE = "is each rank's own share"
+
+
 def _is_share(found: Mismatch) -> bool:
     """A loop over a share; what a `while` asks is a decision, DDP305's."""
     if found.form is not Form.ROUNDS or not found.value.sized or isinstance(found.node, ast.While):
         return False
+    if _counts(found) and not any(link.text.endswith(_SHARE) for link in found.value.chain):
+        return False  # a number of rounds that hangs on a batch or on a test of the rank is no share that is gone through
     return found.meeting is None or found.meeting.name != "forward" or not _goes_through_keys(found.node)
+
+
+def _counts(found: Mismatch) -> bool:
+    """True for `for i in range(...)`, and for a bar round it that is made in the line before."""
+    source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else None
+    made = found.value.chain[0].text if isinstance(source, ast.Name) and found.value.chain else ""
+    return "range(" in (ast.unparse(source) if source is not None else "") or "range(" in made
 
 
 def _goes_through_keys(node: ast.AST) -> bool:
