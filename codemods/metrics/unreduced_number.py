@@ -25,9 +25,9 @@ class UnreducedNumber(DdpCodemod):
     returns and files to where rank 0 prints them, hands them to a tracker, or where they are compared with the best so far. Tells
     those that nothing reduces on the way, once for each loop over batches, and says what the number is: it decides which
     checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of an evaluation, it is the number of
-    an epoch of training, or it stands in a log beside one that the same loop reduces; of the last two it tells one a project, that
-    of the heaviest loop. Output of rank 0 is what stands under a test of the rank, what goes to an object that rank 0 alone has,
-    and what goes through a logger that the project keeps quiet on the other ranks.
+    an epoch of training, or it stands in a log beside one that the same loop reduces; of the last two it tells one a project,
+    that of the heaviest loop. Output of rank 0 is what stands under a test of the rank, what goes to an object that rank 0 alone
+    has, and what goes through a logger that the project keeps quiet on the other ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -165,7 +165,8 @@ def _message(number: Number, beside: ast.Call | None) -> str:
             "other shares have no say"
         )
     if number.role is Role.CURVE and beside is not None:
-        return f"rank 0 shows `{text}`{there}, of its own batches alone, beside a number that line {beside.lineno} puts together from all ranks"
+        other = f"a number that line {beside.lineno} puts together from all ranks"
+        return f"rank 0 shows `{text}`{there}, of its own batches alone, beside {other}"
     if number.role is Role.CURVE:
         return f"rank 0 shows `{text}`{there} as the number of an epoch of training: it is that of its own share, not of all"
     return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"
