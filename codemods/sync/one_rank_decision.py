@@ -156,10 +156,19 @@ class OneRankDecision(DdpCodemod):
 
 def _is_decision(found: Mismatch) -> bool:
     """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
+    if found.form is Parting.ENDS and _fails(found.leaving):
+        return False
     if found.value.cause is Cause.RANK:
         decides = found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS, Parting.ENDS)
         return decides and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
     return not (found.form is Parting.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
+
+
+def _fails(leaving: ast.AST | None) -> bool:
+    """True for `sys.exit(1)`: torchrun, `mp.spawn` and Lightning's launchers end the other ranks at once, as is meant."""
+    call = leaving.value if isinstance(leaving, ast.Expr) else None
+    status = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    return status is not None and not (isinstance(status, ast.Constant) and status.value in (0, None))
 
 
 def _is_guess(module: SourceModule, found: Mismatch) -> bool:
