@@ -43,6 +43,7 @@ TRUE = {
 
 # Classes of which less than nine in ten are found, or something is told falsely: class -> what is missing.
 NOT_REACHED = {
+    "01-one-rank-decides": "two programs are missed, which is more than one in ten",
     "02-forward-on-one-rank": "one program is missed, which is more than one in ten",
     "03-wait-inside-a-callee": "one program is missed, and a number behind a property is told",
     "05-numbers-of-one-shard": "numbers that are reduced in the wrong way",

@@ -19,7 +19,7 @@ IN_PLACE = {
 TO_ONE_RANK = frozenset({"reduce"})
 # Calls of a project that nothing shows the inside of: by these words they give everyone the same.
 SAYS_REDUCED = late(
-    r"(^|_)(all_?reduce\w*|reduce|reduced|reduce_\w+|all_?gather\w*|gather|gather_\w+|broadcast\w*|sync|synchronize\w*|sync_\w+|\w+_across_\w+"
+    r"(^|_)(all_?reduce\w*|reduce|reduced|reduce_\w+|all_?gather\w*|gather|gather_\w+|broadcast\w*|bcast|sync|synchronize\w*|sync_\w+|\w+_across_\w+"
     r"|across_\w+|average_tensor\w*|dist_\w*(mean|sum|avg)|pmean|global_(mean|sum|avg))$|_(reduce|sync|across_processes)(_|$)",
     re.I,
 )

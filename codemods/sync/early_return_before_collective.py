@@ -14,7 +14,7 @@ from codemods.analysis.guards.told_collectives import guarded_here as _sites
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
-from codemods.analysis.variance.wording import chain, head
+from codemods.analysis.variance.wording import chain, head, where_to_call
 from codemods.analysis.variance.wording import message as parting_message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
@@ -22,7 +22,6 @@ from codemods.findings import Applicability, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
 
-_ADVICE = "make the call on every rank, and keep only the output under the test"
 _OF_BREAK = "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank leave by it"
 
 
@@ -115,7 +114,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
         for node, parted in under_rank_tests(project, module, lines):
             if parted.form is Parting.LEAVES:
                 text = parting_message(parted, head(module, parted.node))
-                advice = _OF_BREAK if isinstance(parted.leaving, ast.Break) else _ADVICE
+                advice = _OF_BREAK if isinstance(parted.leaving, ast.Break) else where_to_call(parted)
                 yield self.finding(module, node, text, evidence=chain(parted), reason=advice)
 
     def _told(self, module: SourceModule, node: ast.AST, text: str, made: Repair, shown: Iterator) -> Finding:  # type: ignore[type-arg]

@@ -382,3 +382,25 @@ def test_a_result_is_told_beside_the_curve_of_another_file() -> None:
     mean = evaluate("train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)", step=TRAINS)
     files = {"a.py": mean, "b.py": evaluate(MEAN)}
     assert [len(findings_of(RULE, files[p], path=p, files=files)) for p in files] == [1, 1]
+
+
+def test_a_gather_to_rank_0_into_blanks_and_the_arm_of_one_process() -> None:
+    source = (
+        f"{HEAD}def joined(x):\n    if dist.get_rank() == 0:\n        parts = [torch.empty_like(x) for _ in range(2)]\n"
+        "        dist.gather(x, parts)\n        return sum(parts)\n    dist.gather(x)\n\n\n"
+        f"def evaluate(model, data, loss_of, sampler):\n    loader = {SHARED}\n    total = torch.zeros(1)\n"
+        "    for batch in loader:\n        total += loss_of(model(batch)).item()\n"
+        "    if sampler is not None:\n        out = joined(total)\n    else:\n        out = total.cpu()\n"
+        "    if dist.get_rank() == 0:\n        return out / len(loader)\n    return None\n\n\n"
+        "def main(model, data, loss_of, sampler, best=0.0):\n    score = evaluate(model, data, loss_of, sampler)\n"
+        "    if score is not None and score > best:\n        torch.save(model, 'best.pt')\n"
+    )
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace("sampler is not None", "data").replace("joined(total)", "total"), reason=WHY)
+
+
+def test_an_entry_that_is_gathered_where_it_is_shown() -> None:
+    logs = "logs = {'loss': gather(loss).mean().item()}"
+    gather = "def gather(x):\n    parts = [torch.zeros_like(x) for _ in range(2)]\n    dist.all_gather(parts, x)\n    return torch.stack(parts)"
+    step = f"{TRAINS}\n        {logs}\n        if dist.get_rank() == 0:\n            writer.log(logs)"
+    check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{gather}\n\n\n"))
