@@ -74,6 +74,8 @@ PASSED_ON = frozenset(
 )  # fmt: skip
 # Where a tensor is, and of which type, is no matter of what it holds.
 MOVES = frozenset({"to", "cuda", "cpu", "half", "bfloat16", "pin_memory", "contiguous", "npu"})
+# Packages of programs that one process runs, and that answer requests.
+SERVERS = frozenset({"flask", "fastapi", "streamlit", "gradio", "dash", "tornado", "aiohttp", "sanic", "bottle"})
 # What turns objects into text.
 SHOWS = frozenset({"print", "str", "format", "info", "debug", "warning", "log", "write"})
 # Bars that hand on what they show.

@@ -401,6 +401,9 @@ def test_a_gather_to_rank_0_into_blanks_and_the_arm_of_one_process() -> None:
 
 def test_an_entry_that_is_gathered_where_it_is_shown() -> None:
     logs = "logs = {'loss': gather(loss).mean().item()}"
-    gather = "def gather(x):\n    parts = [torch.zeros_like(x) for _ in range(2)]\n    dist.all_gather(parts, x)\n    return torch.stack(parts)"
+    gather = (
+        "def gather(x):\n    parts = [torch.zeros_like(x) for _ in range(2)]\n    dist.all_gather(parts, x)\n"
+        "    return torch.stack(parts)"
+    )
     step = f"{TRAINS}\n        {logs}\n        if dist.get_rank() == 0:\n            writer.log(logs)"
     check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{gather}\n\n\n"))

@@ -111,7 +111,8 @@ def _who(value: Value) -> str:
 
 
 def _rounds(value: Value, text: str) -> str:
-    if not value.sized or ("range(" in text and value.cause is Cause.RANK):
+    counts = "range(" in text or (value.chain and "range(" in value.chain[0].text)
+    if not value.sized or (counts and value.cause is Cause.RANK):
         return f"{_who(value)} how often"
     return "each rank has its own number of items, so it may differ how often"
 
