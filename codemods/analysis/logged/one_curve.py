@@ -16,11 +16,13 @@ from codemods.analysis.variance.number_roles import Role, state_of
 from codemods.analysis.variance.number_words import is_number
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank, weight
 from codemods.data.rank_variance import BACKWARDS, BARS
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, walk
 
 _TRAINS = b"backward"  # the loop whose curve is told stands in a file that trains
+_LATEST = late(r"\[-\d+:\]")  # of the last ten steps: no number of an epoch
 _NUMBERS = (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean")
 
 
@@ -74,7 +76,7 @@ def reduced_beside(project: Project, module: SourceModule, number: Number) -> as
 
 def _is_worth_telling(project: Project, module: SourceModule, number: Number) -> bool:
     if number.value.mean and number.behind:
-        return True
+        return _LATEST.search(number.text) is None
     bar = isinstance(number.shown, ast.Call) and last(dotted(number.shown.func)) in BARS
     return not bar and reduced_beside(project, module, number) is not None
 
