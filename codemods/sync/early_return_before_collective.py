@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.early_returns import renest_inner
 from codemods.analysis.guards.guard_place import Repair
 from codemods.analysis.guards.guard_repairs import repair
+from codemods.analysis.guards.one_rank_decisions import decisions
 from codemods.analysis.guards.told_collectives import grouped, message, message_of_unmatched, paths, reason
 from codemods.analysis.guards.told_collectives import guarded_here as _sites
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
@@ -83,6 +84,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     - Tells a function that can be left once more before the collective, and a collective between other work.
     - Tells a collective that needs what rank 0 has made, and a block that holds another collective.
     - Tells an exit that sets what the test or the work reads.
+    - Leaves a `break` that rank 0 alone takes, by more than its rank, to DDP305.
     - Tells a `break`, and an exit inside other blocks: what the other ranks do then has to be decided.
     - Tells an exit in a guarded block behind which more than barriers follow, or that is not the only one.
 
@@ -105,9 +107,13 @@ class EarlyReturnBeforeCollective(DdpCodemod):
             told |= {id(s.node) for s in sites}
             told_nodes += [n for s in sites for n in (s.node, s.guard.node)]
             yield self._told(module, sites[0].node, message(project, module, sites), made, paths(project, module, sites[0]))
+        exits = [d.node for d in decisions(project, module)]  # DDP305 tells of these
+        decided = {n.lineno for e in exits for n in (e, *module.ancestors(e)) if isinstance(n, (ast.If, ast.Break))}
         for found in unmatched_collectives(project, module):
             if found.by_exit and id(found.node) not in told:
                 told_nodes.append(found.node)
+                if found.at in decided:
+                    continue
                 made = renest_inner(project, module, found)
                 yield self._told(module, found.node, message_of_unmatched(found), made, both_ways(module, found))
         lines = {line for site in told_nodes for line in _lines(site)}
