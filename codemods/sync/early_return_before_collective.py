@@ -107,13 +107,11 @@ class EarlyReturnBeforeCollective(DdpCodemod):
             told |= {id(s.node) for s in sites}
             told_nodes += [n for s in sites for n in (s.node, s.guard.node)]
             yield self._told(module, sites[0].node, message(project, module, sites), made, paths(project, module, sites[0]))
-        exits = [d.node for d in decisions(project, module)]  # DDP305 tells of these
-        decided = {n.lineno for e in exits for n in (e, *module.ancestors(e)) if isinstance(n, (ast.If, ast.Break))}
         for found in unmatched_collectives(project, module):
             if found.by_exit and id(found.node) not in told:
                 told_nodes.append(found.node)
-                if found.at in decided:
-                    continue
+                if found.at in _decided(project, module):
+                    continue  # DDP305 tells of this exit, where it stands
                 made = renest_inner(project, module, found)
                 yield self._told(module, found.node, message_of_unmatched(found), made, both_ways(module, found))
         lines = {line for site in told_nodes for line in _lines(site)}
@@ -126,6 +124,12 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     def _told(self, module: SourceModule, node: ast.AST, text: str, made: Repair, shown: Iterator) -> Finding:  # type: ignore[type-arg]
         level = made.level if made.edits else Applicability.DISPLAY
         return self.finding(module, node, text, level=level, edits=made.edits, evidence=list(shown), reason=reason(made))
+
+
+def _decided(project: Project, module: SourceModule) -> set[int]:
+    """The lines of the tests and exits by which one rank leaves on a decision of its own."""
+    exits = [d.node for d in decisions(project, module)]
+    return {n.lineno for e in exits for n in (e, *module.ancestors(e)) if isinstance(n, (ast.If, ast.Break))}
 
 
 def _lines(node: ast.AST) -> tuple[int, int]:
