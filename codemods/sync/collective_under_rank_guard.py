@@ -83,6 +83,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing where the other ranks have a collective of their own: zero-first pairs, `gather` with different arguments,
       barriers at both exits, a half that stands in the caller.
     - Says nothing of groups of ranks (`group=`), of `is_initialized()` tests and of `rank == src`, whose ranks are not shown.
+    - Says nothing where the function round this one has the other half (the others answer in a loop).
+    - Says nothing of the `else` of `hasattr(model, "module")`, to which no wrapper comes.
     - Says nothing where the other branch makes calls, or another rank has the same call: it may be the other half of a
       protocol.
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
