@@ -64,6 +64,10 @@ COMMENT = [
 ]
 
 
+class Asked(Needless):
+    TELLS_OPEN = True
+
+
 def comment(indent: str, back: str = "ddp_find_unused_parameters_true") -> str:
     return "".join(f"{indent}{line.format(back=back)}\n" for line in COMMENT)
 
@@ -125,7 +129,8 @@ def test_a_module_that_no_step_uses_is_named_with_the_better_way_and_offered_the
     told = check_told(Needless, on, files=files(dead), path="config.yaml", reason="freeze it with requires_grad_(False)")
     assert "needed only because text of Lit never reaches the loss" in told.message
     warped = "from kornia import warp\n" + dead.replace("self.body(x)", "warp(self.body(x))")
-    open_end = check_told(Needless, on, files=files(warped), path="config.yaml", reason="whether the flag can go then")
+    check_nothing(Needless, on, files=files(warped), path="config.yaml")
+    open_end = check_told(Asked, on, files=files(warped), path="config.yaml", reason="whether the flag can go then")
     assert "needed as long as text of Lit never reaches the loss" in open_end.message and "warp" in open_end.reason
     (found,) = check_transformed(Missing, off, on, files=files(dead), path="config.yaml", unsafe=True)
     assert "text of Lit never reaches the loss" in found.message and "freezing it" in found.reason
@@ -145,7 +150,7 @@ def test_a_module_that_no_step_uses_is_named_with_the_better_way_and_offered_the
     ],
 )  # fmt: skip
 def test_what_is_told_of_a_needless_one(text: str, lit: str, requirements: str, reason: str) -> None:
-    check_told(Needless, text, files={**files(lit), "requirements.txt": requirements}, path="config.yaml", reason=reason)
+    check_told(Asked, text, files={**files(lit), "requirements.txt": requirements}, path="config.yaml", reason=reason)
 
 
 def test_what_is_told_of_a_missing_one() -> None:
@@ -310,7 +315,8 @@ def test_values_that_nobody_is_seen_to_take() -> None:
     for line in ("find_unused_parameters = True", "cfg.find_unused_parameters = True", "cfg['find_unused_parameters'] = True",
                  "cfg.setdefault('find_unused_parameters', True)",
                  "model_wrapper_cfg = dict(type='MMDistributedDataParallel', find_unused_parameters=True)"):  # fmt: skip
-        check_told(Needless, line + "\n", reason="what takes this value is not seen")
+        check_nothing(Needless, line + "\n")
+        check_told(Asked, line + "\n", reason="what takes this value is not seen")
 
 
 def test_two_wrappers_in_one_function_get_their_own_answers() -> None:
@@ -362,7 +368,8 @@ def test_lightning_1_is_told_to_switch_it_off() -> None:
     check_nothing(Needless, TRAINER, files={**given, "requirements.txt": "pytorch-lightning>=1.5\n"})
     check_nothing(Needless, TRAINER, files={**given, "requirements.txt": "pytorch-lightning>=2.0\n"})
     unread = {**given, "lit.py": LIT.replace("self.text(x)", "unknown(self.text(x))")}
-    check_told(Needless, TRAINER, files=unread, reason="gradients is not known")
+    check_nothing(Needless, TRAINER, files=unread)
+    check_told(Asked, TRAINER, files=unread, reason="gradients is not known")
 
 
 def test_a_trainer_from_arguments() -> None:
@@ -436,8 +443,7 @@ def test_off_for_every_configuration_and_a_module_that_a_setting_uses() -> None:
     model = DDP(Net(weight), find_unused_parameters=False)
     model(1).backward()
     """
-    found = check_told(Missing, source, files={"net.py": net}, reason="let the setting decide")
-    assert "aux of Net takes part only where `self.weight > 0`" in found.message
+    check_nothing(Missing, source, files={"net.py": net})
     check_nothing(Missing, source.replace(", find_unused_parameters=False", ""), files={"net.py": net})
 
 

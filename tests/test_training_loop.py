@@ -84,6 +84,10 @@ BOTH = 'loss = criterion(made["out"], y) + 0.1 * made["aux"].mean()'
 ONE = 'loss = criterion(made["out"], y)'
 
 
+class Asked(Needless):
+    TELLS_OPEN = True
+
+
 def said(codemod: type[Needless] | type[Missing], loss: str, *, flag: str, net: str = NET, train: str = TRAIN) -> list[Finding]:
     source = train.replace("LOSS", textwrap.indent(loss, " " * 8).strip()).replace("FLAG", flag)
     return list(findings_of(codemod, source, {"net.py": net, "losses.py": LOSSES}, path="train.py"))
@@ -164,13 +168,13 @@ def test_what_the_loop_does_not_show_changes_nothing(loss: str) -> None:
         assert all(f.applicability is Applicability.DISPLAY for f in found)
 
 
-def test_a_wrapper_that_only_evaluates_and_a_loop_elsewhere_stay_told() -> None:
-    (found,) = said(Needless, "loss = made", flag="True", train=TRAIN.replace("        loss.backward()\n", ""))
+def test_a_wrapper_that_only_evaluates_and_a_loop_elsewhere_stay_open() -> None:
+    (found,) = said(Asked, "loss = made", flag="True", train=TRAIN.replace("        loss.backward()\n", ""))
     assert found.applicability is Applicability.DISPLAY and "several outputs" in found.reason
-    (found,) = said(Needless, BOTH, flag="True", train=TRAIN.replace("    epoch(model", "    args.epoch(model"))
+    (found,) = said(Asked, BOTH, flag="True", train=TRAIN.replace("    epoch(model", "    args.epoch(model"))
     assert found.applicability is Applicability.DISPLAY and "several outputs" in found.reason
 
 
 def test_a_model_under_a_compiler_is_not_followed() -> None:
     train = TRAIN.replace("    if args.distributed:", "    model = torch.compile(model)\n    if args.distributed:")
-    assert all(f.applicability is Applicability.DISPLAY for f in said(Needless, BOTH, flag="True", train=train))
+    assert not said(Needless, BOTH, flag="True", train=train)

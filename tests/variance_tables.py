@@ -13,6 +13,7 @@ STREAMS = "no codemod follows random streams and orders of the ranks yet"
 
 # Broken programs in which nothing is found: program -> why.
 MISSED = {
+    "01-one-rank-decides/nan_exit_helper": "it ends with a status, by which the launcher ends the other ranks, too",
     "01-one-rank-decides/hf_stop_on_last_loss": "what the callback holds is set later, from outside: not followed",
     "02-forward-on-one-rank/forward_per_crop": "how many crops there are is the record's own: no share of the data is unequal",
     "03-wait-inside-a-callee/checkpoint_base_class": "the subclass that waits is chosen elsewhere",
@@ -42,6 +43,7 @@ TRUE = {
 
 # Classes of which less than nine in ten are found, or something is told falsely: class -> what is missing.
 NOT_REACHED = {
+    "01-one-rank-decides": "two programs are missed, which is more than one in ten",
     "02-forward-on-one-rank": "one program is missed, which is more than one in ten",
     "03-wait-inside-a-callee": "one program is missed, and a number behind a property is told",
     "05-numbers-of-one-shard": "numbers that are reduced in the wrong way",

@@ -19,7 +19,7 @@ IN_PLACE = {
 TO_ONE_RANK = frozenset({"reduce"})
 # Calls of a project that nothing shows the inside of: by these words they give everyone the same.
 SAYS_REDUCED = late(
-    r"(^|_)(all_?reduce\w*|reduce|reduced|reduce_\w+|all_?gather\w*|gather|gather_\w+|broadcast\w*|sync|synchronize\w*|sync_\w+|\w+_across_\w+"
+    r"(^|_)(all_?reduce\w*|reduce|reduced|reduce_\w+|all_?gather\w*|gather|gather_\w+|broadcast\w*|bcast|sync|synchronize\w*|sync_\w+|\w+_across_\w+"
     r"|across_\w+|average_tensor\w*|dist_\w*(mean|sum|avg)|pmean|global_(mean|sum|avg))$|_(reduce|sync|across_processes)(_|$)",
     re.I,
 )
@@ -74,6 +74,8 @@ PASSED_ON = frozenset(
 )  # fmt: skip
 # Where a tensor is, and of which type, is no matter of what it holds.
 MOVES = frozenset({"to", "cuda", "cpu", "half", "bfloat16", "pin_memory", "contiguous", "npu"})
+# Packages of programs that one process runs, and that answer requests.
+SERVERS = frozenset({"flask", "fastapi", "streamlit", "gradio", "dash", "tornado", "aiohttp", "sanic", "bottle"})
 # What turns objects into text.
 SHOWS = frozenset({"print", "str", "format", "info", "debug", "warning", "log", "write"})
 # Bars that hand on what they show.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, ranks_in_file
@@ -21,10 +22,11 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
 from codemods.project import Project
 from codemods.sites import Site
-from codemods.source import SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _OF_TORCH = frozenset({"manual_seed", "seed_everything", "set_seed"})
 _SHARED_OUT = (b"strategy", b"num_nodes", b"ddp")
+_EVALUATION = re.compile(r"(^|_)(eval\w*|test|infer\w*|predict\w*|sample|generate|demo)(_|$)")
 
 
 class SameRandomNumbers(DdpCodemod):
@@ -77,6 +79,8 @@ class SameRandomNumbers(DdpCodemod):
     stays the same on all of them. The numbers of a run change.
 
     ## Refuses
+    - Says nothing of a seed in a function that starts the ranks with `mp.spawn`: they do not have its numbers. Nothing of one in
+      a program that only evaluates.
     - Says nothing where any seed of the project differs between the ranks, or is `device_specific`.
     - Says nothing of numbers that decide over a step and not over samples: a task, a branch, one number for all.
     - Says nothing of draws in `forward` (dropout and its kin), in evaluation, and in a data set's workers.
@@ -203,7 +207,25 @@ def _is_for_training(seed: Seed) -> bool:
     """False for a seed in an evaluation, and for one that is taken as a generator."""
     function = seed.module.function_of(seed.call)
     alone = isinstance(seed.module.parent(seed.call), ast.Expr)
-    return alone and not (function is not None and evaluates(function))
+    if not alone or _only_evaluates(seed.module) or _starts_processes(seed.module, function):
+        return False
+    return not (function is not None and evaluates(function))
+
+
+def _only_evaluates(module: SourceModule) -> bool:
+    """True for `eval_voc.py`, where nothing makes a step: what the training draws elsewhere is not drawn by its seed."""
+    stem = module.path.removesuffix(".py").rpartition("/")[2]
+    return _EVALUATION.search(stem) is not None and not any(module.holds(word) for word in (b"backward(", b".fit(", b".step("))
+
+
+def _starts_processes(module: SourceModule, function: FunctionNode | None) -> bool:
+    """True where the seed is the parent's: `mp.spawn` starts fresh interpreters, which do not have its numbers."""
+    near = function.body if function is not None else module.tree.body
+    return any(qualified(module, call.func).endswith("multiprocessing.spawn") for s in near for call in _calls(s))
+
+
+def _calls(statement: ast.stmt) -> list[ast.Call]:
+    return [n for n in (statement, *walk_scope(statement)) if isinstance(n, ast.Call)]
 
 
 def _runs_on_several(project: Project, draw: SourceModule, seed: SourceModule) -> bool:

@@ -8,16 +8,21 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
+from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_variance import COLLECTIVE_WORDS
 from codemods.findings import Evidence, Finding
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
 
 _ADVICE = (
     "give every rank as many rounds: cut or pad the whole to a multiple of the ranks before it is split (DistributedSampler "
     "pads), or run the loop under `Join([model])`"
+)
+_ADVICE_OF_START = (
+    "let one rank say where the loop begins and ends, and hand the numbers to all others (`broadcast_object_list`) above it"
 )
 _ADVICE_OF_SETTING = "leave it out, or train under `accelerator.join_uneven_inputs([model])`"
 _LOADER = (
@@ -104,7 +109,9 @@ class UnevenSteps(DdpCodemod):
         for found in mismatches_in(project, module):
             if _is_share(found):
                 shown = list(chain(found))
-                yield self.finding(module, found.node, message(found, head(module, found.node)), evidence=shown, reason=_ADVICE)
+                of_rank = _counts(found) and found.value.cause is not Cause.DATA
+                advice = _ADVICE_OF_START if of_rank else _ADVICE
+                yield self.finding(module, found.node, message(found, head(module, found.node)), evidence=shown, reason=advice)
         for node, value in training_loaders(project, module):
             shown = [Evidence("static", link.text, link.path, link.line) for link in value.chain]
             yield self.finding(module, node, _LOADER, evidence=shown, reason=_ADVICE)
@@ -112,11 +119,25 @@ class UnevenSteps(DdpCodemod):
             yield self.finding(module, keyword, _SETTING, reason=_ADVICE_OF_SETTING)
 
 
+_SHARE = "is each rank's own share"
+_PICKS = late(r" if |append\(|filter\(|nonzero|unique|select|where\(|split\(|nms|\[[^\]]*[<>=]")  # by what the elements hold
+
+
 def _is_share(found: Mismatch) -> bool:
     """A loop over a share; what a `while` asks is a decision, DDP305's."""
     if found.form is not Form.ROUNDS or not found.value.sized or isinstance(found.node, ast.While):
         return False
+    shown = any(link.text.endswith(_SHARE) or _PICKS.search(link.text) for link in found.value.chain)
+    if found.value.cause is Cause.DATA and not shown and _counts(found):
+        return False  # how long a batch is, loaders that pad make the same on all ranks
     return found.meeting is None or found.meeting.name != "forward" or not _goes_through_keys(found.node)
+
+
+def _counts(found: Mismatch) -> bool:
+    """True for `for i in range(...)`, and for a bar round it that is made in the line before."""
+    source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else None
+    made = found.value.chain[0].text if isinstance(source, ast.Name) and found.value.chain else ""
+    return "range(" in (ast.unparse(source) if source is not None else "") or "range(" in made
 
 
 def _goes_through_keys(node: ast.AST) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.answer import Answer
@@ -17,11 +16,9 @@ from codemods.analysis.model.missing_answers import (
     LEVELS,
     dead,
     failed,
-    left_out_by_setting,
     seen_by_probe,
     skipping,
     tied_but_needed,
-    with_more_devices,
 )
 from codemods.analysis.model.model_usage import Verdict, needs_flag
 from codemods.analysis.model.observed_errors import failure_of, judged
@@ -122,7 +119,7 @@ class MissingFindUnusedParameters(DdpCodemod):
 
     ## Refuses
     - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, where leaving the flag out means on: nothing is said
-    - a Trainer without a strategy: unsafe, it may never meet several devices; told where it is kept to one (`devices=1`)
+    - a Trainer without a strategy: unsafe, it may never meet several devices; nothing is said where `devices=1` keeps it to one
     - a model put together from a registry that others may add to, from an annotation or from a configuration, and a variant of
       it that is chosen when it is built: unsafe, with what is assumed
     - the flag among unnamed arguments of DDP: told where the pinned torch does not say which of them it is
@@ -133,7 +130,7 @@ class MissingFindUnusedParameters(DdpCodemod):
     - a Lightning version that is not pinned to one side of 2.0: unsafe, with the version it assumes
     - a module that is left out by an argument of forward or by another test: nothing is said, training may never do it; unsafe
       where the argument has a default and no call of the project hands anything else over
-    - a module that is left out by a setting: told where the flag is written as off, else nothing is said
+    - a module that is left out by a setting: nothing is said, the setting that is trained with may always take it in
     - a value that an expression decides: told where the model needs the flag
     - the default of an option of the command line, a value in a YAML file: unsafe; told where a job file gives another
     - a configuration that models with and without the need may be trained with: told
@@ -205,17 +202,15 @@ class MissingFindUnusedParameters(DdpCodemod):
 
     def _unnamed(self, project: Project, wrapper: Wrapper) -> Iterator[Answer]:
         """A Trainer without a strategy: only for what differs from step to step, as it may never meet several devices."""
-        setting, one = implicit_setting(wrapper), kept_to_one(project, wrapper)
-        if setting is None and one is None:
+        setting = implicit_setting(wrapper)
+        if setting is None or kept_to_one(project, wrapper) is not None:
             return
         trained = trained_by(project, wrapper)
         usage = next((u for u in trained.usages if needs_flag(u)), None)
         decision = next((d for d in usage.skipped if d.cause in LEVELS and d.cause is not Cause.SHAPE), None) if usage else None
         if usage is None or decision is None or not decision.names - usage.opaque:
             return
-        if one is not None:
-            yield with_more_devices(wrapper, one, usage, decision)
-        elif setting is not None and effect_of(project, wrapper, setting) is not State.ON:
+        if effect_of(project, wrapper, setting) is not State.ON:
             probe = probed(project, [wrapper], (u.name for u in trained.usages))
             yield skipping(project, wrapper, setting, usage, decision, trained, probe, alone=True)
 
@@ -262,9 +257,6 @@ class MissingFindUnusedParameters(DdpCodemod):
                 if probe is None or not any(row.sometimes for row in probe.rows):
                     yield dead(project, wrapper, setting, usage, trained, probe)
                 return
-        if setting.state is State.OFF and not trained.assumed:
-            by_setting = ((u, d) for u in trained.usages for d in u.skipped if d.cause is Cause.CONFIG)
-            yield from (left_out_by_setting(setting, *found) for found in islice(by_setting, 1))
 
 
 def _was_on(setting: Setting, probe: Probed) -> bool:

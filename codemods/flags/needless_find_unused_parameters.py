@@ -124,27 +124,25 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     nothing because the Hugging Face Trainer and Lightning 1.2.4 to 1.9 take nothing for on.
 
     ## Refuses
+    - says nothing where the source does not show whether the flag is needed (a model class that is not part of the project, a
+      function on the way whose effect on gradients is not known, reentrant checkpointing, a module that takes part only by a
+      setting, several outputs of which nothing shows which enter the loss, a Trainer that makes the loss in its own way): only
+      beside what a log or a probe says of the same model it is told what the source leaves open
     - says nothing where a module is left out in some steps: there the flag is needed; told where it is on by the default of
-      Lightning 1 alone, which version 2 takes back, where nothing but the shape of what is given decides, and where another
-      model is trained with the same configuration
+      Lightning 1 alone, which version 2 takes back, and where another model is trained with the same configuration
+    - says nothing where a parameter never reaches the loss and more is not known: the flag is needed as it stands
+    - a parameter that never reaches the loss, where all others do: told, with what to freeze or delete
     - `static_graph=True` beside it: left to DDP003
-    - a model class that is not part of the project (hub models, third-party bases): told
-    - a parameter that never reaches the loss: told, with what to freeze or delete, whatever else is not known
     - a probe that left a parameter out although the source shows that all take part, or the other way round: told, with both
-    - a function on the way whose effect on gradients is not known: told
-    - reentrant activation checkpointing: told
-    - a model that takes part only by a setting: told
-    - several outputs of which neither forward nor the training loop round the wrapper shows which enter the loss: told; where the
-      loop shows it, unsafe
-    - a Trainer that makes the loss in its own way: told
+    - several outputs of which the training loop round the wrapper shows which enter the loss: unsafe
     - a value that an expression decides: told where the model does without the flag, else nothing is said
     - the default of an option of the command line or of a dataclass: unsafe, another value may be given; told where a job file
       gives one
     - the parameter of a helper to which its callers give different values: told
     - a value in a YAML file: unsafe, another configuration may be put beside it
-    - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, which take nothing for on: told for the first where the version is
-      pinned, nothing is said for the second, unless the model is shown to do without it
-    - a flag in a dict that no wrapper of the file takes: told
+    - Lightning 1.2.4 to 1.9 and the Hugging Face Trainer, which take nothing for on: nothing is said, unless the model is shown
+      to do without it
+    - a flag in a dict that no wrapper of the file takes: nothing is said
     - a name that is read in several places: left to it, as an expression
 
     ## References
@@ -164,6 +162,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
     )
     READS_TESTS = False
     TEXT = (b"find_unused_parameters",)
+    TELLS_OPEN = False  # what the source leaves open helps nobody, unless a log or a probe says something of the same model
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if isinstance(module, TextFile):
@@ -178,7 +177,7 @@ class NeedlessFindUnusedParameters(DdpCodemod):
                     taken.setdefault(id(setting.node), (setting, []))[1].append(wrapper)
         for setting, takers in taken.values():
             yield from self._weighed(project, setting, takers, self._judge(project, setting, takers))
-        for setting in () if tests else loose_settings(project, module):
+        for setting in loose_settings(project, module) if self.TELLS_OPEN and not tests else ():
             yield self._say(loose(project, setting))
 
     def _judge(self, project: Project, setting: Setting, takers: list[Wrapper]) -> Iterator[Answer]:
@@ -239,7 +238,10 @@ class NeedlessFindUnusedParameters(DdpCodemod):
         failed = contradicting(project, takers)
         lines, alone = needless_line(project, takers)
         rows = [row.row() for row in (*failed, *lines)]
-        for finding in map(self._say, answers):
+        for answer in answers:
+            if answer.open and not rows and not self.TELLS_OPEN:
+                continue
+            finding = self._say(answer)
             known = replace(finding, evidence=tuple(dict.fromkeys([*rows, *finding.evidence])))
             if failed and finding.fix is not None:
                 what = f"a parameter went without a gradient in the run of {failed[0].file}"
@@ -272,7 +274,8 @@ class NeedlessFindUnusedParameters(DdpCodemod):
 
     def _configuration(self, file: TextFile, project: Project) -> Iterator[Finding]:
         for setting in config_settings(file):
-            if (judged := needless(project, setting)) is not None:
+            judged = needless(project, setting)
+            if judged is not None and (self.TELLS_OPEN or not judged.open):
                 yield self.finding(
                     file,
                     setting.span,

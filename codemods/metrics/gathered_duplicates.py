@@ -72,7 +72,9 @@ class GatheredDuplicates(DdpCodemod):
     row for each sample. There is no fix for a sampler: what replaces it depends on whether the rounds wait for each other.
 
     ## Refuses
-    - Says nothing where the sampler has `drop_last=True`, and of losses, times and means over the ranks.
+    - Says nothing where the sampler or the loader has `drop_last=True`, and of losses, times and means over the ranks.
+    - Says nothing where the function asks whether the data divide by the ranks, or what it calls collects the results and cuts
+      them.
     - Says nothing where samples are told apart by name or number, or what is gathered is cut to the length of the data.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
     - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is told the epoch.

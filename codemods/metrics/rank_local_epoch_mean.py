@@ -62,6 +62,7 @@ class RankLocalEpochMean(DdpCodemod):
     - Lists whose entries are gathered in the steps, numbers that are gathered or reduced, `compute()` of a metric.
     - Lists that are shown as they are, and their lengths: a sample or a count of one rank may be meant.
     - Lines that name the rank, a number made in a helper that other code may call, projects whose every Trainer has one device.
+    - What a hook returns under "log", unless a Lightning below 1.0 is pinned: later ones leave it unread.
     - A repository's own tests.
 
     ## References

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
-from codemods.analysis.logged.one_curve import shown_in, told_curve
+from codemods.analysis.logged.one_curve import reduced_beside, shown_in, told_curve
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number
@@ -23,14 +24,14 @@ class UnreducedNumber(DdpCodemod):
     Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
     returns and files to where rank 0 prints them, hands them to a tracker, or where they are compared with the best so far. Tells
     those that nothing reduces on the way, once for each loop over batches, and says what the number is: it decides which
-    checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of an evaluation, or it is only the
-    curve of a training; of all curves of a project it tells one, that of the heaviest loop. Output of rank 0 is what stands
-    under a test of the rank, what goes to an object that rank 0 alone has, and what goes through a logger that the project keeps
-    quiet on the other ranks. Of the losses that a LightningModule logs at each training step the first is its curve.
+    checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of an evaluation, it is the number of
+    an epoch of training, or it stands in a log beside one that the same loop reduces; of the last two it tells one a project,
+    that of the heaviest loop. Output of rank 0 is what stands under a test of the rank, what goes to an object that rank 0 alone
+    has, and what goes through a logger that the project keeps quiet on the other ranks.
 
     ## Why it matters
-    On eight ranks the number is that of an eighth of the data. The curve is noisier than the training is, the printed accuracy is
-    not that of the validation set, and the "best" checkpoint is the one that was best on rank 0's share.
+    On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
+    the "best" checkpoint is the one that was best on rank 0's share.
 
     ## Example
     ```python
@@ -84,9 +85,10 @@ class UnreducedNumber(DdpCodemod):
       loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.
     - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
-    - Tells one number a loop: what decides before a result, a result before a curve; and one curve a project.
+    - Says nothing of the loss of a single step that rank 0 draws or prints while it trains, where no number of that loop is
+      reduced: that is what most programs want, and nothing rests on it. Nothing of what Lightning logs at each step.
+    - Tells one number a loop: what decides before a result, a result before a number of the training; one of those a project.
     - Says nothing of a loss that only its name says to be the rank's own.
-    - Says nothing of what Lightning logs with `sync_dist`, of what something monitors (DDP101), and where no Trainer is made.
 
     ## References
     torch 2.13: `DistributedSampler`; runs on two gloo processes, in which the printed loss was that of rank 0's half.
@@ -111,32 +113,23 @@ class UnreducedNumber(DdpCodemod):
             if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
                 continue  # the ranks part over it before a collective: DDP305 tells of that
             yield self._number(module, number)
-        if not (shown.curves or shown.drawn) or (told := told_curve(project)) is None or told[0] != module.path:
+        if not shown.curves or (told := told_curve(project)) is None or told[0] != module.path:
             return
         for number in (n for n in shown.curves if getattr(n.at, "lineno", 0) == told[1]):
-            yield self._number(module, number)
-        for curve in (c for c in shown.drawn if c.call.lineno == told[1]):
-            way = [Evidence("way", link.text, link.path, link.line, "weak") for link in curve.value.chain]
-            text = (
-                f"the logger draws rank 0's own `{curve.key}` of each step, and of what else this module logs while it trains: a "
-                "curve of one share, not of all"
-            )
-            yield self.finding(module, curve.call, text, evidence=way, reason=_LIGHTNING)
+            yield self._number(module, number, beside=reduced_beside(project, module, number))
 
-    def _number(self, module: SourceModule, number: Number) -> Finding:
+    def _number(self, module: SourceModule, number: Number, *, beside: ast.Call | None = None) -> Finding:
         weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
         way = [Evidence("way", x.text, x.path, x.line, "weak" if weak else "strong") for x in number.value.chain]
-        return self.finding(module, number.at, _message(number), evidence=way, reason=_advice(number))
+        if beside is not None:
+            way.append(Evidence("static", "this one is put together from all ranks", module.path, beside.lineno))
+        return self.finding(module, number.at, _message(number, beside), evidence=way, reason=_advice(number))
 
 
-_LIGHTNING = (
-    "nothing is decided by it, it is told once for all curves of the project, and Lightning leaves it so on purpose: "
-    "sync_dist=True shows the mean of all ranks, for one all-reduce a step"
-)
 _ADVICE = {
     Role.CURVE: (
-        "nothing is decided by it, and it is told once for all curves of the project: to draw the mean of all ranks, reduce it "
-        "first, on every rank (`all_reduce`, `accelerator.gather(loss).mean()`)"
+        "nothing is decided by it, and it is told once for all curves of the project: reduce sums and counts first, on every "
+        "rank (`all_reduce`, `accelerator.gather`), or say in its name that it is rank 0's"
     ),
     Role.RESULT: (
         "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "
@@ -154,7 +147,7 @@ def _advice(number: Number) -> str:
     return _ALONE if number.alone else _ADVICE[number.role]
 
 
-def _message(number: Number) -> str:
+def _message(number: Number, beside: ast.Call | None) -> str:
     line = getattr(number.shown, "lineno", 0)
     there = "" if number.at is number.shown else f" in line {line}"
     text = number.text if len(number.text) <= 60 else number.text[:57] + "..."
@@ -171,6 +164,9 @@ def _message(number: Number) -> str:
             f"`{text}` is what rank 0 has of its own share of the data, and decides{there} which result is the best: the "
             "other shares have no say"
         )
+    if number.role is Role.CURVE and beside is not None:
+        other = f"a number that line {beside.lineno} puts together from all ranks"
+        return f"rank 0 shows `{text}`{there}, of its own batches alone, beside {other}"
     if number.role is Role.CURVE:
-        return f"rank 0 shows `{text}`{there} while it trains: that of its own batches, a curve of one share, not of all"
+        return f"rank 0 shows `{text}`{there} as the number of an epoch of training: it is that of its own share, not of all"
     return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"

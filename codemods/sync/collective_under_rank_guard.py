@@ -12,7 +12,7 @@ from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_
 from codemods.analysis.ranks.uneven_collectives import uneven_collectives
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
-from codemods.analysis.variance.wording import chain, head
+from codemods.analysis.variance.wording import chain, head, where_to_call
 from codemods.analysis.variance.wording import message as parting_message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
@@ -24,7 +24,6 @@ from codemods.source import SourceModule
 # Also a share of a rank (`files[rank::world]`, `range(rank, …)`), and blocks that the ranks enter one after the other.
 _PARTS = rb"rank[\w()]*[ \t]*::|range\([\w.()]*rank[\w()]*,|islice\([^\n]*rank|process_first\(|rank_zero_first\("
 
-_ADVICE = "make the call on every rank, and keep only the output under the test"
 
 
 class CollectiveUnderRankGuard(DdpCodemod):
@@ -84,6 +83,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing where the other ranks have a collective of their own: zero-first pairs, `gather` with different arguments,
       barriers at both exits, a half that stands in the caller.
     - Says nothing of groups of ranks (`group=`), of `is_initialized()` tests and of `rank == src`, whose ranks are not shown.
+    - Says nothing where the function round this one has the other half (the others answer in a loop).
+    - Says nothing of the `else` of `hasattr(model, "module")`, to which no wrapper comes.
     - Says nothing where the other branch makes calls, or another rank has the same call: it may be the other half of a
       protocol.
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
@@ -148,7 +149,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
         for node, parted in under_rank_tests(project, module, lines):
             if parted.form is Parting.DECIDES:
                 text = parting_message(parted, head(module, parted.node))
-                yield self.finding(module, node, text, evidence=chain(parted), reason=_ADVICE)
+                yield self.finding(module, node, text, evidence=chain(parted), reason=where_to_call(parted))
 
     def _uneven(
         self, module: SourceModule, project: Project, told: set[int], told_nodes: list[ast.AST]

@@ -9,12 +9,13 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.early_returns import renest_inner
 from codemods.analysis.guards.guard_place import Repair
 from codemods.analysis.guards.guard_repairs import repair
+from codemods.analysis.guards.one_rank_decisions import decisions
 from codemods.analysis.guards.told_collectives import grouped, message, message_of_unmatched, paths, reason
 from codemods.analysis.guards.told_collectives import guarded_here as _sites
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
-from codemods.analysis.variance.wording import chain, head
+from codemods.analysis.variance.wording import chain, head, where_to_call
 from codemods.analysis.variance.wording import message as parting_message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
@@ -22,7 +23,6 @@ from codemods.findings import Applicability, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
 
-_ADVICE = "make the call on every rank, and keep only the output under the test"
 _OF_BREAK = "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank leave by it"
 
 
@@ -84,6 +84,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     - Tells a function that can be left once more before the collective, and a collective between other work.
     - Tells a collective that needs what rank 0 has made, and a block that holds another collective.
     - Tells an exit that sets what the test or the work reads.
+    - Leaves a `break` that rank 0 alone takes, by more than its rank, to DDP305.
     - Tells a `break`, and an exit inside other blocks: what the other ranks do then has to be decided.
     - Tells an exit in a guarded block behind which more than barriers follow, or that is not the only one.
 
@@ -109,18 +110,26 @@ class EarlyReturnBeforeCollective(DdpCodemod):
         for found in unmatched_collectives(project, module):
             if found.by_exit and id(found.node) not in told:
                 told_nodes.append(found.node)
+                if found.at in _decided(project, module):
+                    continue  # DDP305 tells of this exit, where it stands
                 made = renest_inner(project, module, found)
                 yield self._told(module, found.node, message_of_unmatched(found), made, both_ways(module, found))
         lines = {line for site in told_nodes for line in _lines(site)}
         for node, parted in under_rank_tests(project, module, lines):
             if parted.form is Parting.LEAVES:
                 text = parting_message(parted, head(module, parted.node))
-                advice = _OF_BREAK if isinstance(parted.leaving, ast.Break) else _ADVICE
+                advice = _OF_BREAK if isinstance(parted.leaving, ast.Break) else where_to_call(parted)
                 yield self.finding(module, node, text, evidence=chain(parted), reason=advice)
 
     def _told(self, module: SourceModule, node: ast.AST, text: str, made: Repair, shown: Iterator) -> Finding:  # type: ignore[type-arg]
         level = made.level if made.edits else Applicability.DISPLAY
         return self.finding(module, node, text, level=level, edits=made.edits, evidence=list(shown), reason=reason(made))
+
+
+def _decided(project: Project, module: SourceModule) -> set[int]:
+    """The lines of the tests and exits by which one rank leaves on a decision of its own."""
+    exits = [d.node for d in decisions(project, module)]
+    return {n.lineno for e in exits for n in (e, *module.ancestors(e)) if isinstance(n, (ast.If, ast.Break))}
 
 
 def _lines(node: ast.AST) -> tuple[int, int]:

@@ -11,13 +11,15 @@ from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
 from codemods.analysis.guards.swallowed_errors import swallowed
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, family
+from codemods.analysis.variance.exits import is_failure
+from codemods.analysis.variance.guesses import is_guess
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
 from codemods.analysis.variance.values import Cause, Link
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
-from codemods.data.rank_variance import COLLECTIVE_WORDS
+from codemods.data.rank_variance import COLLECTIVE_WORDS, SERVERS
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
 from codemods.project import Project
 from codemods.source import SourceModule, walk
@@ -98,6 +100,8 @@ class OneRankDecision(DdpCodemod):
     - Says nothing of a loop in which no rank waits for another.
     - Says nothing of an output that is asked for None where the `forward` of the model is seen and never returns None.
     - Says nothing of an exit with a status other than 0: the launcher then stops the others.
+    - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
+    - Says nothing of a number of a dict to which a time of the process was added: which of them decides is not shown.
     - Tells a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
     - Tells Lightning older than 1.6, which has no `trainer.strategy`.
     - Tells `control.should_training_stop`: what the callback is given is the same on every rank, so the rank test can go.
@@ -140,14 +144,15 @@ class OneRankDecision(DdpCodemod):
             )
         caught = swallowed(project, module) if module.holds(b"except") else ()
         whole = {found.node.lineno for found in caught if found.handler is not None}  # DDP309 tells these
+        serves = any(family(name) in SERVERS for name in module.imported_modules)  # one process answers requests
         for parted in mismatches_in(project, module):
-            if parted.form is Parting.RAISES and parted.node.lineno in whole:
+            if parted.form is Parting.RAISES and (parted.node.lineno in whole or serves):
                 continue
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
             origin = parted.value.origin if parted.value.cause is Cause.RANK else None
             if origin is not None and origin in origins:
                 continue  # one place decides over all of them
-            if _is_decision(parted) and not lines & told and not _is_guess(module, parted):
+            if _is_decision(parted) and not lines & told and not is_guess(module, parted):
                 origins |= {origin} if origin is not None else set()
                 told |= lines
                 told_as = message(parted, head(module, parted.node))
@@ -156,28 +161,12 @@ class OneRankDecision(DdpCodemod):
 
 def _is_decision(found: Mismatch) -> bool:
     """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
+    if found.form is Parting.ENDS and is_failure(found.leaving):
+        return False
     if found.value.cause is Cause.RANK:
         decides = found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS, Parting.ENDS)
         return decides and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
     return not (found.form is Parting.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
-
-
-def _is_guess(module: SourceModule, found: Mismatch) -> bool:
-    """True where only the name of a parameter says that the value is the rank's own, and the test does not speak of a loss.
-
-    A batch of a loop that may be missing is the rank's own, whatever the loader is: nothing else can decide that.
-    """
-    origin = found.value.origin
-    if origin is None or not origin.by_name:
-        return False
-    if isinstance(found.leaving, ast.Continue) and isinstance(found.node, ast.If) and _asks_for_none(found.node.test):
-        return False
-    return not re.search(r"loss|isnan|isfinite|isinf", module.text_of(found.node).partition("\n")[0], re.I)
-
-
-def _asks_for_none(test: ast.expr) -> bool:
-    ends = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
-    return any(isinstance(e, ast.Constant) and e.value is None for e in ends)
 
 
 def _advice(module: SourceModule, found: Mismatch) -> str:

@@ -955,3 +955,28 @@ def test_behind_the_run_of_a_trainer_no_metric_is_left_to_be_reduced(above: str,
             trainer.strategy.barrier()
         """
     assert bool(findings_of(RULE, source)) is told
+
+
+def test_a_protocol_whose_other_half_stands_in_the_function_round_it() -> None:
+    source = (
+        f"{DIST}def solve(rank, optimizer, signal, work):\n    def closure():\n        if rank == 0:\n"
+        "            dist.broadcast(signal, src=0)\n        return work()\n\n    if rank == 0:\n"
+        "        optimizer.step(closure)\n        signal.fill_(0)\n        dist.broadcast(signal, src=0)\n"
+        "    else:\n        while True:\n            OTHER\n            if signal.item() == 0:\n                break\n"
+        "            closure()\n"
+    )
+    check_nothing(RULE, source.replace("OTHER", "dist.broadcast(signal, src=0)"))
+    assert findings_of(RULE, source.replace("OTHER", "wait(signal)"))
+
+
+def test_the_arm_to_which_no_wrapper_comes() -> None:
+    source = (
+        f"{DIST}from torch import nn\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.norm = nn.BatchNorm1d(8)\n\n"
+        "    def forward(self, x):\n        return self.norm(x)\n\n\n"
+        "def main(rows, rank):\n    model = DDP(Net())\n    for x in rows:\n        model(x).sum().backward()\n"
+        "    if rank == 0:\n        for x in rows:\n            if hasattr(model, 'ASKED'):\n"
+        "                y = model.module(x)\n            else:\n                y = model(x)\n            print(y)\n"
+    )
+    check_nothing(RULE, source.replace("ASKED", "module"))
+    assert findings_of(RULE, source.replace("ASKED", "other"))

@@ -6,6 +6,7 @@ import pytest
 
 from codemods.findings import Applicability
 from codemods.sync.early_return_before_collective import EarlyReturnBeforeCollective
+from codemods.sync.one_rank_decision import OneRankDecision
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = EarlyReturnBeforeCollective
@@ -179,11 +180,16 @@ def test_classes_of_a_file_are_looked_at_one_by_one() -> None:
             "    dist.barrier()\n",
             "more than one place",
         ),
-        ("    for i in x:\n        dist.all_reduce(i)\n        if rank == 0 and late():\n            break\n", "if-block"),
     ],
 )
 def test_exits_that_are_told(body: str, reason: str) -> None:
     check_told(RULE, f"{DIST}def f(rank, x, y):\n{body}", reason=reason)
+
+
+def test_a_break_of_rank_0_alone_is_left_to_another_codemod() -> None:
+    body = "    for i in x:\n        dist.all_reduce(i)\n        if rank == 0 and late():\n            break\n"
+    check_nothing(RULE, f"{DIST}def f(rank, x, y):\n{body}")
+    assert findings_of(OneRankDecision, f"{DIST}def f(rank, x, y):\n{body}")
 
 
 def test_an_exit_above_a_function_of_another_file() -> None:

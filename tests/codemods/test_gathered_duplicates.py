@@ -85,6 +85,32 @@ def test_nothing_of_a_sampler_that_may_not_pad(sampler: str) -> None:
     check_nothing(GatheredDuplicates, raw("dist.all_reduce(hits)", sampler=sampler))
 
 
+def test_nothing_of_a_loader_that_leaves_the_last_batch_out() -> None:
+    whole = raw("dist.all_reduce(hits)")
+    check_nothing(GatheredDuplicates, whole.replace("DataLoader(data, 4, ", "DataLoader(data, 4, drop_last=True, "))
+    helper = "def make(data, sampler, rest=True):\n    return DataLoader(data, 4, sampler=sampler, drop_last=rest)\n\n\n"
+    made = whole.replace("def main", f"{helper}def main").replace("DataLoader(data, 4, sampler=D", "make(data, sampler=D")
+    check_nothing(GatheredDuplicates, made)
+
+
+def test_nothing_where_the_function_asks_whether_the_data_divide() -> None:
+    source = raw("dist.all_reduce(hits)").replace(
+        "    loader = ", "    if len(data) % dist.get_world_size() != 0:\n        print('not even')\n    loader = "
+    )
+    check_nothing(GatheredDuplicates, source)
+    check_told(GatheredDuplicates, source.replace("dist.get_world_size()", "1000"), reason="share without padding")
+
+
+def test_nothing_where_the_results_are_collected_and_cut() -> None:
+    helpers = (
+        "def collect(hits, size):\n    parts = [None] * dist.get_world_size()\n    dist.all_gather_object(parts, hits)\n"
+        "    return [p for part in zip(*parts) for p in part][:size]\n\n\n"
+        "def scores(hits, size):\n    return sum(collect(hits, size))\n\n\n"
+    )
+    source = raw("total = scores(hits, len(data))").replace("@torch", f"{helpers}@torch", 1)
+    check_nothing(GatheredDuplicates, source)
+
+
 def test_nothing_of_data_in_memory() -> None:
     source = raw("dist.all_reduce(hits)", sampler="DistributedSampler(torch.utils.data.TensorDataset(data))")
     check_nothing(GatheredDuplicates, source)

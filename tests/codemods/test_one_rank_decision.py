@@ -284,3 +284,34 @@ def test_a_flag_that_all_ranks_set_or_that_another_file_writes() -> None:
     check_nothing(RULE, LOOP, files={"loop.py": everyone})
     agreed = "def agree(trainer):\n    trainer.worn_out = False\n"
     check_nothing(RULE, LOOP, files={"loop.py": WORN, "other.py": agreed})
+
+
+def test_a_loss_that_is_no_number_ends_the_rank() -> None:
+    source = (
+        f"{DIST}import math\nimport sys\nfrom torch.utils.data import DataLoader, DistributedSampler\n\n\n"
+        "def train(model, data):\n    for batch in DataLoader(data, sampler=DistributedSampler(data)):\n"
+        "        loss = model(batch).mean()\n        if not math.isfinite(loss.item()):\n            sys.exit(STATUS)\n"
+        "        loss.backward()\n"
+    )
+    for status in ("", "0"):
+        check_told(RULE, source.replace("STATUS", status), reason="let every rank end")
+    for status in ("1", "'no number'", "-1"):  # the launcher ends the others
+        check_nothing(RULE, source.replace("STATUS", status))
+
+
+def test_an_exception_that_a_server_catches() -> None:
+    source = (
+        f"{DIST}IMPORT\n\n\ndef train(model, batches):\n    for batch in batches:\n        try:\n"
+        "            rows = load(batch)\n        except RuntimeError:\n            continue\n"
+        "        loss = model(rows)\n        loss.backward()\n"
+    )
+    check_told(RULE, source.replace("IMPORT", "import math"), reason="let the exception end the process")
+    check_nothing(RULE, source.replace("IMPORT", "from flask import Flask"))
+
+
+def test_a_time_among_the_numbers_of_a_dict() -> None:
+    source = (
+        f"{DIST}import time\n\n\ndef train(model, batches, limit):\n    numbers = {{}}\n    for batch in batches:\n"
+        "        LINE\n        if numbers['seconds'] > limit:\n            break\n        model(batch).backward()\n"
+    )
+    check_nothing(RULE, source.replace("LINE", "numbers.update(measured(time.time()))"))

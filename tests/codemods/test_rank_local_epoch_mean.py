@@ -45,8 +45,12 @@ def test_what_is_shown(lines: tuple[str, ...], how: str) -> None:
 
 def test_outputs_that_are_returned_to_be_logged() -> None:
     lines = ("mean = torch.stack([o['val'] for o in outputs]).mean()", "logs = {'v': mean}", "return {'v': mean, 'log': logs}")
-    found = check_told(RankLocalEpochMean, net(*lines, hook="validation_epoch_end(self, outputs)"), reason="all_gather")
+    source = net(*lines, hook="validation_epoch_end(self, outputs)")
+    old = {"requirements.txt": "pytorch-lightning==0.9.0\n"}
+    found = check_told(RankLocalEpochMean, source, files=old, reason="all_gather")
     assert "returned to be logged" in found.message
+    check_nothing(RankLocalEpochMean, source)
+    check_nothing(RankLocalEpochMean, source, files={"requirements.txt": "pytorch-lightning==1.5.0\n"})
 
 
 def test_a_callback_is_advised_to_gather_through_the_module() -> None:

@@ -171,3 +171,16 @@ def test_draws_elsewhere() -> None:
     check_nothing(SameRandomNumbers, program(draw="noise = evaluate(x)", head=evaluation))
     check_nothing(SameRandomNumbers, program().replace("DDP(args.net)", "args.net"))
     check_nothing(SameRandomNumbers, program(), path="tests/test_train.py")
+
+
+def test_the_seed_of_the_parent_of_spawned_ranks() -> None:
+    seeded = "\n\nif __name__ == '__main__':\n    torch.manual_seed(3)\n    START(main, nprocs=2)\n"
+    head = HEAD.replace("import torch\n", "import torch\nimport torch.multiprocessing as mp\n", 1)
+    source = program(seed="pass", head=head) + seeded
+    check_nothing(SameRandomNumbers, source.replace("START", "mp.spawn"))
+
+
+def test_the_seed_of_a_program_that_only_evaluates() -> None:
+    seeds = "import torch\nimport torch.distributed as dist\nfrom train import main\n\ntorch.manual_seed(3)\n"
+    files = {"train.py": program(seed="pass"), "eval_all.py": f"{seeds}main.check()\n"}
+    check_nothing(SameRandomNumbers, files["eval_all.py"], files=files, path="eval_all.py")

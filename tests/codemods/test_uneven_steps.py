@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.data_loading.uneven_steps import UnevenSteps
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, findings_of
 
 RULE = UnevenSteps
 HEAD = """\
@@ -198,3 +198,17 @@ def test_parts_that_are_filled_and_stay_as_many(made: str) -> None:
 def test_rows_of_the_own_share_that_are_gone_through() -> None:
     source = GATHERED.replace("MADE", "parts[m][key] = found[key]").replace("torch.split(rows, sizes)[rank]", "rows[rank::2]")
     check_told(RULE, HEAD + source.replace("range(len(parts))", "rows"), reason=WHY)
+
+
+def test_a_count_of_the_rows_of_a_batch() -> None:
+    body = "kept = [row for row in batch if row]\n        for i in range(0, len(kept), 4):\n            dist.all_reduce(total)"
+    loader = "DataLoader(rows, sampler=DistributedSampler(rows))"
+    check_told(RULE, train(loader, body=body), reason=WHY)
+    check_nothing(RULE, train(loader, body=body.replace(" if row", " for _ in range(batch_size)")))
+
+
+def test_rounds_that_the_rank_decides() -> None:
+    before = "    first = 0\n    if rank == 0:\n        first = torch.load('last.pt')\n"
+    source = train("range(first, 9)", before=before, body="loss_of(model(net)).backward()")
+    found = findings_of(RULE, source)
+    assert all("the rank decides how often" in f.message and "broadcast_object_list" in f.reason for f in found)

@@ -18,6 +18,7 @@ from torch.utils.data.distributed import DistributedSampler
 """
 WHY = "reduce sums and counts over the ranks first"
 CURVE = "nothing is decided by it"
+REDUCED = "acc = batch.sum()\n        dist.all_reduce(acc)"
 SHARED = "DataLoader(data, 8, sampler=DistributedSampler(data))"
 
 
@@ -63,7 +64,16 @@ def test_a_meter_and_a_return_in_between() -> None:
 def test_the_loss_of_one_step() -> None:
     shown = "if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
     step = f"loss = loss_of(model(batch))\n        loss.backward()\n        {shown}"
-    check_told(RULE, evaluate("pass", step=step), reason=CURVE)
+    check_nothing(RULE, evaluate("pass", step=step))
+    found = check_told(RULE, evaluate("pass", step=f"{step}\n        {REDUCED}"), reason=CURVE)
+    assert "beside a number that line" in found.message
+    bar = "if dist.get_rank() == 0:\n            bar.set_postfix(loss=loss.item())"
+    check_nothing(RULE, evaluate("pass", step=f"{step.replace(shown, bar)}\n        {REDUCED}"))
+
+
+def test_the_number_of_an_epoch_of_training() -> None:
+    end = "train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)"
+    assert "number of an epoch of training" in check_told(RULE, evaluate(end, step=TRAINS), reason=CURVE).message
 
 
 def test_what_accelerate_prints_on_the_main_process() -> None:
@@ -118,21 +128,22 @@ TRAINS = "loss = loss_of(model(batch))\n        loss.backward()\n        total +
      "if dist.get_rank() == 0:\n            writer.add_scalar('a', loss.item(), 1)\n            writer.add_scalar('b', loss, 1)"],
 )  # fmt: skip
 def test_a_curve_is_told_once_a_loop(shown: str) -> None:
-    found = check_told(RULE, evaluate("pass", step=f"{TRAINS}\n        {shown}"), reason=CURVE)
-    assert "a curve" in found.message and all(e.strength == "weak" for e in found.evidence)
-    assert len(findings_of(RULE, evaluate("pass", step=f"{TRAINS}\n        {shown}"))) == 1
+    source = evaluate("pass", step=f"{TRAINS}\n        {shown}\n        {REDUCED}")
+    found = check_told(RULE, source, reason=CURVE)
+    assert "of its own batches alone" in found.message and found.evidence[-1].text == "this one is put together from all ranks"
+    assert len(findings_of(RULE, source)) == 1
 
 
 def test_an_entry_of_a_dict_that_is_logged() -> None:
     logs = "logs = {'lr': 0.1,\n                'train_loss': loss.item()}"
-    step = f"{TRAINS}\n        {logs}\n        if dist.get_rank() == 0:\n"
+    step = f"{TRAINS}\n        {REDUCED}\n        {logs}\n        if dist.get_rank() == 0:\n"
     found = check_told(RULE, evaluate("pass", step=f"{step}            writer.log(logs)"), reason=CURVE)
     assert "loss.item()" in found.message
 
 
 def test_a_text_that_is_put_together_above() -> None:
     text = "msg = 'loss: {:.3f}'.format(loss.item())"
-    step = f"{TRAINS}\n        {text}\n        if dist.get_rank() == 0:\n            print(msg)"
+    step = f"{TRAINS}\n        {REDUCED}\n        {text}\n        if dist.get_rank() == 0:\n            print(msg)"
     check_told(RULE, evaluate("pass", step=step), reason=CURVE)
 
 
@@ -184,9 +195,8 @@ def lightning(step: str, more: str = "", trainer: str = "pl.Trainer(devices=2).f
     ["self.log('train_loss', loss)\n        self.log('kl_loss', loss)", "self.log_dict({'train/loss': loss})",
      "d = {'train_loss': loss}\n        self.log_dict(d)"],
 )  # fmt: skip
-def test_the_loss_of_lightnings_training_steps(step: str) -> None:
-    check_told(RULE, lightning(step), reason="Lightning leaves it so on purpose")
-    assert len(findings_of(RULE, lightning(step))) == 1
+def test_the_loss_of_lightnings_training_steps_is_nobodys_loss(step: str) -> None:
+    check_nothing(RULE, lightning(step))
 
 
 @pytest.mark.parametrize(
@@ -372,3 +382,28 @@ def test_a_result_is_told_beside_the_curve_of_another_file() -> None:
     mean = evaluate("train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)", step=TRAINS)
     files = {"a.py": mean, "b.py": evaluate(MEAN)}
     assert [len(findings_of(RULE, files[p], path=p, files=files)) for p in files] == [1, 1]
+
+
+def test_a_gather_to_rank_0_into_blanks_and_the_arm_of_one_process() -> None:
+    source = (
+        f"{HEAD}def joined(x):\n    if dist.get_rank() == 0:\n        parts = [torch.empty_like(x) for _ in range(2)]\n"
+        "        dist.gather(x, parts)\n        return sum(parts)\n    dist.gather(x)\n\n\n"
+        f"def evaluate(model, data, loss_of, sampler):\n    loader = {SHARED}\n    total = torch.zeros(1)\n"
+        "    for batch in loader:\n        total += loss_of(model(batch)).item()\n"
+        "    if sampler is not None:\n        out = joined(total)\n    else:\n        out = total.cpu()\n"
+        "    if dist.get_rank() == 0:\n        return out / len(loader)\n    return None\n\n\n"
+        "def main(model, data, loss_of, sampler, best=0.0):\n    score = evaluate(model, data, loss_of, sampler)\n"
+        "    if score is not None and score > best:\n        torch.save(model, 'best.pt')\n"
+    )
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace("sampler is not None", "data").replace("joined(total)", "total"), reason=WHY)
+
+
+def test_an_entry_that_is_gathered_where_it_is_shown() -> None:
+    logs = "logs = {'loss': gather(loss).mean().item()}"
+    gather = (
+        "def gather(x):\n    parts = [torch.zeros_like(x) for _ in range(2)]\n    dist.all_gather(parts, x)\n"
+        "    return torch.stack(parts)"
+    )
+    step = f"{TRAINS}\n        {logs}\n        if dist.get_rank() == 0:\n            writer.log(logs)"
+    check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{gather}\n\n\n"))

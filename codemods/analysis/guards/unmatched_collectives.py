@@ -60,10 +60,24 @@ def _unmatched(project: Project, module: SourceModule) -> tuple[Unmatched, ...]:
             continue  # a way in and a way out: each has the other's half
         if mismatch.other is not None and mismatch.other.name == mismatch.meeting.name and mismatch.meeting.name in _ROOTED:
             continue  # the root hands over a list, the others do not: one call
+        if _other_half_around(project, module, function, mismatch):
+            continue
         found = _parting(project, module, function, mismatch)
         if found is not None and not settled_by_callers(project, module, function, mismatch.side, mismatch.meeting.name):
             out.append(found)
     return tuple(out)
+
+
+def _other_half_around(
+    project: Project, module: SourceModule, function: FunctionNode | None, mismatch: Mismatch
+) -> bool:
+    """True where the function round this one has the collective on the other side: rank 0 calls, the others answer in a loop."""
+    around = module.function_of(function) if function is not None else None
+    if around is None:
+        return False
+    mine = {m.node for m in meetings(trace_of(project, module, around, mismatch.side).items)}
+    theirs = meetings(trace_of(project, module, around, mismatch.side.turned).items)
+    return any(m.name == mismatch.meeting.name and m.node not in mine for m in theirs)
 
 
 def _parting(

@@ -13,7 +13,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.origins import Origin, made_class, origins
-from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of
+from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.paths import unpacked
@@ -33,6 +33,9 @@ _AVERAGES = late(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
 _APART = late(
     r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\(|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|image_?ids?\b|by_(id|name)"
 )
+
+_CUT = late(r"\[\s*:\s*(size|len\(|n_|num_|total|dataset|real)")
+_RANKS = late(r"world|num_tasks|replicas|n_?gpus?|num_gpus|rank|process")
 
 
 @record
@@ -110,10 +113,13 @@ def evaluates(module: SourceModule, function: FunctionNode) -> bool:
 def _samplers(project: Project, module: SourceModule, loop: ast.For) -> Iterator[tuple[SourceModule, ast.Call]]:
     for origin in _sources(project, module, unpacked(loop.iter), 0):
         loader = loader_of(origin)
-        for sampler in samplers_of(project, loader) if loader is not None else ():
+        if loader is None or _drops_rest(loader):
+            continue
+        for sampler in samplers_of(project, loader):
             if not is_distributed_sampler(project, sampler) or not isinstance(sampler.node, ast.Call):
                 continue
-            if _pads(sampler.node) and not _fits(project, sampler) and not _trains_with(sampler):
+            known = _fits(project, sampler) or _trains_with(sampler) or _asks_for_rest(sampler)
+            if _pads(sampler.node) and not known:
                 yield sampler.module, sampler.node
 
 
@@ -153,6 +159,26 @@ def _pads(call: ast.Call) -> bool:
     return given is None or (isinstance(given, ast.Constant) and not given.value)
 
 
+def _drops_rest(loader: Loader) -> bool:
+    """True for a loader that leaves its last batch out: there the repeated samples stand, but where the share divides."""
+    given = loader.argument("drop_last", 8)
+    function = loader.module.function_of(loader.call)
+    if isinstance(given, ast.Name) and function is not None:  # a parameter, by its default
+        parameters = [*function.args.posonlyargs, *function.args.args]
+        pairs = [*zip(reversed(parameters), reversed(function.args.defaults), strict=False)]
+        pairs += [(p, d) for p, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None]
+        given = next((d for p, d in pairs if p.arg == given.id), None)
+    return isinstance(given, ast.Constant) and given.value is True
+
+
+def _asks_for_rest(sampler: Origin) -> bool:
+    """True where the function asks whether the data divide by the ranks: who wrote it knows of the padding, and says so."""
+    function = sampler.module.function_of(sampler.node)
+    tests = (n.test for n in walk_scope(function) if isinstance(n, (ast.If, ast.Assert))) if function is not None else ()
+    parts = (n for test in tests for n in ast.walk(test) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod))
+    return any("len(" in ast.unparse(n.left) and _RANKS.search(ast.unparse(n.right).lower()) for n in parts)
+
+
 def _fits(project: Project, sampler: Origin) -> bool:
     """True for data in memory, whose number of samples the program chooses."""
     assert isinstance(sampler.node, ast.Call)
@@ -188,10 +214,19 @@ def _joined(project: Project, site: FunctionSite, depth: int, after: int = 0) ->
         inner = _called(project, site.module, call)
         if inner is None or _AVERAGES.search(inner.node.name.lower()):
             continue
+        if _collects_and_cuts(project, inner):
+            return None  # what it counts is put together elsewhere, too, but those who cut know of the padding
         if inner.node is not site.node and not _APART.search(inner.module.text_of(inner.node)):
             if (found := _joined(project, inner, depth + 1)) is not None and not _NO_COUNT.search(_arguments(site.module, call)):
                 return _Joined(site.module, call) if depth == 0 else found
     return None
+
+
+def _collects_and_cuts(project: Project, site: FunctionSite) -> bool:
+    """True for a function that calls one that collects the results of all ranks, and leaves out what is repeated."""
+    calls = (n for n in walk_scope(site.node) if isinstance(n, ast.Call) and "collect" in last(dotted(n.func)))
+    inner = (called_function(project, site.module, call) for call in calls)
+    return any(i is not None and _CUT.search(i.module.text_of(i.node)) is not None for i in inner)
 
 
 def _joins(module: SourceModule, call: ast.Call) -> bool:

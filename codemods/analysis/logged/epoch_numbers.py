@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.logged_values import Scope, classify
 from codemods.analysis.logged.value_kinds import Kind
@@ -57,8 +58,9 @@ def _may_show(method: FunctionNode) -> bool:
 
 
 def _of_method(project: Project, module: SourceModule, facts: ClassFacts, method: FunctionNode) -> Iterator[Shown]:
+    logs = _logs_what_is_returned(project, module)
     for node in walk_scope(method):
-        for leaf, how in _shown_by(node, method):
+        for leaf, how in _shown_by(node, method, logs=logs):
             scope = Scope(project, facts, module, method)
             value = classify(scope, leaf)
             if value.kind is not Kind.LIST or not (parts := list(_worked_out(scope, leaf))):
@@ -68,9 +70,15 @@ def _of_method(project: Project, module: SourceModule, facts: ClassFacts, method
             break  # one finding for each line
 
 
-def _shown_by(node: ast.AST, method: FunctionNode) -> Iterator[tuple[ast.expr, str]]:
-    """(expression, how it is shown) for a statement or call that shows something."""
-    if isinstance(node, ast.Return) and method.name in _OLD_ENDS and isinstance(node.value, ast.Dict):
+def _logs_what_is_returned(project: Project, module: SourceModule) -> bool:
+    """True before Lightning 1.0, which logs the dict under "log" that a hook returns; later ones leave it unread."""
+    pin = lightning_pin(project, near=module.path)
+    return pin is not None and pin.surely_below((1, 0))
+
+
+def _shown_by(node: ast.AST, method: FunctionNode, *, logs: bool) -> Iterator[tuple[ast.expr, str]]:
+    """(expression, how it is shown) for a statement or call that shows something. logs: what is returned is logged, too."""
+    if logs and isinstance(node, ast.Return) and method.name in _OLD_ENDS and isinstance(node.value, ast.Dict):
         for key, value in zip(node.value.keys, node.value.values, strict=True):
             if isinstance(key, ast.Constant) and key.value in _OLD_KEYS:
                 written = value if isinstance(value, ast.Dict) else _bound_once(method, value)

@@ -1,37 +1,44 @@
-"""Curves of one rank: a project has many, and one of them says all that is to be said of them."""
+"""Curves of one rank: which of them are worth a word, and the one of a project that is told.
+
+What rank 0 draws of its own batches while it trains is what most programs want, and nothing rests on it: readers who judged
+such findings called none of them worth telling. Two are: the number of a whole epoch, which is read as that of the training set,
+and one that stands beside a number that the same loop reduces, so that a log mixes both.
+"""
 
 from __future__ import annotations
 
+import ast
+
 from codemods.analysis.distribution import is_test_file, may_show_ranks
-from codemods.analysis.logged.step_curves import StepCurve, step_curves
-from codemods.analysis.variance.number_roles import Role
+from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.number_roles import Role, state_of
+from codemods.analysis.variance.number_words import is_number
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank, weight
+from codemods.data.rank_variance import BACKWARDS, BARS
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule
+from codemods.source import SourceModule, walk
 
-_TRAINS = (b"backward", b"training_step")  # the loop whose curve is told stands in a file that trains
+_TRAINS = b"backward"  # the loop whose curve is told stands in a file that trains
+_LATEST = late(r"\[-\d+:\]")  # of the last ten steps: no number of an epoch
 _NUMBERS = (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean")
 
 
 @record
 class Shown:
-    """What a file shows: numbers that are more than a curve, curves that a call draws, and those that Lightning draws."""
+    """What a file shows: numbers that are more than a curve, and curves that are worth a word."""
 
     numbers: tuple[Number, ...]
     curves: tuple[Number, ...]
-    drawn: tuple[StepCurve, ...]
 
 
 def shown_in(project: Project, module: SourceModule) -> Shown:
-    """The numbers of one rank of a file; a LightningModule that draws its curve is not told of a second one."""
-
     def build() -> Shown:
-        drawn = tuple(step_curves(project, module)) if module.holds(b"training_step") else ()
-        owners = [owner for curve in drawn if (owner := module.class_of(curve.call)) is not None]
         found = numbers_of_one_rank(project, module)
-        curves = (n for n in found if n.role is Role.CURVE and module.class_of(n.shown) not in owners)
-        return Shown(tuple(n for n in found if n.role is not Role.CURVE), tuple(curves), drawn)
+        curves = (n for n in found if n.role is Role.CURVE and _is_worth_telling(project, module, n))
+        return Shown(tuple(n for n in found if n.role is not Role.CURVE), tuple(curves))
 
     return project.memo(("shown numbers", module.path), build)
 
@@ -41,16 +48,38 @@ def told_curve(project: Project) -> tuple[str, int] | None:
 
     def build() -> tuple[str, int] | None:
         found: list[tuple[tuple[int, ...], str, int]] = []
-        for path in sorted({p for word in _TRAINS for p in project.files_containing(word)}):
+        for path in sorted(project.files_containing(_TRAINS)):
             data = project.read(path) or b""
             if is_test_file(path) or not any(word in data for word in _NUMBERS) or not may_show_ranks(project, path):
                 continue
             if (module := project.module(path)) is None:
                 continue
-            shown = shown_in(project, module)
-            found += [(weight(n), path, getattr(n.at, "lineno", 0)) for n in shown.curves]
-            found += [((0, 0, 1), path, c.call.lineno) for c in shown.drawn]
+            found += [(weight(n), path, getattr(n.at, "lineno", 0)) for n in shown_in(project, module).curves]
         best = max((w for w, _, _ in found), default=())
         return next(((path, line) for w, path, line in found if w == best), None)
 
     return project.keep("told curve", build)
+
+
+def reduced_beside(project: Project, module: SourceModule, number: Number) -> ast.Call | None:
+    """A call in the loop of the number that makes another one everybody's."""
+    loop = number.source.loop
+    if loop is None or number.source.path != module.path:
+        return None
+    state = state_of(variance(project), module, loop)
+    for call in (n for n in walk(loop) if isinstance(n, ast.Call)):
+        met = state.met.get(id(call), ()) if state is not None else ()
+        if any(m.carries and m.name not in BACKWARDS for m in met) and any(_names_number(a) for a in call.args):
+            return call
+    return None
+
+
+def _is_worth_telling(project: Project, module: SourceModule, number: Number) -> bool:
+    if number.value.mean and number.behind:
+        return _LATEST.search(number.text) is None
+    bar = isinstance(number.shown, ast.Call) and last(dotted(number.shown.func)) in BARS
+    return not bar and reduced_beside(project, module, number) is not None
+
+
+def _names_number(node: ast.expr) -> bool:
+    return any(is_number(n) for n in walk(node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)))

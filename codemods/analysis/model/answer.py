@@ -11,7 +11,10 @@ from codemods.record import record
 
 @record
 class Answer:
-    """One answer. The finding points at the setting's place; edits only where the level lets them be made."""
+    """One answer. The finding points at the setting's place; edits only where the level lets them be made.
+
+    open: it only says what the source leaves open, or that the flag is needed as it stands: there is nothing to do about it.
+    """
 
     setting: Setting
     message: str
@@ -19,3 +22,4 @@ class Answer:
     edits: Sequence[Edit] = ()
     evidence: Iterable[Evidence] = ()
     reason: str = ""
+    open: bool = False

@@ -27,12 +27,13 @@ ROWS = 30
 
 @record
 class Judged:
-    """What to say of one setting: a finding's fields, without its codemod."""
+    """What to say of one setting: a finding's fields, without its codemod. open: the source does not show an answer."""
 
     message: str
     reason: str
     evidence: tuple[Evidence, ...]
     edits: tuple[Edit, ...] = ()
+    open: bool = False
 
     @property
     def level(self) -> Applicability:
@@ -57,11 +58,16 @@ def needless(project: Project, setting: ConfigSetting) -> Judged | None:
         sure = trained.usages[0]
         what = f"{setting.text} is needed as long as {names_of(sure.dead)} of {sure.name} never reaches the loss"
         freeze = "freeze it with requires_grad_(False) before the model is wrapped, or delete it; whether the flag can go then "
-        return Judged(what, f"{freeze}the source does not show ({_open_questions(trained)})", evidence)
-    if not all_used or setting.fixed:
+        return Judged(what, f"{freeze}the source does not show ({_open_questions(trained)})", evidence, open=True)
+    if not all_used:
         what = f"{setting.text} makes DDP search the graph in every step; the source does not show whether the model needs it"
-        return Judged(what, setting.fixed or _open_questions(trained), evidence)
+        return Judged(what, setting.fixed or _open_questions(trained), evidence, open=True)
     names = ", ".join(u.name for u in trained.usages)
+    message = (
+        f"{setting.text} makes DDP search the graph in every step, and every parameter of {names} reaches the loss without it"
+    )
+    if setting.fixed:
+        return Judged(message, setting.fixed, evidence)
     framework = setting.framework or Framework.TORCH
     why = f"Off: every parameter of {trained.usages[0].name} reaches the loss ({trained.usages[0].site.module.path})."
     back = setting.value if setting.strategy else "true"
@@ -69,9 +75,6 @@ def needless(project: Project, setting: ConfigSetting) -> Judged | None:
     column = len(line) - len(line.lstrip())
     comment = comment_lines(project, path, framework, why, back=back, column=column)
     to = ON_NAMES[setting.value] if setting.strategy else "false"
-    message = (
-        f"{setting.text} makes DDP search the graph in every step, and every parameter of {names} reaches the loss without it"
-    )
     assumed = [f"this configuration is used with {names}", *(a for u in trained.usages for a in u.assumptions)]
     edits = (ReplaceExpression(path, setting.span, to), AddComment(path, setting.span, comment))
     return Judged(message, "assumes that " + "; ".join(dict.fromkeys(assumed)), evidence, edits)

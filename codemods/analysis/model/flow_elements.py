@@ -115,13 +115,34 @@ def subscript(flow: Flow, frame: Frame, env: Env, node: ast.Subscript) -> Value:
     return flow.element(owner, object()) if owner.parts or owner.many else flat(owner)
 
 
-def _sliced(owner: Value, cut: ast.Slice) -> Value:
-    """`pair[1:]` of a tuple whose elements are known."""
-    ends = [_constant_index(e) if e is not None else None for e in (cut.lower, cut.upper, cut.step)]
+def _cut(written: ast.Slice) -> slice | None:
+    """A slice whose ends are written out."""
+    ends = [_constant_index(e) if e is not None else None for e in (written.lower, written.upper, written.step)]
     numbers = [e for e in ends if e is None or isinstance(e, int)]
-    if len(numbers) < 3:
+    return slice(*numbers) if len(numbers) == 3 else None
+
+
+def _counts_along(frame: Frame, node: ast.Subscript) -> bool:
+    """`for i in range(x.shape[1]): ... self.heads[i]`: a head for each layer, or scale, of what was made before."""
+    if not isinstance(node.slice, ast.Name):
+        return False
+    for up in frame.module.ancestors(node):
+        rounds: list[ast.For | ast.comprehension] = [up] if isinstance(up, ast.For) else getattr(up, "generators", [])
+        for one in rounds:
+            first = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else one.target
+            if not isinstance(first, ast.Name) or first.id != node.slice.id or not isinstance(one.iter, ast.Call):
+                continue
+            name, size = last(dotted(one.iter.func)), ast.unparse(one.iter)
+            return name == "enumerate" or (name == "range" and (".shape[" in size or ".size(" in size or "len(" in size))
+    return False
+
+
+def _sliced(owner: Value, written: ast.Slice) -> Value:
+    """`pair[1:]` of a tuple whose elements are known."""
+    cut = _cut(written)
+    if cut is None:
         return Value(NONE, owner.may | owner.must, owner.doubts | {"a slice of a tuple"})
-    kept = [v for _, v in owner.parts][slice(*numbers)]
+    kept = [v for _, v in owner.parts][cut]
     return replace(union(kept), parts=tuple(enumerate(kept)))
 
 
@@ -137,7 +158,8 @@ def _chosen(flow: Flow, frame: Frame, env: Env, ref: Ref, node: ast.Subscript, i
     """The elements of a container that `container[index]` may be; partial where the index is not constant."""
     member = ref.member
     if member.kind not in (Kind.LIST, Kind.DICT, Kind.SEQUENCE):
-        return [replace(ref, partial=frame.module.text_of(node))] if member.kind is not Kind.LEAF else []
+        whole = _counts_along(frame, node)
+        return [ref if whole else replace(ref, partial=frame.module.text_of(node))] if member.kind is not Kind.LEAF else []
     parts = parts_of(ref)
     key = _constant_index(node.slice)
     if key is UNSET:
@@ -150,6 +172,12 @@ def _chosen(flow: Flow, frame: Frame, env: Env, ref: Ref, node: ast.Subscript, i
         return [replace(p, each=True) for p in parts]
     if isinstance(key, int) and exact and -len(parts) <= key < len(parts):
         return [parts[key]]
+    looped = isinstance(frame.module.parent(node), (ast.For, ast.comprehension))
+    if looped and isinstance(node.slice, ast.Slice) and exact and (cut := _cut(node.slice)) is not None:
+        return parts[cut]
+    if _counts_along(frame, node):
+        flow.assumptions.setdefault(f"the loop round {frame.module.path}:{node.lineno} goes over every element of {ref.path}")
+        return [replace(p, each=True) for p in parts]
     if isinstance(key, str) and any(p.member.name == key for p in parts):
         return [p for p in parts if p.member.name == key]
     text = " ".join(frame.module.text_of(node).split())

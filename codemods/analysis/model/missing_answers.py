@@ -33,33 +33,6 @@ LEVELS = {
 }
 
 
-def left_out_by_setting(setting: Setting, usage: Usage, decision: Decision) -> Answer:
-    names = modules_of(decision)
-    return Answer(
-        setting,
-        f"{setting.text} holds for every configuration, and {names} of {usage.name} takes part only where `{decision.text}` "
-        f"({decision.path}:{decision.line}): with a configuration that leaves it out DDP stops in the second step",
-        evidence=[Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line)],
-        reason="make the module only where it is used, freeze it before the wrap, or let the setting decide over the flag",
-    )
-
-
-def with_more_devices(wrapper: Wrapper, one: ast.keyword, usage: Usage, decision: Decision) -> Answer:
-    """A Trainer that is kept to one device: nothing fails there, and on several it would."""
-    module, names = wrapper.module, modules_of(decision)
-    setting = Setting(State.DEFAULT, module, one.value, "devices", wrapper.call, text=module.text_of(one))
-    return Answer(
-        setting,
-        f"{setting.text} keeps this Trainer to one device; on several, {names} of {usage.name} takes no part "
-        f"{left_out_where(decision)}, and DDP stops there (“{LIGHTNING_ERROR}”)",
-        evidence=[
-            Evidence("static", f"`{decision.text}` decides over {names}", decision.path, decision.line),
-            *usage.evidence[:8],
-        ],
-        reason=f'whoever raises the number of devices needs strategy="{ON_NAME}" beside it (Lightning 2)',
-    )
-
-
 def tied_but_needed(project: Project, wrapper: Wrapper, settings: list[Setting]) -> Iterator[Answer]:
     """An expression decides over the flag of a model that needs it."""
     trained = trained_by(project, wrapper) if settings else Trained()

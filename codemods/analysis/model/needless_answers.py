@@ -120,6 +120,7 @@ def needed_anyway(setting: Setting, usages: list[Usage]) -> Answer:
         evidence=[e for one in usages for e in one.evidence][:ROWS],
         reason="freeze it with requires_grad_(False) before the model is wrapped, or delete it; whether the flag can go then the "
         f"source does not show{open_end}" + "".join(f"; assumes that {text}" for text in usage.assumptions[:2]),
+        open=True,
     )
 
 
@@ -171,6 +172,7 @@ def open_question(
         "whether the model needs it",
         evidence=[*(probe.evidence if probe is not None else ()), *(e for usage in usages for e in usage.evidence)][:ROWS],
         reason=text,
+        open=probe is None,
     )
 
 
@@ -201,6 +203,7 @@ def loose(project: Project, setting: Setting) -> Answer:
             Evidence("static", f"{text} takes it", text.rpartition(":")[0], int(text.rpartition(":")[2])) for text in takers
         ],
         reason=reason,
+        open=True,
     )
 
 

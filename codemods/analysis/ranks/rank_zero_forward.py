@@ -15,6 +15,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, speaks_of_ranks
 from codemods.analysis.ranks.unwrapping import unwraps_first
 from codemods.analysis.variance.analysis import variance
+from codemods.analysis.wrapped.arms import is_bare
 from codemods.findings import ReplaceExpression
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
@@ -36,7 +37,7 @@ def forwards_on_one_rank(
         for name, site in _run_here(project, module, call):
             wrap = _wrapped(module, function, name)
             guard = next((g for g in guards_over(module, call, project=project) if g.ranks is Ranks.ZERO), None)
-            if wrap is not None and _waits_for_nobody(project, module, wrap):
+            if wrap is not None and (is_bare(module, call, name.id) or _waits_for_nobody(project, module, wrap)):
                 continue
             if wrap is None or guard is None or wrap.lineno > call.lineno or guard.kind == "decorator":
                 continue

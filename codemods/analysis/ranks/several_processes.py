@@ -72,6 +72,8 @@ def _compared(module: SourceModule, test: ast.Compare) -> bool | None:
     name = last(dotted(left.func if isinstance(left, ast.Call) else left)).lower()
     if name in _MODES and right.lower() in _OFF and isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
         return isinstance(op, (ast.NotEq, ast.IsNot))
+    if right == "None" and name.endswith("sampler") and isinstance(op, (ast.Is, ast.IsNot)):
+        return isinstance(op, ast.IsNot)  # one process alone has none
     if any(word in name for word in _SIZES) and right == "2" and isinstance(op, (ast.Lt, ast.GtE)):
         return isinstance(op, ast.GtE)
     if not any(word in name for word in _SIZES) or right not in ("0", "1"):

@@ -67,11 +67,16 @@ def _of_elements(state: State, call: CallParts) -> Value | None:
     return None
 
 
+_BLANKS = frozenset({"empty_like", "zeros_like", "ones_like"})  # room for as much as is given, without what it holds
+
+
 def _of_sizes(state: State, call: CallParts) -> Value | None:
     """How many there are, and what keeps only some of them."""
     node, end, holder = call.node, call.end, call.holder
     if end == "len" and len(call.args) == 1:
         return length_of(call.args[0])
+    if end in _BLANKS:
+        return SAME
     if end in ("range", "arange", "islice"):
         return counted(state, node, end, call.args)
     if end in ("split", "chunk", "unfold") and holder is not None and node.args:

@@ -47,6 +47,13 @@ def ends_process(arm: Sequence[ast.stmt]) -> ast.stmt | None:
     return next((s for s in arm if is_exit(s)), None)
 
 
+def is_failure(leaving: ast.AST | None) -> bool:
+    """True for `sys.exit(1)`: torchrun, `mp.spawn` and Lightning's launchers end the other ranks at once, as is meant."""
+    call = leaving.value if isinstance(leaving, ast.Expr) else None
+    status = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    return status is not None and not (isinstance(status, ast.Constant) and status.value in (0, None))
+
+
 def end_of(rest: Sequence[ast.stmt]) -> int:
     """Where the present round of the innermost loop ends in what comes behind: the walk puts a `pass` without a place there."""
     for i, statement in enumerate(rest):

@@ -14,6 +14,7 @@ from codemods.analysis.variance.objects import wrapped
 from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import STEP, Meeting, State
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value
+from codemods.analysis.wrapped.arms import is_bare
 from codemods.data.rank_variance import HOST_PACKAGES, IN_PLACE, SAME_CALLS, TO_ONE_RANK
 
 MOST_MEETINGS = 6  # of one call; more of them say no more
@@ -133,7 +134,7 @@ def is_backward(state: State, node: ast.Call, name: str) -> bool:
 def forward(state: State, node: ast.Call) -> None:
     """`model(x)` of a wrapped model with buffers or shards waits for all ranks; of a parameter, if it is handed such a model."""
     path = dotted(node.func) or state.module.text_of(node.func)
-    if (known := called_object(state, node)) is None:
+    if (known := called_object(state, node)) is None or is_bare(state.module, node, path):
         return
     step = Step(state.module.path, node.lineno, f"{path}(), the forward of the wrapper")
     if known.thing is not None and known.thing.kind is Kind.WRAPPED and known.thing.waits is not False:

@@ -122,6 +122,8 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         return  # it says whose number it is
     taken: set[int] = set()
     for part in parts:
+        if any(m.carries for m in state.met.get(id(part), ())):
+            taken |= {id(n) for n in walk(part)}  # what is handed to it comes out as everybody's
         value = _value(analysis, state, part) if id(part) not in taken else SAME
         if not value.differs or value.cause is not Cause.DATA or not _reads_like_one(state, node, part, value):
             continue

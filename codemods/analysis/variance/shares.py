@@ -79,8 +79,10 @@ def counted(state: State, node: ast.Call, end: str, args: list[Value]) -> Value:
     """`range(rank, n, world)` and the like: how many there are is a matter of what they are counted by."""
     bounds = args[1:] if end == "islice" else args
     found = made_of(*bounds)
+    if end == "islice" and args and not found.cause.differs:  # how many a parameter asks for is not what the loader differs by
+        return plain(args[0])
     if not (found.cause.differs or found.params):
-        return plain(args[0]) if end == "islice" and args else SAME
+        return SAME
     if len(bounds) == 2 and all(b.cause.differs or b.params for b in bounds):  # `range(first, first + n)`
         even = not any(isinstance(n, ast.Call) and last(dotted(n.func)) == "min" for n in walk(node.args[-1]))
     else:

@@ -40,7 +40,7 @@ def message(found: Mismatch, text: str) -> str:
         return f"{who} over `{text}`, and the rank that ends here leaves the others waiting in {met}"
     if found.form is Form.ROUNDS:
         return (
-            f"{_rounds(found.value)} `{text}` runs, and each round calls {met}: the ranks with more rounds wait for those "
+            f"{_rounds(found.value, text)} `{text}` runs, and each round calls {met}: the ranks with more rounds wait for those "
             "that are done"
         )
     if found.form is Form.RAISES:
@@ -55,6 +55,13 @@ def message(found: Mismatch, text: str) -> str:
             "time-out"
         )
     return f"{who} over `{text}`: not every rank calls {met}; those that do wait for the others until the time-out"
+
+
+def where_to_call(found: Mismatch) -> str:
+    """What to do about a call that only some ranks come to."""
+    if found.meeting is not None and found.meeting.name == "forward":
+        return "run the module inside (`model.module`) there, or make the call on every rank and use its output under the test"
+    return "make the call on every rank, and keep only the output under the test"
 
 
 def _of_framework(found: Mismatch, who: str, text: str) -> str:
@@ -82,7 +89,7 @@ def _of_meeting(found: Mismatch, who: str, text: str, met: str) -> str:
     if found.meeting is not None and found.meeting.name == "forward" and found.value.cause is Cause.RANK:
         return (
             f"by `{text}` only some ranks come to {met}: with buffers (BatchNorm, position ids) or shards each forward of the "
-            "wrapper waits for all ranks; run the module inside (`model.module`) on one rank"
+            "wrapper waits for all ranks"
         )
     if found.meeting is not None and found.meeting.name == STEP:
         return (
@@ -103,8 +110,11 @@ def _who(value: Value) -> str:
     return _OWN.get(value.cause, "what differs between the ranks decides")
 
 
-def _rounds(value: Value) -> str:
-    return "each rank has its own number of items, so it may differ how often" if value.sized else f"{_who(value)} how often"
+def _rounds(value: Value, text: str) -> str:
+    counts = "range(" in text or (value.chain and "range(" in value.chain[0].text)
+    if not value.sized or (counts and value.cause is Cause.RANK):
+        return f"{_who(value)} how often"
+    return "each rank has its own number of items, so it may differ how often"
 
 
 def chain(found: Mismatch) -> Iterator[Evidence]:
