@@ -89,7 +89,7 @@ def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
     if found is None or found.act not in (Act.WRITES, Act.FILLS, Act.REMOVES):
         return None
     name = qualified(module, call.func)
-    if name.startswith("logging."):
+    if name.startswith("logging.") and not _empties(call):
         return None  # lines that are added stay those of their rank
     if name in _MOVES and call.args:
         return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move
@@ -97,6 +97,12 @@ def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
         return None
     mode = _mode(call) if (last(name) or last(dotted(call.func))) == "open" else ""
     return None if "a" in mode or "+" in mode.replace("w+", "") else found
+
+
+def _empties(call: ast.Call) -> bool:
+    """`FileHandler(path, "w")`, `basicConfig(filename=path, filemode="w")`: each rank empties the log, and writes from its top."""
+    modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg in ("mode", "filemode"))]
+    return any(isinstance(m, ast.Constant) and m.value == "w" for m in modes)
 
 
 def _mode(call: ast.Call) -> str:
