@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
+from codemods.analysis.loading.drawn_items import drawn_items
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
 from codemods.analysis.loading.passes import evaluates, training_passes
@@ -108,6 +109,7 @@ class SameRandomNumbers(DdpCodemod):
         if is_test_file(module.path):
             return
         yield from self._of_process(module, project)
+        yield from self._of_items(module, project)
         yield from self._of_generators(module, project)
         yield from self._of_transforms(module, project)
 
@@ -127,6 +129,25 @@ class SameRandomNumbers(DdpCodemod):
                 told.add(function)
                 edits, reason = _second_seed(module, project, seed)
                 yield self._tell(module, seed.call, near, edits, reason)
+
+    def _of_items(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """Data sets that draw which sample they give, from numbers that are the same on every rank."""
+        mine = [s for s in seeds_in(module) if _fixes_all(s) and _is_for_training(s)]
+        for item in drawn_items(project, module.path) if mine else ():
+            seed = next((s for s in mine if not ranks_reaching(project, module, s.call).some), None)
+            if seed is None or not _runs_on_several(project, item.module, module) or item.module.holds(b"worker_init_fn"):
+                continue
+            if seeded_by_rank(project, module.path) or depends_on_rank(project, module, seed.value):
+                continue
+            name = short(item.module, item.call)
+            yield self.finding(
+                item.module,
+                item.call,
+                f"{item.kept.name} draws its sample with `{name}` and takes no notice of the index, and the seed is the same on "
+                "every rank: all ranks train on the same samples",
+                evidence=[Evidence("static", f"`{short(module, seed.call)}`", module.path, seed.call.lineno)],
+                reason="take the sample of the index that the sampler hands over, or put the rank into the seed",
+            )
 
     def _of_generators(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Draws from a generator that has the same seed on every rank."""
@@ -193,6 +214,11 @@ def _fixes_torch(seed: Seed) -> bool:
     return root in ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "transformers") or _is_fabric(
         seed.module, seed.call
     )
+
+
+def _fixes_all(seed: Seed) -> bool:
+    """True for a seed of Python's, numpy's and torch's numbers at once, which fixes those of the loader's workers, too."""
+    return _fixes_torch(seed) and last(qualified(seed.module, seed.call.func) or dotted(seed.call.func)) != "manual_seed"
 
 
 def _is_fabric(module: SourceModule, call: ast.Call) -> bool:
