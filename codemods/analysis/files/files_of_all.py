@@ -10,10 +10,10 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.every_rank import Way, way_of_every_rank
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.file_paths import arguments_of, forms
-from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
-from codemods.analysis.files.own_paths import is_own_path, leads_to
+from codemods.analysis.files.filled_on_demand import filled_on_demand, is_a_program_of_one, is_asked_for
+from codemods.analysis.files.own_paths import callers_of, is_own_path, leads_to
 from codemods.analysis.files.shared_places import is_of_one_item
-from codemods.analysis.files.written_saves import saves_in
+from codemods.analysis.files.written_saves import is_in_memory, saves_in
 from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.rank_share import over_a_share
@@ -67,11 +67,14 @@ def files_of_all(project: Project, module: SourceModule) -> tuple[FileOfAll, ...
 def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
     if any(module.holds(word) for word in _SHARED_OUT):
         return
+    in_memory = any(module.holds(word) for word in (b"BytesIO", b"StringIO", b"TemporaryFile"))
     saves = {id(s.call) for s in saves_in(project, module)}
     once = {id(found.function) for found in filled_on_demand(project, module)}  # DDP307 tells of these as one
     seen: set[tuple[int, str]] = set()
     for call in module.nodes(ast.Call):
         if id(call) in saves or id(module.function_of(call)) in once or (found := _changed(module, call)) is None:
+            continue
+        if in_memory and is_in_memory(module, found.path):
             continue
         way = _way(project, module, found)
         key = (id(module.function_of(call)), " ".join(module.text_of(found.path).split()))
@@ -178,6 +181,9 @@ def _is_run_so(project: Project, module: SourceModule, found: FileCall, way: Way
         return False
     if functions and (is_never_run(project, *functions[-1]) or _is_left_to_others(project, *functions[-1])):
         return False
+    above = callers_of(project, *functions[-1]) if functions else ()
+    if above and all(is_a_program_of_one(project, site.module) for site in above):
+        return False  # scripts that export or show something: no rank comes there
     return _is_given(module, found, way) and not _is_filled_once(module, found, way)
 
 

@@ -201,7 +201,7 @@ def _of_readers(project: Project, module: SourceModule, function: FunctionNode) 
 def is_thought_of(project: Project, module: SourceModule, function: FunctionNode, up: int = _CALLERS_UP) -> bool:
     """True where some caller lets rank 0 in first or alone: the others find the files then."""
     for site in callers_of(project, module, function):
-        alone = _is_a_program_of_one(project, site.module) or _is_started_too(project, module, function, site.module)
+        alone = is_a_program_of_one(project, site.module) or _is_started_too(project, module, function, site.module)
         if is_for_some(project, site.module, site.call) and not alone:
             return True
         outer = site.module.function_of(site.call)
@@ -210,7 +210,7 @@ def is_thought_of(project: Project, module: SourceModule, function: FunctionNode
     return False
 
 
-def _is_a_program_of_one(project: Project, module: SourceModule) -> bool:
+def is_a_program_of_one(project: Project, module: SourceModule) -> bool:
     """True for a script that shows nothing of several processes: what it does comes before no other program's ranks."""
     return b"__main__" in module.data and ranks_in_file(project, module) is None
 

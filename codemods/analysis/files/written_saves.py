@@ -75,6 +75,12 @@ def _argument(call: ast.Call, position: int) -> tuple[int | str, ast.expr] | Non
     return next(((k.arg, k.value) for k in call.keywords if k.arg in _PATHS), None)
 
 
+def is_in_memory(module: SourceModule, path: ast.expr) -> bool:
+    """True for a buffer: `torch.save(state, buffer)` writes no file then."""
+    values = values_of(module, path) if isinstance(path, ast.Name) else [path]
+    return any(isinstance(v, ast.Call) and last(dotted(v.func)) in _IN_MEMORY for v in values)
+
+
 def _opened(module: SourceModule, path: ast.expr) -> ast.expr | None:
     """The path behind an open file; None for a buffer in memory and for what the source does not show to be a file."""
     values = values_of(module, path) if isinstance(path, ast.Name) else [path]

@@ -22,7 +22,7 @@ _LIKE = frozenset({"torch.randn_like", "torch.rand_like", "torch.randint_like", 
 # A size that is that of the batch.
 _OF_A_BATCH = late(r"\.shape\b|\blen\(|\.size\(|\b(?:\w+_)?batch_?size\b|\b(bsz|bs|b|n)\b", 0)
 # The time of each sample in a diffusion: what the `forward` of such a model draws is no dropout, and only training draws it.
-_TIME = late(r"time_?steps?\b|\bt\b|num_steps\b|diffusion_steps|sigma_|n_timestep")
+_TIME = late(r"^(?:t|ts|time|times|time_?steps?)\s*=|time_?steps\b|num_steps\b|diffusion_steps")
 _WORDS = (b"torch.rand", b"torch.bernoulli", b"torch.normal")
 
 
