@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.guards.entry_points import group_name
-from codemods.analysis.loading.draws import Draw, draws_near, may_train
 from codemods.analysis.loading.drawn_items import drawn_items
+from codemods.analysis.loading.draws import Draw, draws_near, may_train
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
 from codemods.analysis.loading.passes import evaluates, training_passes

@@ -164,7 +164,8 @@ class UnguardedFileIo(DdpCodemod):
         rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate"
         rb"|remove(?:pre|suf)fix\(|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()\w*"
         rb"(?:(?:save|dump|writ|to_csv|remove|rmtree|make_archive|rename|unlink|copy|move)\w*\(|open\w*\("
-        rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(|\bFileHandler\([^\n]*[\"']w[\"']|\bfilemode\s*=\s*[\"']w",
+        rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(|\bFileHandler\([^\n]*[\"']w[\"']"
+        rb"|\bfilemode\s*=\s*[\"']w",
         b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
         b"move", b"shutil", b"FileHandler", b"filemode",
     ),)  # fmt: skip

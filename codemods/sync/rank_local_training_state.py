@@ -16,7 +16,10 @@ from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
 
-_STATE = (b"load_state", b"register_buffer", b"copy_to", b"apply_shadow", b"copy_params_to", b".step(", b"epoch", b"param_groups", b"start")
+_STATE = (
+    b"load_state", b"register_buffer", b"copy_to", b"apply_shadow", b"copy_params_to", b".step(", b"epoch", b"param_groups",
+    b"start",
+)  # fmt: skip
 _EFFECT = {
     What.OPTIMIZER: "the others begin with empty moments, and the same gradients give other weights on each rank",
     What.SCHEDULER: "the others have another learning rate, and the weights of the ranks drift apart",
@@ -41,7 +44,8 @@ class RankLocalTrainingState(DdpCodemod):
     that training goes on from, `accelerator.load_state`, and weights that are loaded behind the DDP wrap. Where rank 0 does
     nothing else there than to read, to restore and to say so, the rank test goes, a load is given a `map_location`, and what is
     printed stays on rank 0. Tells of a learning rate or a schedule that rank 0 alone moves on, of a new buffer that it registers
-    behind the wrap, of an average of the weights (EMA) that it copies into the model in training and leaves there, and of a restore from each rank's own file whose error is swallowed.
+    behind the wrap, of an average of the weights (EMA) that it copies into the model in training and leaves there, and of a
+    restore from each rank's own file whose error is swallowed.
 
     ## Why it matters
     DDP averages gradients and nothing else. From the same gradients two optimizers with other moments make other weights: the
@@ -83,7 +87,8 @@ class RankLocalTrainingState(DdpCodemod):
       is filled, or registered anew, under its old name: DDP sends it with the next forward.
     - Says nothing of a test on a parameter that the callers give a number, or nothing.
     - Says nothing of an average that is copied into the model behind the training, or with a `store` or `restore` beside it.
-    - Says nothing of what averages of the weights (EMA) restore, of loggers, meters, and of an optimizer that rank 0 alone has or steps.
+    - Says nothing of what averages of the weights (EMA) restore, of loggers, meters, and of an optimizer that rank 0 alone has
+      or steps.
     - Says nothing where the other arm of the test does the like.
     - Tells a block in which rank 0 does something else, too, a test with an `else`, and a test that stands in a caller.
     - Tells a buffer, a learning rate and a schedule: these have to be the same on every rank in the first place.

@@ -22,7 +22,9 @@ _FILES = 40
 _TRAINS = (b"backward(", b"training_step")
 # A program that brings parameters and buffers together by hand.
 _BY_HAND = (b"average_params", b"broadcast_params", b"sync_params", b"sync_model", b"average_buffers", b"sync_buffers")
-_BROUGHT = "sum what the ranks saw first (`dist.all_reduce` of counts and sums), as SyncBatchNorm does; every rank has to come there"
+_BROUGHT = (
+    "sum what the ranks saw first (`dist.all_reduce` of counts and sums), as SyncBatchNorm does; every rank has to come there"
+)
 
 
 class StateOfOwnBatches(DdpCodemod):
@@ -100,7 +102,10 @@ class StateOfOwnBatches(DdpCodemod):
     """
 
     code = "DDP311"
-    TRIGGERS = ((b"Parameter(", b"register_parameter", b"register_buffer"), (b"copy_(", b".data", b"mul_(", b"lerp_(", b"ema", b"[...]"))
+    TRIGGERS = (
+        (b"Parameter(", b"register_parameter", b"register_buffer"),
+        (b"copy_(", b".data", b"mul_(", b"lerp_(", b"ema", b"[...]", b"* self."),
+    )
     SITES = (
         Site(
             rb"\.data\b[^\n]*(?:copy_\(|mul_\(|add_\(|=)|\.(?:copy_|mul_|lerp_)\(|\w*(?:ema|moving|average)\w*\(|self\.\w+\[\.\.\.\]\s*="
@@ -111,10 +116,12 @@ class StateOfOwnBatches(DdpCodemod):
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
-        return b"def forward" in (project.read(path) or b"") and not any(project.files_containing(word) for word in _BY_HAND)
+        return b"def forward" in (project.read(path) or b"")
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path) or not any(module.holds(word) for word in WORDS):
+            return
+        if any(project.files_containing(word) for word in _BY_HAND):
             return
         for found in own_states(project, module):
             shown = _several(project, module)
@@ -131,8 +138,8 @@ def _message(found: OwnState, others: str) -> str:
             "only when it is made, so the ranks go on with different ones, and rank 0's are saved"
         )
     return (
-        f"`{found.name}`{others} of {found.owner.name} moves on by the rank's own batch: DDP puts no such numbers together, it sends "
-        "rank 0's buffers to all before each forward, so what the other ranks saw is lost"
+        f"`{found.name}`{others} of {found.owner.name} moves on by the rank's own batch: DDP puts no such numbers together, it "
+        "sends rank 0's buffers to all before each forward, so what the other ranks saw is lost"
     )
 
 

@@ -236,3 +236,18 @@ def test_the_opening_goes_under_the_test_with_the_write() -> None:
 def test_an_opening_beside_other_work_is_told() -> None:
     lines = ("with store.open('last.pt', 'wb') as f:", "    step(model)", "    torch.save(model.module.state_dict(), f)")
     check_told(UnguardedSave, main(*lines, above=STORE), reason="put a test for rank 0 round the opening too")
+
+
+def test_a_folder_from_which_a_run_goes_on_is_no_cache() -> None:
+    head = "import os\nfrom transformers import Trainer\nfrom transformers.trainer_utils import get_last_checkpoint\n\n"
+    asked = ("last = None", "if os.path.isdir(args.output_dir):", "    last = get_last_checkpoint(args.output_dir)")
+    lines = (*asked, "trainer = Trainer(model=model)", "trainer.train(resume_from_checkpoint=last)")
+    source = main(*lines, "model.save_pretrained(args.output_dir)", head=head)
+    assert findings_of(UnguardedSave, source)
+    check_nothing(UnguardedSave, source.replace("    last = get_last", "    return get_last"))
+
+
+def test_behind_a_trainer_of_any_name() -> None:
+    head = "from trl import SFTTrainer\n\n"
+    lines = ("trainer = SFTTrainer(model=model)", "trainer.train()", "args.tokenizer.save_pretrained('final')")
+    assert findings_of(UnguardedSave, main(*lines, head=head))

@@ -103,7 +103,7 @@ def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
 
 
 def _empties(call: ast.Call) -> bool:
-    """`FileHandler(path, "w")`, `basicConfig(filename=path, filemode="w")`: each rank empties the log, and writes from its top."""
+    """`FileHandler(path, "w")`, `basicConfig(filename=path, filemode="w")`: each rank empties the log first."""
     modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg in ("mode", "filemode"))]
     return any(isinstance(m, ast.Constant) and m.value == "w" for m in modes)
 

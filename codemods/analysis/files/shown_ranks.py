@@ -130,8 +130,9 @@ def _is_of_one(call: ast.Call) -> bool:
 
 def _go_together(module: SourceModule, one: ast.AST, other: ast.AST) -> bool:
     """False where the two stand in different arms of a branch: no process comes to both."""
-    if any(text in (theirs := _asked_for(module, other)) and theirs[text] != value for text, value in _asked_for(module, one).items()):
-        return False
+    asked = _asked_for(module, other)
+    if any(text in asked and asked[text] != value for text, value in _asked_for(module, one).items()):
+        return False  # `mode == "train"` and `mode == "export"`: no process comes to both
     below: ast.AST = one
     for up in module.ancestors(one):
         if isinstance(up, (ast.If, ast.Try)):

@@ -33,7 +33,8 @@ class DrawnItem:
 
 def drawn_items(project: Project, path: str) -> tuple[DrawnItem, ...]:
     """Those of the programs of a file, one for each data set."""
-    return tuple(d for d in project.memo("drawn items", lambda: tuple(_all(project))) if same_program(project, path, d.module.path))
+    found = project.memo("drawn items", lambda: tuple(_all(project)))
+    return tuple(d for d in found if same_program(project, path, d.module.path))
 
 
 def _all(project: Project) -> Iterator[DrawnItem]:

@@ -73,7 +73,8 @@ def _model(module: SourceModule, given: ast.expr) -> ast.expr | None:
     if not isinstance(given, (ast.Name, ast.Attribute)):
         return None
     if isinstance(given, ast.Name):
-        values = [b.value for b in bindings_of(module, given) if isinstance(b.value, ast.Call) and not is_prepare(module, b.value)]
+        made = (b.value for b in bindings_of(module, given))
+        values = [v for v in made if isinstance(v, ast.Call) and not is_prepare(module, v)]
         unwrapped = [v for v in values if last(dotted(v.func)) in _UNWRAPS and v.args and dotted(v.args[0])]
         if len(values) == len(unwrapped) == 1:
             return unwrapped[0].args[0]

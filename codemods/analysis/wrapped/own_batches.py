@@ -67,10 +67,8 @@ def _kept(module: SourceModule, owner: ast.ClassDef) -> dict[str, bool]:
             empty = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
             if isinstance(name, str) and not empty:
                 kept[name] = _end(node) == "register_parameter"
-    averaged = {
-        last(dotted(n.targets[0])) for n in walk(owner)
-        if isinstance(n, ast.Assign) and dotted(n.targets[0]).startswith("self.") and _is_average(last(dotted(n.targets[0])), n.value)
-    }  # fmt: skip
+    assigned = ((last(dotted(n.targets[0])), n) for n in walk(owner) if isinstance(n, ast.Assign))
+    averaged = {name for name, n in assigned if dotted(n.targets[0]) == f"self.{name}" and _is_average(name, n.value)}
     kept |= dict.fromkeys(averaged - set(kept), False)  # a plain tensor, which nobody sends at all
     return {name: parameter for name, parameter in kept.items() if parameter or _CODES.search(name.lower())}
 
@@ -148,8 +146,7 @@ def _in_place(call: ast.Call, kept: dict[str, bool], given: set[str]) -> str:
         name = _assigned(ast.Subscript(node, ast.Constant(0), ast.Load()), kept)
         return name if name and (kept[name] or moved) else ""
     if _AVERAGES.search(_end(call).lower()) and call.args:
-        name = _assigned(ast.Subscript(call.args[0], ast.Constant(0), ast.Load()), kept)
-        return name
+        return _assigned(ast.Subscript(call.args[0], ast.Constant(0), ast.Load()), kept)
     return ""
 
 
