@@ -37,6 +37,7 @@ _OF_FRAMEWORKS = frozenset(
     {"fit", "train", "test", "validate", "predict", "run", "step", "update", "write", "setup", "build", "close"}
 )
 _SHARED_OUT = (b"split_between_processes",)
+_JOINS = (b"Accelerator(", b"init_process_group(", b"Trainer(", b"Fabric(", b"PartialState(")  # whoever calls these is a rank
 
 
 @record
@@ -181,9 +182,10 @@ def _is_run_so(project: Project, module: SourceModule, found: FileCall, way: Way
         return False
     if functions and (is_never_run(project, *functions[-1]) or _is_left_to_others(project, *functions[-1])):
         return False
-    above = callers_of(project, *functions[-1]) if functions else ()
-    if above and all(is_a_program_of_one(project, site.module) for site in above):
-        return False  # scripts that export or show something: no rank comes there
+    if functions and not any(functions[-1][0].holds(word) for word in _JOINS):
+        above = callers_of(project, *functions[-1])
+        if above and all(is_a_program_of_one(project, site.module) for site in above):
+            return False  # scripts that export or show something: no rank comes there
     return _is_given(module, found, way) and not _is_filled_once(module, found, way)
 
 

@@ -28,7 +28,7 @@ _DEPTH = 4
 
 @record
 class OwnState:
-    """A class. node: the first statement that changes `name`; parameter: it is one, else a buffer. others: further names."""
+    """A class. node: a statement that changes `name`; parameter: it is one, else a buffer. others: further names."""
 
     owner: ast.ClassDef
     node: ast.stmt
@@ -52,7 +52,8 @@ def own_states(project: Project, module: SourceModule) -> Iterator[OwnState]:
             mine = sorted((c for c in found if kept[c[1]] is parameter), key=lambda c: c[0].lineno)
             if mine:
                 names = tuple(dict.fromkeys(name for _, name in mine))
-                yield OwnState(owner, mine[0][0], mine[0][1], parameter, names[1:])
+                last_of = [node for node, name in mine if name == names[0]][-1]  # of two arms the one that moves on
+                yield OwnState(owner, last_of, names[0], parameter, names[1:])
                 break
 
 
