@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.guards.entry_points import group_name
-from codemods.analysis.loading.drawn_items import drawn_items
+from codemods.analysis.loading.drawn_items import drawn_items, may_draw_items
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
@@ -34,7 +34,8 @@ class SameRandomNumbers(DdpCodemod):
     ## What it does
     Finds a seed that is the same on every rank, where the training step then draws noise, time steps, masks or a permutation for
     each sample of the batch. In raw torch it offers a second seed behind the wrap, with the rank in it. It tells generators
-    (`torch.Generator().manual_seed(seed)`, `random.Random(seed)` in a transform) with the same seed on every rank, too.
+    (`torch.Generator().manual_seed(seed)`, `random.Random(seed)` in a transform) with the same seed on every rank, too, and data
+    sets that draw which sample they give, whatever index they are asked for.
 
     ## Why it matters
     Each rank has samples of its own, but in each step all of them get the same noise, time steps or crops. A batch of eight ranks
@@ -80,7 +81,8 @@ class SameRandomNumbers(DdpCodemod):
     ## Refuses
     - Says nothing where any seed of the project differs between the ranks, or is `device_specific`.
     - Says nothing of numbers that decide over a step and not over samples: a task, a branch, one number for all.
-    - Says nothing of draws in `forward` (dropout and its kin), in evaluation, and in a data set's workers.
+    - Says nothing of draws in `forward` (dropout and its kin) but for the time steps of a diffusion, in evaluation, and in a
+      data set's workers, where they do not choose the sample.
     - Says nothing of a seed that one rank alone sets, and of a repository's own tests.
     - Says nothing of Lightning where nothing shows several devices.
     - Tells seeds of Lightning, Accelerate and Fabric, each with its own way, and generators.
@@ -102,7 +104,7 @@ class SameRandomNumbers(DdpCodemod):
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         words = (b"DistributedDataParallel", b"ccelerat", b"ightning", b"Fabric")
         return any(project.files_containing(word) for word in words) and bool(
-            may_train(project) or b"Random(" in (project.read(path) or b"")
+            may_train(project) or may_draw_items(project) or b"Random(" in (project.read(path) or b"")
         )
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -43,7 +43,6 @@ class StateOfOwnBatches(DdpCodemod):
     ## Example
     ```python
     import torch
-    import torch.distributed as dist
     from torch import nn
 
 
@@ -57,7 +56,13 @@ class StateOfOwnBatches(DdpCodemod):
             hits = nn.functional.one_hot(index, len(self.codebook)).to(x)
             means = hits.t() @ x / hits.sum(0).clamp(min=1)[:, None]
             self.codebook.mul_(0.99).add_(means, alpha=0.01)
-            return self.codebook[index], dist.get_rank()
+            return self.codebook[index] - x
+
+
+    def train(loader):
+        model = nn.parallel.DistributedDataParallel(Codebook(8, 3))
+        for x in loader:
+            model(x).square().mean().backward()
     ```
 
     ## Use instead
@@ -80,7 +85,13 @@ class StateOfOwnBatches(DdpCodemod):
             dist.all_reduce(counts)
             means = sums / counts.clamp(min=1)[:, None]
             self.codebook.mul_(0.99).add_(means, alpha=0.01)
-            return self.codebook[index], dist.get_rank()
+            return self.codebook[index] - x
+
+
+    def train(loader):
+        model = nn.parallel.DistributedDataParallel(Codebook(8, 3))
+        for x in loader:
+            model(x).square().mean().backward()
     ```
 
     ## Safety

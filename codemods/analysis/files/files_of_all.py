@@ -183,8 +183,8 @@ def _is_run_so(project: Project, module: SourceModule, found: FileCall, way: Way
     if functions and (is_never_run(project, *functions[-1]) or _is_left_to_others(project, *functions[-1])):
         return False
     if functions and not any(functions[-1][0].holds(word) for word in _JOINS):
-        above = callers_of(project, *functions[-1])
-        if above and all(is_a_program_of_one(project, site.module) for site in above):
+        home, above = functions[-1][0], callers_of(project, *functions[-1])
+        if above and all(site.module is not home and is_a_program_of_one(project, site.module) for site in above):
             return False  # scripts that export or show something: no rank comes there
     return _is_given(module, found, way) and not _is_filled_once(module, found, way)
 

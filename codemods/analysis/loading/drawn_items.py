@@ -37,10 +37,19 @@ def drawn_items(project: Project, path: str) -> tuple[DrawnItem, ...]:
     return tuple(d for d in found if same_program(project, path, d.module.path))
 
 
+def may_draw_items(project: Project) -> frozenset[str]:
+    """The files with a data set that may draw its samples, told from the bytes."""
+
+    def build() -> frozenset[str]:
+        holding = {p for word in _WORDS for p in project.files_containing(word)}
+        return frozenset(p for p in project.files_containing(b"def __getitem__(") if p in holding and not is_test_file(p))
+
+    return project.keep("may draw items", build)
+
+
 def _all(project: Project) -> Iterator[DrawnItem]:
-    holding = {p for word in _WORDS for p in project.files_containing(word)}
-    for path in project.files_containing(b"def __getitem__("):
-        module = project.module(path) if path in holding and not is_test_file(path) else None
+    for path in sorted(may_draw_items(project)):
+        module = project.module(path)
         for function in module.functions if module is not None else ():
             owner = module.parent(function) if module is not None and function.name == "__getitem__" else None
             if module is None or not isinstance(owner, ast.ClassDef) or _NOT_TRAINED.search(owner.name.lower()):
