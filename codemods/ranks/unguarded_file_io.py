@@ -87,7 +87,8 @@ class UnguardedFileIo(DdpCodemod):
     Finds neighbouring statements that write, rename, delete or plot, in hooks and in functions that know the rank, and puts
     the smallest block of them under a test for rank 0. Where no such test is at hand, it tells what every rank writes anew,
     moves or takes away under one name: above the start of the process group, in helpers whose callers show the processes, on the
-    module level of a script that `mp.spawn` imports again in each process. It names the way by which every rank comes there.
+    module level of a script that `mp.spawn` imports again in each process, and a log that each
+    rank opens anew (`FileHandler(path, "w")`). It names the way by which every rank comes there.
 
     ## Why it matters
     The ranks open the same file at once: the last writer wins, lines are torn, appended rows stand there once for each rank.
@@ -146,7 +147,8 @@ class UnguardedFileIo(DdpCodemod):
     - Functions of a repository of scripts that nothing in it calls, hands on or names; those that are only handed on.
     - Where no test is at hand, silent about: lines that are added (`"a"`), files of one item of a loop, names made of a clock or
       of random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another
-      object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.
+      object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives,
+      buffers in memory, and what only scripts call that show nothing of several processes.
     - Functions without a sure test for rank 0; scripts whose Trainer has one device on one node.
 
     ## References
