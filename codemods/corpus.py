@@ -52,6 +52,8 @@ def calls(data: bytes, name: bytes) -> bool:
 
 def may_give_function(data: bytes, name: bytes) -> bool:
     """False where `data` holds no `def` of `name` and no import of it: where it only calls it, or makes a class of that name."""
+    if b"import *" in data:
+        return True  # it may hand on what it does not name
     at, size = data.find(name), len(name)
     while at >= 0:
         end = at + size

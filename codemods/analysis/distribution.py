@@ -13,7 +13,7 @@ from codemods.source import SourceModule
 
 # Names of packages of which other parts serve one process too.
 _NAMES = {
-    "accelerate": frozenset({"Accelerator", "PartialState", "AcceleratorState", "DistributedDataParallelKwargs"}),
+    "accelerate": frozenset({"Accelerator", "PartialState", "AcceleratorState", "DistributedDataParallelKwargs", "get_logger"}),
     "transformers": frozenset(
         {"Trainer", "Seq2SeqTrainer", "TrainingArguments", "Seq2SeqTrainingArguments", "TrainerCallback"}
     ),

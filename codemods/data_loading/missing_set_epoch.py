@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.loading.epochs import Counter, counter_of, may_be_told, place_for, written_at
+from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, place_for, written_at
 from codemods.analysis.loading.origins import Origin, all_known, origins
 from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, training_passes
 from codemods.analysis.loading.samplers import (
@@ -77,7 +77,8 @@ class MissingSetEpoch(DdpCodemod):
     read from somewhere, or counts by itself: all ranks must have the same number. The order of the data changes, as it should.
 
     ## Refuses
-    - Says nothing where any code that may be about this sampler calls `set_epoch`, in whatever file.
+    - Says nothing where any code that may be about this sampler calls `set_epoch`, in whatever file; all such calls may be in
+      the same file, each of another sampler that is made beside it.
     - Says nothing with `shuffle=False`, and of loops without a backward pass.
     - Says nothing under Lightning, Accelerate, Fabric and DeepSpeed: they call it, or they make their own samplers.
     - Says nothing where the loader may be another one than torch's, or one that something prepared.
@@ -111,7 +112,8 @@ class MissingSetEpoch(DdpCodemod):
                     continue
                 paths = {module.path, found.module.path, *(s.module.path for s in epochs.way)}
                 if may_be_told(project, frozenset({*paths, *missing.paths})):
-                    continue
+                    if missing.sampler.module is not module or not are_told_instead(project, module, missing.sampler.node):
+                        continue
                 done.add(key)
                 if (told := self._tell(module, project, missing, epochs, name)) is not None:
                     yield told

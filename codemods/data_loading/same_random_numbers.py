@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.guards.entry_points import group_name
+from codemods.analysis.loading.drawn_items import drawn_items, may_draw_items
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
@@ -35,7 +36,8 @@ class SameRandomNumbers(DdpCodemod):
     ## What it does
     Finds a seed that is the same on every rank, where the training step then draws noise, time steps, masks or a permutation for
     each sample of the batch. In raw torch it offers a second seed behind the wrap, with the rank in it. It tells generators
-    (`torch.Generator().manual_seed(seed)`, `random.Random(seed)` in a transform) with the same seed on every rank, too.
+    (`torch.Generator().manual_seed(seed)`, `random.Random(seed)` in a transform) with the same seed on every rank, too, and data
+    sets that draw which sample they give, whatever index they are asked for.
 
     ## Why it matters
     Each rank has samples of its own, but in each step all of them get the same noise, time steps or crops. A batch of eight ranks
@@ -83,7 +85,8 @@ class SameRandomNumbers(DdpCodemod):
       a program that only evaluates.
     - Says nothing where any seed of the project differs between the ranks, or is `device_specific`.
     - Says nothing of numbers that decide over a step and not over samples: a task, a branch, one number for all.
-    - Says nothing of draws in `forward` (dropout and its kin), in evaluation, and in a data set's workers.
+    - Says nothing of draws in `forward` (dropout and its kin) but for the time steps of a diffusion, in evaluation, and in a
+      data set's workers, where they do not choose the sample.
     - Says nothing of a seed that one rank alone sets, and of a repository's own tests.
     - Says nothing of Lightning where nothing shows several devices.
     - Tells seeds of Lightning, Accelerate and Fabric, each with its own way, and generators.
@@ -105,13 +108,14 @@ class SameRandomNumbers(DdpCodemod):
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         words = (b"DistributedDataParallel", b"ccelerat", b"ightning", b"Fabric")
         return any(project.files_containing(word) for word in words) and bool(
-            may_train(project) or b"Random(" in (project.read(path) or b"")
+            may_train(project) or may_draw_items(project) or b"Random(" in (project.read(path) or b"")
         )
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
         yield from self._of_process(module, project)
+        yield from self._of_items(module, project)
         yield from self._of_generators(module, project)
         yield from self._of_transforms(module, project)
 
@@ -131,6 +135,25 @@ class SameRandomNumbers(DdpCodemod):
                 told.add(function)
                 edits, reason = _second_seed(module, project, seed)
                 yield self._tell(module, seed.call, near, edits, reason)
+
+    def _of_items(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """Data sets that draw which sample they give, from numbers that are the same on every rank."""
+        mine = [s for s in seeds_in(module) if _fixes_all(s) and _is_for_training(s)]
+        for item in drawn_items(project, module.path) if mine else ():
+            seed = next((s for s in mine if not ranks_reaching(project, module, s.call).some), None)
+            if seed is None or not _runs_on_several(project, item.module, module) or item.module.holds(b"worker_init_fn"):
+                continue
+            if seeded_by_rank(project, module.path) or depends_on_rank(project, module, seed.value):
+                continue
+            name = short(item.module, item.call)
+            yield self.finding(
+                item.module,
+                item.call,
+                f"{item.kept.name} draws its sample with `{name}` and takes no notice of the index, and the seed is the same on "
+                "every rank: all ranks train on the same samples",
+                evidence=[Evidence("static", f"`{short(module, seed.call)}`", module.path, seed.call.lineno)],
+                reason="take the sample of the index that the sampler hands over, or put the rank into the seed",
+            )
 
     def _of_generators(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Draws from a generator that has the same seed on every rank."""
@@ -197,6 +220,11 @@ def _fixes_torch(seed: Seed) -> bool:
     return root in ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "transformers") or _is_fabric(
         seed.module, seed.call
     )
+
+
+def _fixes_all(seed: Seed) -> bool:
+    """True for a seed of Python's, numpy's and torch's numbers at once, which fixes those of the loader's workers, too."""
+    return _fixes_torch(seed) and last(qualified(seed.module, seed.call.func) or dotted(seed.call.func)) != "manual_seed"
 
 
 def _is_fabric(module: SourceModule, call: ast.Call) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.accelerators import is_accelerator, is_fabric
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import qualified
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Finding, ReplaceLines, Span
@@ -18,6 +18,7 @@ from codemods.source import SourceModule
 
 _ACCELERATE = frozenset({"reduce", "gather", "gather_for_metrics", "pad_across_processes"})
 _FABRIC = frozenset({"all_reduce", "all_gather"})
+_IN_PLACE = ("all_reduce", "broadcast", "all_gather")
 _FUNCTIONS = tuple(f"accelerate.utils.{n}" for n in ("reduce", "gather", "pad_across_processes"))
 _DIFFERENTIABLE = "torch.distributed.nn."
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
@@ -28,7 +29,9 @@ class DroppedReduction(DdpCodemod):
 
     ## What it does
     Finds `accelerator.reduce(x)`, `accelerator.gather(x)`, `fabric.all_reduce(x)` and the like as statements of their own, whose
-    result nobody takes, and assigns it to the name that was handed in where that is read further down.
+    result nobody takes, and assigns it to the name that was handed in where that is read further down. Finds the opposite, too:
+    `x = torch.distributed.all_reduce(x)`, which works in place and returns None, and takes the assignment away; it tells such
+    a call whose None goes elsewhere.
 
     ## Why it matters
     These functions reduce a copy and return it, unlike `torch.distributed.all_reduce`, which works in place. The ranks wait for
@@ -63,7 +66,8 @@ class DroppedReduction(DdpCodemod):
     same number as before.
 
     ## Refuses
-    - Says nothing of `torch.distributed.all_reduce` and its kin, which work in place.
+    - Says nothing of `torch.distributed.all_reduce` and its kin as statements, with `async_op`, and where a function returns
+      what they return.
     - Says nothing under a test of the rank, where a rank may only take part for the others.
     - Says nothing of an object that is not shown to be an Accelerator or a Fabric (`functools.reduce`, Lightning's own flag).
     - Tells an argument that is no plain name of the function, that is not read below, and that a `with` or a loop hands out.
@@ -75,9 +79,11 @@ class DroppedReduction(DdpCodemod):
     """
 
     code = "DDP112"
-    TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn"),)
+    TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn", b"all_reduce(", b"broadcast(", b"all_gather("),)
     SITES = (Site(rb"(?m)^\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(", b"gather",
-                  b"pad_across_processes("),)  # fmt: skip
+                  b"pad_across_processes("),
+             Site(rb"[=(\[,+*/-][ \t]*[\w.]*\b(all_reduce|broadcast|all_gather)\(", b"all_reduce(", b"broadcast(",
+                  b"all_gather("))  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -91,6 +97,21 @@ class DroppedReduction(DdpCodemod):
                 continue
             yield self._tell(module, statement, call)
 
+        for call in module.calls_named(*_IN_PLACE):
+            if not qualified(module, call.func).startswith("torch.distributed.") or not _is_taken(module, call):
+                continue
+            edits = _without_target(module, call)
+            yield self.finding(
+                module,
+                call,
+                f"`{module.text_of(call.func)}` works in place and returns None: what takes its result holds None",
+                level=_UNSAFE if edits else _DISPLAY,
+                edits=edits,
+                reason="assumes that the tensor is meant, which holds the number of all ranks behind the call"
+                if edits
+                else "keep the tensor under a name, call it on that, and take the tensor",
+            )
+
     def _tell(self, module: SourceModule, statement: ast.Expr, call: ast.Call) -> Finding:
         assert isinstance(call.func, (ast.Attribute, ast.Name))
         name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
@@ -103,6 +124,38 @@ class DroppedReduction(DdpCodemod):
             edits=edits,
             reason=reason,
         )
+
+
+def _is_taken(module: SourceModule, call: ast.Call) -> bool:
+    """True where the result goes into a name that is read, a list, or a calculation; `async_op` gives a handle."""
+    if any(k.arg in ("async_op", None) for k in call.keywords) or len(call.args) > 3:
+        return False
+    up = module.parent(call)
+    while isinstance(up, ast.IfExp):
+        up = module.parent(up)
+    if isinstance(up, (ast.ListComp, ast.BinOp, ast.List, ast.Tuple)):
+        return not isinstance(module.parent(up), ast.Expr)
+    if not isinstance(up, ast.Assign) or len(up.targets) != 1 or not isinstance(up.targets[0], ast.Name):
+        return False
+    name, function, end = up.targets[0].id, module.function_of(call), up.end_lineno or up.lineno
+    reads = [n for n in module.reads_of(name) if module.function_of(n) is function and getattr(n, "lineno", 0) > end]
+    return bool(reads) and not any(isinstance(a := module.parent(n), ast.Attribute) and a.attr == "wait" for n in reads)
+
+
+def _without_target(module: SourceModule, call: ast.Call) -> list[Edit]:
+    """`dist.all_reduce(x)` of `x = dist.all_reduce(x)`."""
+    up = module.parent(call)
+    if not isinstance(up, ast.Assign) or up.value is not call or not call.args or not isinstance(up.targets[0], ast.Name):
+        return []
+    same = isinstance(call.args[0], ast.Name) and call.args[0].id == up.targets[0].id
+    if not same or not module.is_whole(up) or last(dotted(call.func)) == "all_gather":
+        return []
+    start, value = module.span(up), module.span(call)
+    if start.line != value.line:
+        return []
+    lines = module.lines[start.line - 1 : start.end_line]
+    written = f"{lines[0][: start.column]}{lines[0][value.column :]}{''.join(lines[1:])}"
+    return [ReplaceLines(module.path, Span(start.line, 0, start.end_line + 1, 0), written)]
 
 
 def _is_a_copy(project: Project, module: SourceModule, call: ast.Call) -> bool:

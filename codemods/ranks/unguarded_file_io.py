@@ -91,7 +91,8 @@ class UnguardedFileIo(DdpCodemod):
     Finds neighbouring statements that write, rename, delete or plot, in hooks and in functions that know the rank, and puts
     the smallest block of them under a test for rank 0. Where no such test is at hand, it tells what every rank writes anew,
     moves or takes away under one name: above the start of the process group, in helpers whose callers show the processes, on the
-    module level of a script that `mp.spawn` imports again in each process. It names the way by which every rank comes there.
+    module level of a script that `mp.spawn` imports again in each process, and a log that each
+    rank opens anew (`FileHandler(path, "w")`). It names the way by which every rank comes there.
 
     ## Why it matters
     The ranks open the same file at once: the last writer wins, lines are torn, appended rows stand there once for each rank.
@@ -152,6 +153,7 @@ class UnguardedFileIo(DdpCodemod):
       of random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another
       object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.
     - Lines that each rank adds to one file about the device that it has; buffers in memory; paths made of the rank by a function.
+    - What only scripts call that show nothing of several processes.
     - A test that asks the group where it starts further down, told: it is true on every rank there.
     - Functions without a sure test for rank 0; scripts whose Trainer has one device on one node.
 
@@ -161,7 +163,8 @@ class UnguardedFileIo(DdpCodemod):
 
     code = "DDP202"
     TRIGGERS = (
-        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy"),
+        (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
+         b"FileHandler", b"filemode"),
     )
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
     # tensors are copied in place, and lists have a `remove`
@@ -169,9 +172,10 @@ class UnguardedFileIo(DdpCodemod):
         rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate"
         rb"|remove(?:pre|suf)fix\(|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()\w*"
         rb"(?:(?:save|dump|writ|to_csv|remove|rmtree|make_archive|rename|unlink|copy|move)\w*\(|open\w*\("
-        rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(",
+        rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(|\bFileHandler\([^\n]*[\"']w[\"']"
+        rb"|\bfilemode\s*=\s*[\"']w",
         b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
-        b"move", b"shutil",
+        b"move", b"shutil", b"FileHandler", b"filemode",
     ),)  # fmt: skip
     READS_TESTS = False
 

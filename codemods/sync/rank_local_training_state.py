@@ -16,7 +16,10 @@ from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
 
-_STATE = (b"load_state", b"register_buffer", b".step(", b"epoch", b"param_groups", b"start")
+_STATE = (
+    b"load_state", b"register_buffer", b"copy_to", b"apply_shadow", b"copy_params_to", b".step(", b"epoch", b"param_groups",
+    b"start",
+)  # fmt: skip
 _EFFECT = {
     What.OPTIMIZER: "the others begin with empty moments, and the same gradients give other weights on each rank",
     What.SCHEDULER: "the others have another learning rate, and the weights of the ranks drift apart",
@@ -27,6 +30,10 @@ _EFFECT = {
     What.COUNT: "the others begin at another place, go round the loop more or less often, and wait for rank 0 in the end",
     What.RATE: "the others go on with theirs, and the weights of the ranks drift apart",
 }
+_PUT_BACK = (
+    "keep the weights of the training first (`ema.store(net.parameters())`) and put them back behind what rank 0 does with the "
+    "average (`ema.restore(net.parameters())`), or copy the average into a second model"
+)
 
 
 class RankLocalTrainingState(DdpCodemod):
@@ -37,7 +44,8 @@ class RankLocalTrainingState(DdpCodemod):
     that training goes on from, `accelerator.load_state`, and weights that are loaded behind the DDP wrap. Where rank 0 does
     nothing else there than to read, to restore and to say so, the rank test goes, a load is given a `map_location`, and what is
     printed stays on rank 0. Tells of a learning rate or a schedule that rank 0 alone moves on, of a new buffer that it registers
-    behind the wrap, and of a restore from each rank's own file whose error is swallowed.
+    behind the wrap, of an average of the weights (EMA) that it copies into the model in training and leaves there, and of a
+    restore from each rank's own file whose error is swallowed.
 
     ## Why it matters
     DDP averages gradients and nothing else. From the same gradients two optimizers with other moments make other weights: the
@@ -78,7 +86,9 @@ class RankLocalTrainingState(DdpCodemod):
     - Says nothing of weights that rank 0 loads in front of the DDP wrap, which sends them to the others, nor of a buffer that
       is filled, or registered anew, under its old name: DDP sends it with the next forward.
     - Says nothing of a test on a parameter that the callers give a number, or nothing.
-    - Says nothing of averages of the weights (EMA), loggers, meters, and of an optimizer that rank 0 alone has or steps.
+    - Says nothing of an average that is copied into the model behind the training, or with a `store` or `restore` beside it.
+    - Says nothing of what averages of the weights (EMA) restore, of loggers, meters, and of an optimizer that rank 0 alone has
+      or steps.
     - Says nothing where the other arm of the test does the like.
     - Tells a block in which rank 0 does something else, too, a test with an `else`, and a test that stands in a caller.
     - Tells a buffer, a learning rate and a schedule: these have to be the same on every rank in the first place.
@@ -96,8 +106,8 @@ class RankLocalTrainingState(DdpCodemod):
         _STATE,
     )
     SITES = (
-        Site(rb"load_state|register_buffer|sched\w*\.step|param_groups|load\w*\(", b"load", b"register_buffer", b"sched",
-             b"param_groups"),
+        Site(rb"load_state|register_buffer|sched\w*\.step|param_groups|load\w*\(|\.(?:copy_to|copy_params_to|apply_shadow)\(",
+             b"load", b"register_buffer", b"sched", b"param_groups", b"copy_to", b"copy_params_to", b"apply_shadow"),
     )  # fmt: skip
     READS_TESTS = False
 
@@ -152,6 +162,8 @@ def _repair(module: SourceModule, project: Project, found: list[Change]) -> Repa
     whats = {c.what for c in found}
     if What.BUFFER in whats:
         return Repair(refused="register it in front of the wrap, or copy into the buffer that is there, which DDP sends to all")
+    if not any(c.restores for c in found) and whats == {What.WEIGHTS}:
+        return Repair(refused=_PUT_BACK)
     if not all(c.restores for c in found):
         return Repair(refused="let every rank do it; what it is decided by has to be the same on all of them: reduce that first")
     repair = on_every_rank(project, module, found[0].guard)

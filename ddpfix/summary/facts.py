@@ -169,6 +169,11 @@ FACTS: Mapping[str, Facts] = {
         "With an error on one process the run ends with its message and a status, and the launcher ends the other process.",
         WAITING,
     ),
+    "DDP311": Facts(
+        "Put together what the ranks saw of their batches",
+        "After some steps on two processes the parameters and codebooks are the same on both, and those of all data.",
+        (),
+    ),
     "DDP401": Facts(
         "Share training data out over the ranks",
         "Each process goes through half of the samples, and no sample comes on both.",

@@ -261,3 +261,42 @@ def test_a_class_that_a_setting_names() -> None:
     check_nothing(RULE, ROWS, files={"train.py": script}, path="rows.py")
     first = script.replace("    rows = ", "    with main_process_first():\n        rows = ")
     check_nothing(RULE, ROWS, files={"train.py": first, **setting}, path="rows.py")
+
+
+DISK = (
+    "import numpy as np\nfrom torch.utils.data import Dataset\n\n\nclass Disk(Dataset):\n    def __init__(self, path):\n"
+    "        self.rows = np.memmap(path, mode='r')\n\n    @staticmethod\n    def create(rows, path):\n"
+    "        np.memmap(path, mode='w+', shape=(9,))[:] = rows\n"
+)
+STORIES = (
+    "import os\nfrom disk import Disk\n\n\nclass Stories(Disk):\n    def __init__(self, path):\n"
+    "        if not os.path.exists(path):\n            Disk.create(load_tokens(), path)\n        super().__init__(path)\n"
+)
+
+
+def test_a_reader_in_the_constructor_of_the_base_class() -> None:
+    train = "import torch.distributed as dist\nfrom stories import Stories\n\ndef main():\n    dist.init_process_group('gloo')\n"
+    files = {"disk.py": DISK, "train.py": f"{train}    return Stories('rows.bin')\n"}
+    found = check_told(RULE, STORIES, files=files, path="stories.py", reason="barrier")
+    assert found.span.line == 7
+    check_nothing(RULE, STORIES.replace("super().__init__(path)", "self.path = path"), files=files, path="stories.py")
+
+
+def test_a_program_behind_an_import_of_everything() -> None:
+    start = "from work import rows, train\n\n\ndef main():\n    rows('rows.pt')\n    train()\n\n\nmain()\n"
+    train = "import torch.distributed as dist\n\n\ndef train():\n    dist.init_process_group('gloo')\n"
+    body = "".join(f"    {line}\n" for line in MISSING)
+    files = {"work/__init__.py": "from .training import *\nfrom .data import *\n", "work/training.py": train, "main.py": start}
+    source = f"import os\nimport torch\n\n\ndef rows(path):\n{body}"
+    check_offered(source, files=files, path="work/data.py")
+    check_nothing(RULE, source, files={**files, "main.py": start.replace("    train()\n", "")}, path="work/data.py")
+
+
+def test_a_program_of_another_mode() -> None:
+    body = "".join(f"    {line}\n" for line in MISSING)
+    train = "import torch.distributed as dist\n\n\ndef train():\n    dist.init_process_group('gloo')\n"
+    modes = "    if args.mode == 'rows':\n        rows('rows.pt')\n    if args.mode == 'train':\n        train()\n"
+    start = f"def main(args):\n{modes}\n\nmain(None)\n"
+    source = f"import os\nimport torch\nfrom work import train\n\n\ndef rows(path):\n{body}\n\n{start}"
+    check_nothing(RULE, source, files={"work.py": train}, path="main.py")
+    assert findings_of(RULE, source.replace("== 'rows'", "== 'train'"), {"work.py": train}, path="main.py")

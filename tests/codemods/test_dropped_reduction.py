@@ -79,3 +79,37 @@ def test_nothing_of_lightnings_own_accelerator() -> None:
 
 def test_nothing_of_the_repositorys_own_tests() -> None:
     assert not findings_of(DroppedReduction, loop("accelerator.reduce(total)"), path="tests/test_run.py")
+
+
+@pytest.mark.parametrize("call", ["dist.all_reduce(total)", "dist.broadcast(total, 0)", "dist.all_reduce(total, op=args.op)"])
+def test_none_is_not_taken_for_the_tensor(call: str) -> None:
+    check_transformed(DroppedReduction, loop(f"total = {call}"), loop(call), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "total = [dist.all_reduce(t.clone()) for t in total]",
+        "total = [dist.all_reduce(t.clone()) if t is not None else None for t in total]",
+        "total = total + dist.all_reduce(total)",
+        "total = dist.all_reduce(total.clone())",
+    ],
+)
+def test_none_in_a_list_or_a_sum_is_told(line: str) -> None:
+    check_told(DroppedReduction, loop(line), reason="keep the tensor under a name")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "handle = dist.all_reduce(total, async_op=True); handle.wait()",
+        "handle = dist.all_reduce(total, **args); handle.wait()",
+        "_ = dist.all_reduce(total)",
+        "[dist.all_reduce(t) for t in total]",
+        "return dist.all_reduce(total)",
+        "total = args.all_reduce(total)",
+        "handle = dist.all_reduce(total, None, None, True); handle.wait()",
+    ],
+)
+def test_handles_and_results_that_nobody_reads(line: str) -> None:
+    check_nothing(DroppedReduction, loop(line))

@@ -181,3 +181,18 @@ def test_a_comment_calls_nothing() -> None:
         "        # sampler.set_epoch(epoch)\n        for",
         "        # sampler.set_epoch(epoch)\n        sampler.set_epoch(epoch)\n        for",
     ))  # fmt: skip
+
+
+BOTH = ("sampler = DistributedSampler(data)", "loader = DataLoader(data, batch_size=8, sampler=sampler)",
+        "other = DistributedSampler(args.other)", "second = DataLoader(args.other, sampler=other)")  # fmt: skip
+
+
+def test_one_sampler_of_two_that_is_forgotten() -> None:
+    told = ("for epoch in range(3):", "    other.set_epoch(epoch)", *loop()[1:])
+    after = ("for epoch in range(3):", "    sampler.set_epoch(epoch)", *told[1:])
+    check_transformed(MissingSetEpoch, script(*told, made=BOTH), script(*after, made=BOTH))
+
+
+@pytest.mark.parametrize("call", ["loader.sampler.set_epoch(epoch)", "args.sampler.set_epoch(epoch)", "sampler.set_epoch(epoch)"])
+def test_samplers_that_may_be_the_one(call: str) -> None:
+    check_nothing(MissingSetEpoch, script("for epoch in range(3):", f"    {call}", *loop()[1:], made=BOTH))

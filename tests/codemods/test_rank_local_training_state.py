@@ -182,3 +182,64 @@ def test_files_without_processes_and_tests() -> None:
     check_nothing(RankLocalTrainingState, source)
     told = script("if rank == 0:", "    optimizer.load_state_dict(state)")
     check_nothing(RankLocalTrainingState, told, path="tests/test_a.py")
+
+
+def averaged(*lines: str, behind: str = "") -> str:
+    body = "".join(f"            {line}\n" for line in lines)
+    head = f"{HEAD}def main(net, ema, loader, path):\n    rank = dist.get_rank()\n    model = DDP(net)\n    for x in loader:\n"
+    step = "        model(x).mean().backward()\n        if rank == 0:\n"
+    return f"{head}{step}{body}{behind}"
+
+
+COPY = "ema.copy_to(model.parameters())"
+SAVE = "torch.save(model.module.state_dict(), path)"
+
+
+@pytest.mark.parametrize("copy", [COPY, COPY.replace("model.", "model.module."), COPY.replace("copy_to", "apply_shadow")])
+def test_an_average_that_stays_in_the_model_is_told(copy: str) -> None:
+    check_told(RankLocalTrainingState, averaged(copy, SAVE), reason="put them back")
+
+
+def test_an_average_in_a_prepared_model_is_told() -> None:
+    source = """
+        from accelerate import Accelerator
+
+        def main(net, ema_model, loader):
+            accelerator = Accelerator()
+            model, loader = accelerator.prepare(net, loader)
+            for x in loader:
+                accelerator.backward(model(x).mean())
+                if accelerator.is_main_process:
+                    bare = accelerator.unwrap_model(model)
+                    ema_model.copy_to(bare.parameters())
+        """
+    check_told(RankLocalTrainingState, source, reason="put them back")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("ema.store(model.parameters())", COPY, SAVE, "ema.restore(model.parameters())"),
+        (COPY, SAVE, "break"),
+        ("ema.copy_to(other.parameters())",),
+        ("average = x.copy_to(model.parameters())",),
+        ("rows.copy_to(model.parameters())",),
+    ],
+)
+def test_averages_that_are_put_back_or_are_no_matter(lines: tuple[str, ...]) -> None:
+    check_nothing(RankLocalTrainingState, averaged(*lines))
+
+
+def test_an_average_behind_the_training_or_on_every_rank() -> None:
+    behind = f"    if rank == 0:\n        {COPY}\n        {SAVE}\n"
+    check_nothing(RankLocalTrainingState, averaged("print(x)", behind=behind))
+    check_nothing(RankLocalTrainingState, averaged(COPY).replace("if rank == 0", "if x.mean() > 0"))
+
+
+def test_a_schedule_of_a_helper_that_one_process_calls_elsewhere() -> None:
+    helper = HEAD + "def finish(scheduler, score):\n    scheduler.step(score)\n\n\n"
+    lines = ("def main(scheduler, score, ddp):", "    if ddp:", "        if dist.get_rank() == 0:",
+             "            finish(scheduler, score)", "    else:", "        finish(scheduler, score)")  # fmt: skip
+    source = helper + "\n".join(lines) + "\n"
+    check_told(RankLocalTrainingState, source, reason="let every rank do it")
+    check_nothing(RankLocalTrainingState, source.replace("if ddp:", "if score > 0:"))

@@ -184,3 +184,78 @@ def test_the_seed_of_a_program_that_only_evaluates() -> None:
     seeds = "import torch\nimport torch.distributed as dist\nfrom train import main\n\ntorch.manual_seed(3)\n"
     files = {"train.py": program(seed="pass"), "eval_all.py": f"{seeds}main.check()\n"}
     check_nothing(SameRandomNumbers, files["eval_all.py"], files=files, path="eval_all.py")
+
+
+MODEL = """\
+class Diffusion(torch.nn.Module):
+    def forward(self, x):
+        b = len(x)
+        {draw}
+        return self.net(x, t)
+
+
+"""
+
+
+def test_the_time_of_each_sample_in_a_forward() -> None:
+    head = HEAD + MODEL.format(draw="t = torch.randint(0, self.num_timesteps, (b,))")
+    found = findings_of(SameRandomNumbers, program(draw="noise = 0", head=head))
+    assert found and "num_timesteps" in found[0].message
+    for other in ("t = torch.randn_like(x)", "base = torch.randint(2, 8, (b,))", "t = torch.randint(0, self.timesteps, (1,))"):
+        check_nothing(SameRandomNumbers, program(draw="noise = 0", head=HEAD + MODEL.format(draw=other)))
+
+
+def test_a_batch_size_of_any_name() -> None:
+    assert findings_of(SameRandomNumbers, program(draw="noise = torch.randn((args.train_batch_size, 4))"))
+
+
+CLIPS = """\
+import random
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+
+class Clips(torch.utils.data.Dataset):
+    def __init__(self, folders):
+        self.folders = folders
+
+    def __getitem__(self, index):
+        folder = {pick}
+        return torch.load(folder)
+
+
+def main(args):
+    accelerator = Accelerator()
+    set_seed(args.seed{more})
+    loader = accelerator.prepare(torch.utils.data.DataLoader(Clips(args.folders), num_workers=4))
+    for x in loader:
+        accelerator.backward(args.net(x))
+"""
+
+
+@pytest.mark.parametrize("pick", ["random.choice(self.folders)", "self.folders[random.randint(0, len(self.folders) - 1)]"])
+def test_a_data_set_that_draws_its_samples_is_told(pick: str) -> None:
+    found = check_told(SameRandomNumbers, CLIPS.format(pick=pick, more=""), reason="take the sample of the index")
+    assert found.span.line == 13
+
+
+@pytest.mark.parametrize(
+    ("pick", "more"),
+    [
+        ("random.choice(self.folders)", ", device_specific=True"),
+        ("self.folders[index]", ""),
+        ("random.choice(self.folders) if index < 0 else self.folders[index]", ""),
+        ("self.folders[0] if random.randint(0, 1) else self.folders[1]", ""),
+    ],
+)
+def test_data_sets_that_take_the_index_or_draw_differently(pick: str, more: str) -> None:
+    check_nothing(SameRandomNumbers, CLIPS.format(pick=pick, more=more))
+
+
+def test_data_sets_of_an_evaluation_and_workers_with_seeds_of_their_own() -> None:
+    source = CLIPS.format(pick="random.choice(self.folders)", more="")
+    check_nothing(SameRandomNumbers, source.replace("Clips", "ValClips"))
+    check_nothing(SameRandomNumbers, source.replace("num_workers=4", "num_workers=4, worker_init_fn=args.seeded"))
+    check_nothing(SameRandomNumbers, source.replace("set_seed(args.seed)", "pass"))

@@ -612,3 +612,46 @@ def test_a_reader_in_another_function_whose_path_has_the_same_name_again() -> No
     elsewhere = REBOUND.replace('"names.json")\n        with open(path) as', '"x.csv")\n        with open(path) as')
     (other,) = findings_of(UnguardedFileIo, elsewhere)
     assert not any("barrier()" in getattr(e, "code", "") for e in other.edits)
+
+
+LOG = "import logging\n\n\nclass Log:\n    def __init__(self, path):\n        {opened}\n"
+LOGGED = (
+    "import torch.distributed as dist\nfrom log import Log\n\n\ndef main(path):\n    dist.init_process_group('gloo')\n"
+    "    return Log(path)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "opened", ["self.handler = logging.FileHandler(path, 'w')", "logging.basicConfig(filename=path, filemode='w')"]
+)
+def test_a_log_that_every_rank_empties_is_told(opened: str) -> None:
+    files = {"train.py": LOGGED}
+    found = findings_of(UnguardedFileIo, LOG.format(opened=opened), files, path="log.py")
+    assert len(found) == 1 and found[0].path == "train.py" and "overwrite" in found[0].message
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        "self.handler = logging.FileHandler(path)",
+        "self.handler = logging.FileHandler(path, mode='a')",
+        "self.handler = logging.FileHandler(f'{path}.{os.getpid()}', 'w')",
+    ],
+)
+def test_lines_that_are_added_and_logs_of_each_process(opened: str) -> None:
+    check_nothing(UnguardedFileIo, LOG.format(opened=opened), files={"train.py": LOGGED}, path="log.py")
+
+
+def test_a_log_of_scripts_that_one_process_runs() -> None:
+    opened = "logging.basicConfig(filename=path, filemode='w')"
+    alone = "from log import Log\n\nif __name__ == '__main__':\n    Log('export.txt')\n"
+    source = f"import lightning\n{LOG.format(opened=opened)}        self.rank = 0\n"
+    check_nothing(UnguardedFileIo, source, files={"export.py": alone}, path="log.py")
+
+
+def test_a_buffer_is_no_file() -> None:
+    lines = ("buffer = io.BytesIO()", "torch.save(state, buffer)", "return torch.load(buffer)")
+    body = "".join(f"    {line}\n" for line in lines)
+    head = "import io\nimport torch\nimport torch.distributed as dist\n\n\n"
+    source = f"{head}def main(state):\n    dist.init_process_group()\n{body}"
+    check_nothing(UnguardedFileIo, source)

@@ -319,3 +319,18 @@ def test_above_the_start_of_the_group_a_test_that_asks_it_is_no_test() -> None:
     for found in findings_of(UnguardedSave, source):
         assert not found.edits
         assert "no process group yet" in found.reason
+
+
+def test_a_folder_from_which_a_run_goes_on_is_no_cache() -> None:
+    head = "import os\nfrom transformers import Trainer\nfrom transformers.trainer_utils import get_last_checkpoint\n\n"
+    asked = ("last = None", "if os.path.isdir(args.output_dir):", "    last = get_last_checkpoint(args.output_dir)")
+    lines = (*asked, "trainer = Trainer(model=model)", "trainer.train(resume_from_checkpoint=last)")
+    source = main(*lines, "model.save_pretrained(args.output_dir)", head=head)
+    assert findings_of(UnguardedSave, source)
+    check_nothing(UnguardedSave, source.replace("    last = get_last", "    return get_last"))
+
+
+def test_behind_a_trainer_of_any_name() -> None:
+    head = "from trl import SFTTrainer\n\n"
+    lines = ("trainer = SFTTrainer(model=model)", "trainer.train()", "args.tokenizer.save_pretrained('final')")
+    assert findings_of(UnguardedSave, main(*lines, head=head))

@@ -144,12 +144,31 @@ def callee(project: Project, module: SourceModule, call: ast.Call) -> FunctionSi
     """The project function that a call runs; also a method of an object that was made by a class of the project just there."""
     if (site := called_function(project, module, call)) is not None:
         return site
+    if _is_of_base(call):
+        return _base_method(project, module, call)
     made = _made_by(module, call)
     owner = _class_made(project, module, made) if made is not None else _class_named(project, module, call)
     if owner is None or not isinstance(call.func, ast.Attribute):
         return None
     method = class_facts(project, owner.module, owner.node).method(call.func.attr)
     return FunctionSite(method[0].module, method[1]) if method else None
+
+
+def _is_of_base(call: ast.Call) -> bool:
+    """`super().__init__(path)`."""
+    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return isinstance(holder, ast.Call) and isinstance(holder.func, ast.Name) and holder.func.id == "super"
+
+
+def _base_method(project: Project, module: SourceModule, call: ast.Call) -> FunctionSite | None:
+    owner = module.class_of(call)
+    if owner is None or not isinstance(call.func, ast.Attribute):
+        return None
+    for site in class_facts(project, module, owner).lineage[1:]:
+        for statement in site.node.body:
+            if isinstance(statement, ast.FunctionDef) and statement.name == call.func.attr:
+                return FunctionSite(site.module, statement)
+    return None
 
 
 def _class_named(project: Project, module: SourceModule, call: ast.Call) -> ClassSite | None:
@@ -194,6 +213,8 @@ def _made_by(module: SourceModule, call: ast.Call) -> ast.Call | None:
 
 def holder_of(module: SourceModule, call: ast.Call, site: FunctionSite) -> str:
     """What `self` of the called function is where the call stands: "self", a name, or ""."""
+    if _is_of_base(call):
+        return "self"
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         root = call.func.value.id
         return "self" if root in ("self", "cls") else root
@@ -201,8 +222,6 @@ def holder_of(module: SourceModule, call: ast.Call, site: FunctionSite) -> str:
         parent = module.parent(call)
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
             return parent.targets[0].id
-        if isinstance(call.func, ast.Attribute) and dotted(call.func).startswith("super"):
-            return "self"
     return ""
 
 

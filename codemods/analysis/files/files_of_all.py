@@ -10,8 +10,8 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.every_rank import Way, way_of_every_rank
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.file_paths import arguments_of, forms
-from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
-from codemods.analysis.files.own_paths import is_own_path, leads_to
+from codemods.analysis.files.filled_on_demand import filled_on_demand, is_a_program_of_one, is_asked_for
+from codemods.analysis.files.own_paths import callers_of, is_own_path, leads_to
 from codemods.analysis.files.shared_places import is_of_one_item
 from codemods.analysis.files.written_saves import is_in_memory, saves_in
 from codemods.analysis.names import dotted, is_parameter, last, qualified
@@ -37,6 +37,7 @@ _OF_FRAMEWORKS = frozenset(
     {"fit", "train", "test", "validate", "predict", "run", "step", "update", "write", "setup", "build", "close"}
 )
 _SHARED_OUT = (b"split_between_processes",)
+_JOINS = (b"Accelerator(", b"init_process_group(", b"Trainer(", b"Fabric(", b"PartialState(")  # whoever calls these is a rank
 
 
 @record
@@ -67,11 +68,14 @@ def files_of_all(project: Project, module: SourceModule) -> tuple[FileOfAll, ...
 def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
     if any(module.holds(word) for word in _SHARED_OUT):
         return
+    in_memory = any(module.holds(word) for word in (b"BytesIO", b"StringIO", b"TemporaryFile"))
     saves = {id(s.call) for s in saves_in(project, module)}
     once = {id(found.function) for found in filled_on_demand(project, module)}  # DDP307 tells of these as one
     seen: set[tuple[int, str]] = set()
     for call in module.nodes(ast.Call):
         if id(call) in saves or id(module.function_of(call)) in once or (found := _changed(module, call)) is None:
+            continue
+        if in_memory and is_in_memory(module, found.path):
             continue
         way = _way(project, module, found)
         key = (id(module.function_of(call)), " ".join(module.text_of(found.path).split()))
@@ -89,7 +93,7 @@ def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
     if found is None or found.act not in (Act.WRITES, Act.FILLS, Act.REMOVES) or is_in_memory(module, found.path):
         return None
     name = qualified(module, call.func)
-    if name.startswith("logging."):
+    if name.startswith("logging.") and not _empties(call):
         return None  # lines that are added stay those of their rank
     if name in _MOVES and call.args:
         return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move
@@ -97,6 +101,12 @@ def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
         return None
     mode = _mode(call) if (last(name) or last(dotted(call.func))) == "open" else ""
     return None if "a" in mode or "+" in mode.replace("w+", "") else found
+
+
+def _empties(call: ast.Call) -> bool:
+    """`FileHandler(path, "w")`, `basicConfig(filename=path, filemode="w")`: each rank empties the log first."""
+    modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg in ("mode", "filemode"))]
+    return any(isinstance(m, ast.Constant) and m.value == "w" for m in modes)
 
 
 def _mode(call: ast.Call) -> str:
@@ -172,6 +182,10 @@ def _is_run_so(project: Project, module: SourceModule, found: FileCall, way: Way
         return False
     if functions and (is_never_run(project, *functions[-1]) or _is_left_to_others(project, *functions[-1])):
         return False
+    if functions and not any(functions[-1][0].holds(word) for word in _JOINS):
+        home, above = functions[-1][0], callers_of(project, *functions[-1])
+        if above and all(site.module is not home and is_a_program_of_one(project, site.module) for site in above):
+            return False  # scripts that export or show something: no rank comes there
     return _is_given(module, found, way) and not _is_filled_once(module, found, way)
 
 

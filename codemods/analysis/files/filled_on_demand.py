@@ -15,7 +15,7 @@ from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.later_reads import handed_on, of_callers
 from codemods.analysis.files.own_paths import callers_of, is_own_path
-from codemods.analysis.names import last, qualified
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.uses import uses_of
@@ -24,6 +24,8 @@ from codemods.project import Project
 from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule, line_of, walk
 
+# What goes on from a folder that is there already: the test over it says nothing about what is written there at the end.
+_RESUMES = frozenset({"get_last_checkpoint", "listdir", "glob", "load_state_dict", "load_checkpoint", "restore"})
 _MOVES = frozenset({"replace", "rename", "renames", "move", "link", "symlink"})  # the file appears whole
 _CALLERS_UP = 3
 _OPEN = late(r"<[PNIE]:[^<>]*>")  # a part of a name that hangs on a variable
@@ -199,7 +201,7 @@ def _of_readers(project: Project, module: SourceModule, function: FunctionNode) 
 def is_thought_of(project: Project, module: SourceModule, function: FunctionNode, up: int = _CALLERS_UP) -> bool:
     """True where some caller lets rank 0 in first or alone: the others find the files then."""
     for site in callers_of(project, module, function):
-        alone = _is_a_program_of_one(project, site.module) or _is_started_too(project, module, function, site.module)
+        alone = is_a_program_of_one(project, site.module) or _is_started_too(project, module, function, site.module)
         if is_for_some(project, site.module, site.call) and not alone:
             return True
         outer = site.module.function_of(site.call)
@@ -208,7 +210,7 @@ def is_thought_of(project: Project, module: SourceModule, function: FunctionNode
     return False
 
 
-def _is_a_program_of_one(project: Project, module: SourceModule) -> bool:
+def is_a_program_of_one(project: Project, module: SourceModule) -> bool:
     """True for a script that shows nothing of several processes: what it does comes before no other program's ranks."""
     return b"__main__" in module.data and ranks_in_file(project, module) is None
 
@@ -223,5 +225,16 @@ def is_asked_for(module: SourceModule, node: ast.AST, path: ast.expr) -> bool:
     wanted = forms(module, path)
     function = module.function_of(node)
     tests = (n for n in walk(function) if isinstance(n, ast.If)) if function is not None else module.nodes(ast.If)
-    asked = (a for n in tests for a in _asked(module, n.test) if wanted & forms(module, a.path))
-    return any(line_of(a.call) < line_of(node) for a in asked)
+    asked = ((n, a) for n in tests for a in _asked(module, n.test) if wanted & forms(module, a.path))
+    return any(line_of(a.call) < line_of(node) and _decides_over(n, node) for n, a in asked)
+
+
+def _decides_over(test: ast.If, node: ast.AST) -> bool:
+    """True where the place stands in an arm of the test, or behind one that is left, or sets what is asked for later."""
+    line = line_of(node)
+    if test.lineno <= line <= (test.end_lineno or test.lineno):
+        return True
+    for arm in (test.body, test.orelse):
+        if arm and isinstance(arm[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break)):
+            return True
+    return not any(isinstance(n, ast.Call) and last(dotted(n.func)) in _RESUMES for s in test.body for n in walk(s))

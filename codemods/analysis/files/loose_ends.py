@@ -55,14 +55,14 @@ def made_elsewhere(
             return (place.module, place.node), shown
     if made.handed_on:
         return None
-    return _by_another_name(project, module, owner) or _by_a_setting(project, module, owner)
+    return _by_another_name(project, module, owner) or by_a_setting(project, module, owner)
 
 
 def _by_another_name(
     project: Project, module: SourceModule, owner: ast.ClassDef
 ) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
     """`from .one import Trainer as TrainerOne`: a factory chooses among classes of one name."""
-    for path in _importers(project, module.path):
+    for path in importers_of(project, module.path):
         other = project.module(path)
         for bound, found in other.imports.items() if other is not None else ():
             for item in found:
@@ -74,7 +74,7 @@ def _by_another_name(
     return None
 
 
-def _by_a_setting(
+def by_a_setting(
     project: Project, module: SourceModule, owner: ast.ClassDef
 ) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
     """`_target_: sets.rows.Rows` in a YAML file, and the script of several processes that makes what such files name."""
@@ -108,7 +108,7 @@ def _find_script(project: Project, module: SourceModule) -> Evidence | None:
                 return None
             if b"__main__" in data and _JOINS.search(data) and (shown := _shown(project, path)) is not None:
                 return shown
-        found = [u for path in found for u in _importers(project, path) if u not in known]
+        found = [u for path in found for u in importers_of(project, path) if u not in known]
         known.update(found)
         if not found or len(known) > _FILES:
             return None
@@ -123,7 +123,7 @@ def _shown(project: Project, path: str) -> Evidence | None:
     return Evidence("static", f"{path} brings it in and runs on several processes: {shown.text}", path, shown.line)
 
 
-def _importers(project: Project, path: str) -> list[str]:
+def importers_of(project: Project, path: str) -> list[str]:
     """The files that import this one, or a name of the package that it is."""
     found = []
     for user in project.files_importing(_stem(path)):

@@ -19,7 +19,7 @@ _ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
 _PROCESSES = late(
     r"\bget_rank\(|\bget_world_size\(|init_process_group|DistributedDataParallel|\bDDP\(|DistributedSampler|\bworld_size\b"
     r"|\b(?:global_|local_)rank\b|\brank\b|\b(?:LOCAL_)?RANK\b|WORLD_SIZE|\bAccelerator\(|\baccelerator\b|\bFabric\(|\bfabric\b"
-    r"|is_main_process|is_world_process_zero|is_global_zero|\bTrainer\(|\.barrier\(|deepspeed\.init"
+    r"|is_main_process|is_world_process_zero|is_global_zero|\b(?:[A-Z]\w*)?Trainer\(|\.barrier\(|deepspeed\.init"
     r"|(?:init|setup|initialize|launch)_\w*(?:dist|ddp|process)\w*\(|ddp_setup\(|dist_init\("
 )
 _ASKED = late(r"\bget_(?:rank|world_size)\(|\bis_(?:main|master|rank_zero)\w*\(|\bget_world_rank\(")
@@ -130,6 +130,9 @@ def _is_of_one(call: ast.Call) -> bool:
 
 def _go_together(module: SourceModule, one: ast.AST, other: ast.AST) -> bool:
     """False where the two stand in different arms of a branch: no process comes to both."""
+    asked = _asked_for(module, other)
+    if any(text in asked and asked[text] != value for text, value in _asked_for(module, one).items()):
+        return False  # `mode == "train"` and `mode == "export"`: no process comes to both
     below: ast.AST = one
     for up in module.ancestors(one):
         if isinstance(up, (ast.If, ast.Try)):
@@ -144,6 +147,21 @@ def _go_together(module: SourceModule, one: ast.AST, other: ast.AST) -> bool:
             break
         below = up
     return True
+
+
+def _asked_for(module: SourceModule, node: ast.AST) -> dict[str, object]:
+    """`{"args.mode": "train"}` under `if args.mode == "train":`."""
+    out: dict[str, object] = {}
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+        if isinstance(up, ast.If) and any(s is below for s in up.body) and isinstance(up.test, ast.Compare):
+            value = up.test.comparators[0]
+            if len(up.test.ops) == 1 and isinstance(up.test.ops[0], ast.Eq) and isinstance(value, ast.Constant):
+                out[module.text_of(up.test.left)] = value.value
+        below = up
+    return out
 
 
 def _holds(statement: ast.stmt, node: ast.AST) -> bool:

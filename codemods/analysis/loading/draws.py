@@ -20,7 +20,9 @@ _DRAWS = frozenset({"torch.randn", "torch.rand", "torch.randint", "torch.randn_l
                     "torch.bernoulli", "torch.normal"})  # fmt: skip
 _LIKE = frozenset({"torch.randn_like", "torch.rand_like", "torch.randint_like", "torch.bernoulli"})
 # A size that is that of the batch.
-_OF_A_BATCH = late(r"\.shape\b|\blen\(|\.size\(|\b(batch_?size|bsz|bs|b|n)\b", 0)
+_OF_A_BATCH = late(r"\.shape\b|\blen\(|\.size\(|\b(?:\w+_)?batch_?size\b|\b(bsz|bs|b|n)\b", 0)
+# The time of each sample in a diffusion: what the `forward` of such a model draws is no dropout, and only training draws it.
+_TIME = late(r"^(?:t|ts|time|times|time_?steps?)\s*=|time_?steps\b|num_steps\b|diffusion_steps")
 _WORDS = (b"torch.rand", b"torch.bernoulli", b"torch.normal")
 
 
@@ -59,7 +61,9 @@ def _near_a_step(project: Project) -> Iterator[str]:
 def _all(project: Project, path: str) -> Iterator[Draw]:
     module = project.module(path)
     for call in module.nodes(ast.Call) if module is not None else ():
-        if module is not None and _is_for_samples(module, call) and _trains(project, module, call, 0, frozenset()):
+        if module is None or not _is_for_samples(module, call):
+            continue
+        if _trains(project, module, call, 0, frozenset(), of_time=_is_time(module, call)):
             yield Draw(module, call, next((k.value for k in call.keywords if k.arg == "generator"), None))
 
 
@@ -71,8 +75,18 @@ def _is_for_samples(module: SourceModule, call: ast.Call) -> bool:
     return name in _LIKE or any(_OF_A_BATCH.search(module.text_of(a)) for a in given)
 
 
-def _trains(project: Project, module: SourceModule, node: ast.AST, climbs: int, seen: frozenset[int]) -> bool:
-    """True where a place is in a training step: a loop with a backward pass, `training_step`, or what either calls."""
+def _is_time(module: SourceModule, call: ast.Call) -> bool:
+    """`t = torch.randint(0, self.num_timesteps, (b,))`."""
+    return qualified(module, call.func) == "torch.randint" and _TIME.search(module.text_of(module.statement_of(call))) is not None
+
+
+def _trains(
+    project: Project, module: SourceModule, node: ast.AST, climbs: int, seen: frozenset[int], *, of_time: bool = False
+) -> bool:
+    """True where a place is in a training step: a loop with a backward pass, `training_step`, or what either calls.
+
+    of_time: what the `forward` of a model draws counts, too.
+    """
     below = node
     for up in module.ancestors(node):
         if isinstance(up, (ast.For, ast.While)) and not is_head(up, below) and _goes_backward(up):
@@ -86,14 +100,18 @@ def _trains(project: Project, module: SourceModule, node: ast.AST, climbs: int, 
                 return class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE)
             if isinstance(owner, ast.ClassDef) and up.name == "__call__":
                 return _object_is_called(project, ClassSite(module, owner), climbs, seen | {id(up)})
+            if up.name == "forward" and of_time:
+                return isinstance(owner, ast.ClassDef)
             if up.name in ("forward", "__init__", "__getitem__", "__iter__"):
                 return False
-            return _callers_train(project, module, up, climbs, seen | {id(up)})
+            return _callers_train(project, module, up, climbs, seen | {id(up)}, of_time=of_time)
     return False
 
 
-def _callers_train(project: Project, module: SourceModule, function: FunctionNode, climbs: int, seen: frozenset[int]) -> bool:
-    return any(_trains(project, s.module, s.call, climbs + 1, seen) for s in callers(project, module, function))
+def _callers_train(
+    project: Project, module: SourceModule, function: FunctionNode, climbs: int, seen: frozenset[int], *, of_time: bool
+) -> bool:
+    return any(_trains(project, s.module, s.call, climbs + 1, seen, of_time=of_time) for s in callers(project, module, function))
 
 
 def _object_is_called(project: Project, site: ClassSite, climbs: int, seen: frozenset[int]) -> bool:

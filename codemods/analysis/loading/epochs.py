@@ -6,8 +6,10 @@ import ast
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.loading.origins import all_known, origins
 from codemods.analysis.loading.passes import Epochs, Pass
 from codemods.analysis.loading.same_program import reached
+from codemods.analysis.loading.samplers import is_distributed_sampler
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import CallSite
@@ -140,6 +142,23 @@ def _concerns(project: Project, path: str, paths: frozenset[str]) -> bool:
     if path in paths or not module.holds(b"__main__") or project.files_importing(path.removesuffix(".py").rpartition("/")[2]):
         return True
     return bool(reached(project, path) & paths)
+
+
+def are_told_instead(project: Project, module: SourceModule, sampler: ast.AST) -> bool:
+    """True where every `set_epoch` of the project is in this file, of a sampler that is made beside this one."""
+    if any(p != module.path and not is_test_file(p) for p in project.files_containing(b"set_epoch")):
+        return False
+    calls = [c for c in module.calls_named("set_epoch") if isinstance(c.func, ast.Attribute)]
+    if not calls or len(calls) != sum(a.attr == "set_epoch" for a in module.nodes(ast.Attribute)):
+        return False
+    for call in calls:
+        holder = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+        made = origins(project, module, holder) if isinstance(holder, (ast.Name, ast.Attribute)) else ()
+        if not made or not all_known(made) or any(o.node is sampler for o in made):
+            return False
+        if not all(is_distributed_sampler(project, o) for o in made):
+            return False
+    return True
 
 
 def _calls_it(module: SourceModule) -> bool:

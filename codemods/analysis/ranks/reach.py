@@ -9,6 +9,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
+from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.uses import HandedOn, Uses, constructions, uses_of
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -92,6 +93,8 @@ def _coming(project: Project, module: SourceModule, node: ast.AST, seen: frozens
     ranks = ranks_at(module, node, project=project)
     if in_turn(project, module, node):
         return Ranks.UNKNOWN
+    if is_of_one_process(module, node):
+        return None  # there is one rank in that branch: it says nothing about a run of several
     outer = module.function_of(node)
     return _entering(project, module, outer, seen) if ranks is Ranks.ALL and outer is not None else ranks
 

@@ -12,6 +12,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.wrapped.left_averages import averages_left_in
 from codemods.analysis.wrapped.wraps import Held, held
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -89,6 +90,7 @@ def kind_of(module: SourceModule, receiver: ast.expr) -> What | None:
 
 
 def _calls(project: Project, module: SourceModule) -> Iterator[tuple[What, ast.Call, str, bool]]:
+    yield from ((What.WEIGHTS, call, name, False) for call, name in averages_left_in(project, module))
     for call in module.calls_named("load_state_dict", "load_state", "register_buffer", "step"):
         if not isinstance(call.func, ast.Attribute):
             continue

@@ -1,0 +1,240 @@
+"""DDP311: parameters and codebooks that each rank sets from its own batches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.files.loose_ends import by_a_setting, importers_of
+from codemods.analysis.loading.same_program import reached
+from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
+from codemods.analysis.ranks.uses import constructions
+from codemods.analysis.wrapped.own_batches import WORDS, OwnState, own_states
+from codemods.codemod import DdpCodemod
+from codemods.findings import Evidence, Finding
+from codemods.project import Project
+from codemods.sites import Site
+from codemods.source import SourceModule
+
+_HOPS = 4
+_FILES = 40
+_TRAINS = (b"backward(", b"training_step")
+# A program that brings parameters and buffers together by hand.
+_BY_HAND = (b"average_params", b"broadcast_params", b"sync_params", b"sync_model", b"average_buffers", b"sync_buffers")
+_BROUGHT = (
+    "sum what the ranks saw first (`dist.all_reduce` of counts and sums), as SyncBatchNorm does; every rank has to come there"
+)
+
+
+class StateOfOwnBatches(DdpCodemod):
+    """Parameters and codebooks that each rank sets from its own batches.
+
+    ## What it does
+    Finds modules whose `forward`, itself or by its methods, writes into a parameter of theirs what it makes of the batch (an
+    initialization by the first batch, statistics that are kept as a parameter), or moves a codebook on by the mean of the batch
+    (vector quantization), without any reduction, gather or broadcast in the class.
+
+    ## Why it matters
+    DDP sends the parameters once, when it is made, and averages gradients from then on. What a forward writes into a parameter is
+    that of each rank's own batch: the ranks train different weights from there on, and rank 0's are saved. Buffers are sent from
+    rank 0 before each forward: a codebook learns from rank 0's share alone, and what the others add to it is lost.
+
+    ## Example
+    ```python
+    import torch
+    from torch import nn
+
+
+    class Codebook(nn.Module):
+        def __init__(self, codes, width):
+            super().__init__()
+            self.register_buffer("codebook", torch.randn(codes, width))
+
+        def forward(self, x):
+            index = torch.cdist(x, self.codebook).argmin(1)
+            hits = nn.functional.one_hot(index, len(self.codebook)).to(x)
+            means = hits.t() @ x / hits.sum(0).clamp(min=1)[:, None]
+            self.codebook.mul_(0.99).add_(means, alpha=0.01)
+            return self.codebook[index] - x
+
+
+    def train(loader):
+        model = nn.parallel.DistributedDataParallel(Codebook(8, 3))
+        for x in loader:
+            model(x).square().mean().backward()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+
+    class Codebook(nn.Module):
+        def __init__(self, codes, width):
+            super().__init__()
+            self.register_buffer("codebook", torch.randn(codes, width))
+
+        def forward(self, x):
+            index = torch.cdist(x, self.codebook).argmin(1)
+            hits = nn.functional.one_hot(index, len(self.codebook)).to(x)
+            sums, counts = hits.t() @ x, hits.sum(0)
+            dist.all_reduce(sums)
+            dist.all_reduce(counts)
+            means = sums / counts.clamp(min=1)[:, None]
+            self.codebook.mul_(0.99).add_(means, alpha=0.01)
+            return self.codebook[index] - x
+
+
+    def train(loader):
+        model = nn.parallel.DistributedDataParallel(Codebook(8, 3))
+        for x in loader:
+            model(x).square().mean().backward()
+    ```
+
+    ## Safety
+    There is no fix: what is to be summed (sums and counts, or one rank's batch for all), and whether each rank comes there in
+    each forward, is a decision.
+
+    ## Refuses
+    - Says nothing where the class reduces, gathers, broadcasts or synchronizes anything, and where the project brings parameters
+      or buffers together by hand (`average_params`, `sync_buffers`).
+    - Says nothing of running means and variances, as BatchNorm keeps them, of counters, masks and queues.
+    - Says nothing of what `forward` does not come to, and of what is made of the shape of the batch alone.
+    - Says nothing of a class that nobody makes, or that is only made under a test: an option may leave it out.
+    - Says nothing where no file that brings the module in shows several processes and trains, and of a Trainer of one device.
+    - A repository's own tests.
+
+    ## References
+    torch 2.13, `DistributedDataParallel`: "Parameters are never broadcast between processes"; buffers are, from rank 0. Runs on
+    two processes.
+    """
+
+    code = "DDP311"
+    TRIGGERS = (
+        (b"Parameter(", b"register_parameter", b"register_buffer"),
+        (b"copy_(", b".data", b"mul_(", b"lerp_(", b"ema", b"[...]", b"* self."),
+    )
+    SITES = (
+        Site(
+            rb"\.data\b[^\n]*(?:copy_\(|mul_\(|add_\(|=)|\.(?:copy_|mul_|lerp_)\(|\w*(?:ema|moving|average)\w*\(|self\.\w+\[\.\.\.\]\s*="
+            rb"|self\.(\w+)\s*=[^\n=]*\*\s*self\.\1\b|self\.(\w+)\s*=\s*self\.\w+\s*\*\s*self\.\2\b",
+            b".data", b"copy_(", b"mul_(", b"lerp_(", b"ema", b"moving", b"average", b"[...]", b"self.",
+        ),
+    )  # fmt: skip
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return b"def forward" in (project.read(path) or b"")
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path) or not any(module.holds(word) for word in WORDS):
+            return
+        if any(project.files_containing(word) for word in _BY_HAND):
+            return
+        for found in own_states(project, module):
+            shown = _several(project, module)
+            if shown is None or is_kept_to_one_device(project) or not _is_made(project, module, found.owner):
+                continue
+            others = "".join(f", `{name}`" for name in found.others[:3])
+            yield self.finding(module, found.node, _message(found, others), evidence=[shown], reason=_BROUGHT)
+
+
+def _message(found: OwnState, others: str) -> str:
+    if found.parameter:
+        return (
+            f"each rank sets the parameter `{found.name}`{others} of {found.owner.name} from its own batch: DDP sends parameters "
+            "only when it is made, so the ranks go on with different ones, and rank 0's are saved"
+        )
+    return (
+        f"`{found.name}`{others} of {found.owner.name} moves on by the rank's own batch: DDP puts no such numbers together, it "
+        "sends rank 0's buffers to all before each forward, so what the other ranks saw is lost"
+    )
+
+
+def _several(project: Project, module: SourceModule) -> Evidence | None:
+    """What shows several processes in a program that trains with this file, over any number of imports."""
+    return project.keep(("trained by ranks", module.path), lambda: _find_several(project, module))
+
+
+def _find_several(project: Project, module: SourceModule) -> Evidence | None:
+    known, found = {module.path}, [module.path]
+    for _ in range(_HOPS + 1):
+        for path in found:
+            if (shown := _trained_beside(project, path) or _named_by_a_setting(project, path)) is not None:
+                return shown
+        found = [u for path in found for u in importers_of(project, path) if u not in known]
+        known.update(found)
+        if not found or len(known) > _FILES:
+            return None
+    return None
+
+
+def _trained_beside(project: Project, path: str) -> Evidence | None:
+    """A file that makes backward passes on several processes, which this one is or brings in."""
+    for other in sorted(reached(project, path) & _training_files(project)):
+        module = project.module(other)
+        shown = ranks_in_file(project, module) if module is not None else None
+        if shown is not None:
+            return Evidence("static", f"{other} trains with it on several processes: {shown.text}", shown.path, shown.line)
+    return None
+
+
+def _training_files(project: Project) -> frozenset[str]:
+    def build() -> frozenset[str]:
+        return frozenset(p for word in _TRAINS for p in project.files_containing(word) if not is_test_file(p))
+
+    return project.keep("training files", build)
+
+
+def _named_by_a_setting(project: Project, path: str) -> Evidence | None:
+    """The script of several processes that makes a class of the file by its name in a YAML file."""
+    stem = path.removesuffix(".py").rpartition("/")[2]
+    if not project.files_containing(f"{stem}.".encode(), kinds=(".yaml", ".yml")):
+        return None
+    module = project.module(path)
+    for owner in module.nodes(ast.ClassDef) if module is not None else ():
+        if module is not None and (found := by_a_setting(project, module, owner)) is not None:
+            return found[1]
+    return None
+
+
+def _is_made(project: Project, module: SourceModule, owner: ast.ClassDef) -> bool:
+    """True where the class, or an heir, is made or handed on in a place that no test decides over."""
+    made = constructions(project, module, owner)
+    if made is None:
+        return True
+    used = made.outside_tests()
+    places = [(c.module, c.call) for c in used.calls] + [(h.module, h.node) for h in used.handed_on]
+    return any(not _is_under_a_test(there, node) for there, node in places)
+
+
+def _is_under_a_test(module: SourceModule, node: ast.AST) -> bool:
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return False
+        if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test:
+            body = up.body if isinstance(up.body, list) else [up.body]
+            if not any(s is below for s in body) or not _is_the_default(module, up.test):
+                return True
+        below = up
+    return False
+
+
+def _is_the_default(module: SourceModule, test: ast.expr) -> bool:
+    """True for `if kind == "ema":` and `if ema:` in a function that has it so unless it is told otherwise."""
+    function = module.function_of(test)
+    if function is None:
+        return False
+    names = [a.arg for a in function.args.args]
+    given = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+    given |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
+    wanted: object = True
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        value = test.comparators[0]
+        wanted, test = value.value if isinstance(value, ast.Constant) else None, test.left
+    default = given.get(test.id) if isinstance(test, ast.Name) else None
+    return isinstance(default, ast.Constant) and wanted is not None and default.value == wanted

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.sync.state_of_own_batches import StateOfOwnBatches
+from ddpfix.testing import check_nothing, check_told, findings_of
+
+HEAD = "import torch\nimport torch.distributed as dist\nfrom torch import nn\n\n\n"
+TRAINS = "\n\ndef train(loader):\n    model = Net()\n    for x in loader:\n        model(x).mean().backward()\n"
+SHIFT = ('self.shift = nn.Parameter(torch.zeros(3))',)
+CODES = ('self.register_buffer("codebook", torch.randn(8, 3))',)
+
+
+def net(made: tuple[str, ...], *forward: str, methods: str = "", head: str = HEAD, behind: str = TRAINS) -> str:
+    start = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    body = "".join(f"        {line}\n" for line in made) + "\n    def forward(self, x):\n"
+    return head + start + body + "".join(f"        {line}\n" for line in (*forward, "return x")) + methods + behind
+
+
+def test_the_example_of_the_page() -> None:
+    sections = StateOfOwnBatches.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_told(StateOfOwnBatches, before, reason="sum what the ranks saw first")
+    check_nothing(StateOfOwnBatches, after)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "self.shift.data.copy_(-x.mean(0))",
+        "self.shift.data = -x.mean(0)",
+        "self.shift[...] = 0.9 * self.shift + 0.1 * x.mean(0)",
+        "self.shift.mul_(0.9).add_(x.mean(0), alpha=0.1)",
+    ],
+)
+def test_a_parameter_by_the_batch(change: str) -> None:
+    found = check_told(StateOfOwnBatches, net(SHIFT, change), reason="the ranks go on with different ones")
+    assert found.span.line == 12
+
+
+def test_through_names_and_methods() -> None:
+    begin = "\n    def begin(self, rows):\n        mean = rows.mean(0)\n        self.shift.data.copy_(-mean)\n"
+    check_told(StateOfOwnBatches, net(SHIFT, "self.begin(x)", methods=begin), reason="the ranks go on with different ones")
+    forward = "    def forward(self, x):\n        self.begin(x)\n        return x\n"
+    base, heir = net(SHIFT, "self.begin(x)", methods=begin).replace(forward, ""), f"\n\nclass Rows(Net):\n{forward}"
+    check_told(StateOfOwnBatches, base.replace("Net()", "Rows()") + heir, reason="the ranks go on with different ones")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "self.codebook.mul_(0.9).add_(x.mean(0), alpha=0.1)",
+        "self.codebook.lerp_(x.mean(0), 0.1)",
+        "self.codebook = 0.9 * self.codebook + 0.1 * x.mean(0)",
+        "ema_inplace(self.codebook, x.mean(0), 0.9)",
+    ],
+)
+def test_a_codebook_by_the_batch(change: str) -> None:
+    check_told(StateOfOwnBatches, net(CODES, change), reason="rank 0's buffers to all")
+
+
+def test_sums_of_codes_in_plain_attributes() -> None:
+    check_told(
+        StateOfOwnBatches, net((*CODES, "self.code_sum = None"), "self.code_sum = 0.9 * self.code_sum + 0.1 * x.sum(0)"),
+        reason="rank 0's buffers to all",
+    )  # fmt: skip
+
+
+def test_a_program_in_other_files() -> None:
+    layers = net(SHIFT, "self.shift.data.copy_(-x.mean(0))", head="import torch\nfrom torch import nn\n\n\n", behind="")
+    train = "import torch.distributed as dist\nfrom model import make\n\n\ndef train(x):\n    make()(x).mean().backward()\n"
+    files = {"model.py": "from layers import Net\n\n\ndef make():\n    return Net()\n", "train.py": train}
+    check_told(StateOfOwnBatches, layers, files=files, path="layers.py", reason="the ranks go on with different ones")
+    alone = {**files, "train.py": train.replace("import torch.distributed as dist\n", "")}
+    check_nothing(StateOfOwnBatches, layers, files=alone, path="layers.py")
+
+
+@pytest.mark.parametrize(
+    ("made", "forward"),
+    [
+        (SHIFT, ("mean = x.mean(0)", "dist.all_reduce(mean)", "self.shift.data.copy_(-mean)")),
+        (CODES, ("sums = self.all_reduce(x.sum(0))", "self.codebook.mul_(0.9).add_(sums)")),
+        (SHIFT, ("self.shift.data.copy_(torch.ones(x.shape[1]))",)),
+        (SHIFT, ("self.shift.data.clamp_(0, 1)",)),
+        (SHIFT, ("x = x + self.shift",)),
+        (SHIFT, ("shift = x.mean(0)",)),
+        (('self.register_buffer("running_mean", torch.zeros(3))',), ("self.running_mean.mul_(0.9).add_(x.mean(0))",)),
+        (('self.register_buffer("code_steps", torch.zeros(1))',), ("self.code_steps.add_(1)",)),
+        (('self.register_buffer("code_mask", torch.zeros(3))',), ("self.code_mask = x > 0",)),
+        (('self.register_parameter("running", None)',), ("self.running.lerp_(x.mean(0), 0.1)",)),
+    ],
+)
+def test_what_is_right_or_no_state_of_a_batch(made: tuple[str, ...], forward: tuple[str, ...]) -> None:
+    check_nothing(StateOfOwnBatches, net(made, *forward))
+
+
+CHANGE = "self.shift.data.copy_(-x.mean(0))"
+
+
+def test_what_forward_does_not_come_to() -> None:
+    begin = "\n    def begin(self, rows):\n        self.shift.data.copy_(-rows.mean(0))\n"
+    check_nothing(StateOfOwnBatches, net(SHIFT, methods=begin))
+    check_nothing(StateOfOwnBatches, net(SHIFT, CHANGE).replace("class Net(nn.Module)", "class Net(Table)"))
+
+
+def test_a_class_that_nobody_makes_or_that_an_option_makes() -> None:
+    source = net(SHIFT, CHANGE)
+    check_nothing(StateOfOwnBatches, source.replace("    model = Net()\n", "    model = make()\n"))
+    made = source.replace("def train(loader):\n    model = Net()\n", "def train(loader, kind='plain'):\n    {}\n")
+    option = "model = make()\n    if kind == 'shifted':\n        model = Net()"
+    check_nothing(StateOfOwnBatches, made.format(option))
+    assert findings_of(StateOfOwnBatches, made.format(option).replace("kind='plain'", "kind='shifted'"))
+
+
+def test_one_process_the_ranks_by_hand_and_tests() -> None:
+    source = net(SHIFT, CHANGE)
+    check_nothing(StateOfOwnBatches, source.replace("import torch.distributed as dist\n", ""))
+    check_nothing(StateOfOwnBatches, source, files={"utils.py": "def average_params(params):\n    pass\n"})
+    check_nothing(StateOfOwnBatches, source, path="tests/test_net.py")
