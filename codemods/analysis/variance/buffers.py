@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
 from codemods.source import SourceModule, walk
@@ -48,6 +49,12 @@ def _runs_what_it_is_given(site: ClassSite) -> bool:
     held = {dotted(t) for n in assigned for t in n.targets} - {""}
     calls = (dotted(n.func) for n in walk(site.node) if isinstance(n, ast.Call))
     return any(called == name or called.startswith(f"{name}.") for called in calls for name in held)
+
+
+def speaks_of_buffers(project: Project) -> bool:
+    """False where no file of the project gives a model buffers: then a model that is not seen counts as one without."""
+    words = (b"BatchNorm", b"register_buffer")
+    return any(not is_test_file(path) for word in words for path in project.files_containing(word))
 
 
 def _is_part(module: SourceModule, node: ast.Call) -> bool:

@@ -18,7 +18,7 @@ from codemods.analysis.functions import functions_by_name
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
-from codemods.analysis.variance.buffers import has_buffers
+from codemods.analysis.variance.buffers import has_buffers, speaks_of_buffers
 from codemods.analysis.wrapped.bound_places import bound_by, leaves, place_in, reaches
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of, is_wrapped_by_prepare
@@ -37,23 +37,17 @@ _GIVE_IT_BACK = frozenset({"compile"})
 def may_hold(project: Project, module: SourceModule, node: ast.expr, handed: Handed) -> Wrapped | None:
     """The wrapper that `node` may hold, and whose forward waits for all ranks."""
     found = wrapper_in(project, module, node) or _Search(project, handed).of(module, node, 0)
-    return found if found is not None and not found.whole and _waits(project, found) else None
+    return found if found is not None and not found.whole and sends_buffers(project, found) else None
 
 
-def _waits(project: Project, found: Wrapped) -> bool:
+def sends_buffers(project: Project, found: Wrapped) -> bool:
     """False where the wrapper sends no buffers, and where the classes of the model are seen to have none."""
     for keyword in found.wrap.keywords:
         if keyword.arg == "broadcast_buffers" and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is True):
             return False
     classes = classes_of(project, found.module, found.model) if found.model is not None else ()
     known = [has_buffers(project, f.lineage[0]) for f in classes]
-    return True in known or ((not known or None in known) and _speaks_of_buffers(project))
-
-
-def _speaks_of_buffers(project: Project) -> bool:
-    """False where no file of the project gives a model buffers: then a model that is not seen counts as one without."""
-    words = (b"BatchNorm", b"register_buffer")
-    return any(not is_test_file(path) for word in words for path in project.files_containing(word))
+    return True in known or ((not known or None in known) and speaks_of_buffers(project))
 
 
 class _Search:
