@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
+from codemods.analysis.guards.set_by_one_rank import is_decision, set_by_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.mismatches import Form as Parting
@@ -147,19 +148,14 @@ class OneRankDecision(DdpCodemod):
             origin = parted.value.origin if parted.value.cause is Cause.RANK else None
             if origin is not None and origin in origins:
                 continue  # one place decides over all of them
-            if _is_decision(parted) and not lines & told and not _is_guess(module, parted):
+            if is_decision(parted) and not lines & told and not _is_guess(module, parted):
                 origins |= {origin} if origin is not None else set()
                 told |= lines
                 told_as = message(parted, head(module, parted.node))
-                yield self.finding(module, parted.node, told_as, evidence=chain(parted), reason=_advice(module, parted))
-
-
-def _is_decision(found: Mismatch) -> bool:
-    """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
-    if found.value.cause is Cause.RANK:
-        decides = found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS, Parting.ENDS)
-        return decides and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
-    return not (found.form is Parting.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
+                at = set_by_one_rank(module, parted)
+                if at is not parted.node:
+                    told_as = f"only some ranks set this, and in line {parted.node.lineno} {told_as}"
+                yield self.finding(module, at, told_as, evidence=chain(parted), reason=_advice(module, parted))
 
 
 def _is_guess(module: SourceModule, found: Mismatch) -> bool:

@@ -104,7 +104,9 @@ def _who(value: Value) -> str:
 
 
 def _rounds(value: Value) -> str:
-    return "each rank has its own number of items, so it may differ how often" if value.sized else f"{_who(value)} how often"
+    if value.sized and value.cause is not Cause.RANK:
+        return "each rank has its own number of items, so it may differ how often"
+    return f"{_who(value)} how often"
 
 
 def chain(found: Mismatch) -> Iterator[Evidence]:
