@@ -153,7 +153,7 @@ class OneRankDecision(DdpCodemod):
                 told |= lines
                 told_as = message(parted, head(module, parted.node))
                 at = set_by_one_rank(module, parted)
-                if at is not parted.node:
+                if at is not parted.node and at is not parted.leaving:
                     told_as = f"only some ranks set this, and in line {parted.node.lineno} {told_as}"
                 yield self.finding(module, at, told_as, evidence=chain(parted), reason=_advice(module, parted))
 
