@@ -70,8 +70,8 @@ class RendezvousOfEachProcess(DdpCodemod):
     ```
 
     ## Safety
-    Unsafe: the number of processes from `SLURM_NTASKS`. There is no other fix: which process draws the port, how the others get
-    it, and where the nodes learn the address of the first one, is the launcher's.
+    There is no fix of a port or an address: which process draws it, how the others get it, and where the nodes learn that of the
+    first one, is the launcher's. Unsafe: the number of processes from `SLURM_NTASKS`.
 
     ## Refuses
     - Says nothing in a repository's own tests.
