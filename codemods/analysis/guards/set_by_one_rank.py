@@ -31,11 +31,11 @@ def _is_set_by_test(found: Mismatch) -> bool:
 def set_by_one_rank(module: SourceModule, found: Mismatch) -> ast.AST:
     """The statement under the test of the rank that gives the value, where it stands in this file: there it has to be shared.
 
-    Of a step without a loss the exit, of all else the statement that decides.
+    Of a step without a loss the exit; of all else, and of ways out of a loop, the statement that decides.
     """
     if found.form is Form.NO_LOSS and found.leaving is not None:
         return found.leaving
-    if found.value.cause is not Cause.RANK or not _is_set_by_test(found) or found.value.chain[-2].path != module.path:
+    if found.form is Form.LEAVES or found.value.cause is not Cause.RANK or not _is_set_by_test(found) or found.value.chain[-2].path != module.path:
         return found.node
     line = found.value.chain[-2].line
     return next((s for s in module.nodes(ast.Assign) if s.lineno == line), found.node)
