@@ -35,7 +35,9 @@ def set_by_one_rank(module: SourceModule, found: Mismatch) -> ast.AST:
     """
     if found.form is Form.NO_LOSS and found.leaving is not None:
         return found.leaving
-    if found.form is Form.LEAVES or found.value.cause is not Cause.RANK or not _is_set_by_test(found) or found.value.chain[-2].path != module.path:
+    if found.form is Form.LEAVES or found.value.cause is not Cause.RANK:
+        return found.node
+    if not _is_set_by_test(found) or found.value.chain[-2].path != module.path:
         return found.node
     line = found.value.chain[-2].line
     return next((s for s in module.nodes(ast.Assign) if s.lineno == line), found.node)
