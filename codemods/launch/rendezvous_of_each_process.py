@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.rendezvous import Meeting, Where, handed_to_others, meetings_of_each_process
+from codemods.analysis.guards.unsized_branches import UnsizedBranch, unsized_branches
 from codemods.codemod import DdpCodemod
-from codemods.findings import Evidence, Finding
+from codemods.findings import Applicability, Evidence, Finding, InsertAfter
 from codemods.project import Project
 from codemods.source import SourceModule
 
-_WORDS = (b"MASTER_PORT", b"MASTER_ADDR", b"tcp://")
+_WORDS = (b"MASTER_PORT", b"MASTER_ADDR", b"tcp://", b"SLURM_PROCID")
 _CLOCKS = (b"time.time", b"monotonic", b"perf_counter", b"datetime", b"random", b"randint", b"port")
 
 
@@ -21,7 +22,8 @@ class RendezvousOfEachProcess(DdpCodemod):
     ## What it does
     Finds `MASTER_PORT` and `tcp://` addresses that are made of the clock, a random number without a seed or a free port, in code
     that each spawned rank runs, or that the launcher of each node runs. Finds `MASTER_ADDR` fixed to `localhost` in a script that
-    takes a number of nodes, and has no option for the address.
+    takes a number of nodes, and has no option for the address. Finds the arm that takes the rank from `SLURM_PROCID` and leaves
+    the number of processes at its default of 1, where the arm beside it sets both, and takes `SLURM_NTASKS` for it.
 
     ## Why it matters
     All ranks have to meet at one address. Those that have drawn another port, or listen on their own node, wait in
@@ -68,8 +70,8 @@ class RendezvousOfEachProcess(DdpCodemod):
     ```
 
     ## Safety
-    There is no fix: which process draws the port, how the others get it, and where the nodes learn the address of the first one,
-    is the launcher's.
+    There is no fix of a port or an address: which process draws it, how the others get it, and where the nodes learn that of the
+    first one, is the launcher's. Unsafe: the number of processes from `SLURM_NTASKS`.
 
     ## Refuses
     - Says nothing in a repository's own tests.
@@ -77,6 +79,8 @@ class RendezvousOfEachProcess(DdpCodemod):
     - Says nothing of random numbers in a file that sets a seed, and of a number that is broadcast.
     - Says nothing under a test that asks for the variable, for the rank or for the number of nodes.
     - Says nothing of `localhost` where the script has an option for the address, takes no number of nodes, or meets in a file.
+    - Says nothing of an arm for Slurm where a job file gives the number of processes, where submitit does (`num_tasks`), where
+      the option is not seen to be 1, or where the arm sets the environment for others.
     - Tells a port or an address that is drawn: it has to be drawn once.
 
     ## References
@@ -101,6 +105,21 @@ class RendezvousOfEachProcess(DdpCodemod):
             if found.at.lineno not in told:
                 told.add(found.at.lineno)
                 yield self._told(module, found)
+        for branch in unsized_branches(project, module) if module.holds(b"SLURM_PROCID") else ():
+            yield self._unsized(module, branch)
+
+    def _unsized(self, module: SourceModule, found: UnsizedBranch) -> Finding:
+        edits = [InsertAfter(module.path, module.span(found.rank), found.code)] if found.code else []
+        return self.finding(
+            module,
+            found.branch.test,
+            f"this arm takes the rank from Slurm and leaves `{found.size}` at its default of 1: init_process_group refuses every "
+            "rank but 0, or each task trains alone",
+            level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
+            edits=edits,
+            evidence=[Evidence("static", "the rank is Slurm's here, the number is not", module.path, found.rank.lineno)],
+            reason="assumes that `srun` starts one task for each GPU, and that nothing outside the repository gives the number",
+        )
 
     def _told(self, module: SourceModule, found: Meeting) -> Finding:
         shown = [Evidence("static", f"{found.where.value} runs this", module.path, found.at.lineno)]

@@ -7,33 +7,31 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
-from codemods.analysis.guards.global_rank_at import global_test, is_global
+from codemods.analysis.guards.global_rank_at import global_test
 from codemods.analysis.guards.local_guards import local_guard
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.rank_values import under_such_a_name
-from codemods.analysis.output.script_guards import bound_above, is_text
+from codemods.analysis.ranks.device_ranks import LOCAL, device_ranks
 from codemods.analysis.ranks.local_shares import is_for_one_node
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.imports import plan_rank_zero_only, runs_at_import
+from codemods.imports import plan_rank_zero_only
 from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
-
-_LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
-_DEVICE_CALLS = frozenset({"torch.cuda.set_device", "torch.device", "torch.cuda.device"})
 
 
 class WrongRank(DdpCodemod):
     """The local rank where the global one is meant, or the other way round.
 
     ## What it does
-    Finds devices that are chosen by the global rank, and takes the local rank there. Finds tests of
+    Finds devices that are chosen by the global rank (`set_device`, `device_ids`, `f"cuda:{rank}"`, `device_map={"": rank}`,
+    `accelerator.process_index`), and takes the local rank there. Finds tests of
     `training_args.local_rank` where transformers 5 is pinned, and writes `process_index` (safe). Finds files that local rank
     0 of every node writes, fills or removes, in the test's own block, behind an early exit or through functions, and tests the
     global rank instead: that of the same object (`is_main_process`, `trainer.global_rank`), one at hand, or the group's
@@ -87,7 +85,7 @@ class WrongRank(DdpCodemod):
     round a file of a kind that every rank reads.
 
     ## Refuses
-    - A rank that is handed in, as by `mp.spawn`: there it counts the processes of one node.
+    - A rank that is handed in, and ranks that `mp.spawn` starts: there they count the processes of one node.
     - A rank that is taken modulo the number of devices: that is the local rank.
     - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
       that every rank of the function reads; folders alone; lines that are printed or logged.
@@ -106,16 +104,17 @@ class WrongRank(DdpCodemod):
 
     code = "DDP207"
     TRIGGERS = (
-        (b"rank", b"RANK", b"_local_", b"local_process"),
+        (b"rank", b"RANK", b"_local_", b"process_index", b"local_process"),
         (b"cuda", b"local_rank", b"LOCAL_RANK", b"get_rank", b".fit(", b"is_local_", b"local_process_index",
-         b"per_node", b"gpus"),
+         b"per_node", b"gpus", b"device_map"),
     )
     SITES = (Site(
         rb"(?:local_rank|LOCAL_RANK|local_process_index)\b[^\n]{0,12}(?:[=!]=|in|[<>])|(?:if|not|and)[ \t]+[\w.]*local_rank\b|"
         rb"is_local_(?:main_process|process_zero)|rank[ \t]*%[^\n]{1,30}[=!]=[ \t]*0|"
         rb"rank[^\n]{0,10} (?:== 0|is None)|set_device\([^\n]{0,30}rank|"
-        rb"cuda[^\n]{0,10}rank|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank|[ \t](?!rank\b)\w+[ \t]*=[^\n=]{0,20}get_rank\(",
-        b"rank", b"LOCAL_RANK", b"_local_", b"local_process_index",
+        rb"cuda[^\n]{0,24}rank|device_map[^\n]{0,40}(?:rank|process_index)|device_ids[^\n]{0,12}rank|\.to\([ \t]*\w*rank|"
+        rb"[ \t](?!rank\b)\w+[ \t]*=[^\n=]{0,20}get_rank\(",
+        b"rank", b"LOCAL_RANK", b"_local_", b"process_index",
     ),)  # fmt: skip
     READS_TESTS = False
 
@@ -123,7 +122,7 @@ class WrongRank(DdpCodemod):
         if is_test_file(module.path):
             return
         if not is_for_one_node(project):
-            yield from self._devices(module)
+            yield from self._devices(module, project)
         for node in module.nodes(ast.If):
             made = self._arguments(module, project, node) or self._files(module, project, node)
             if made := made or self._too_early(module, project, node):
@@ -131,15 +130,12 @@ class WrongRank(DdpCodemod):
 
     # Devices
 
-    def _devices(self, module: SourceModule) -> Iterator[Finding]:
-        for rank in _device_ranks(module):
-            local = _local_rank_at(module, rank)
-            if local is None:
-                continue
-            message = f"the device is chosen by the global rank ({module.text_of(rank)}): a second node has no such device"
-            edits: list[Edit] = [ReplaceExpression(module.path, module.span(rank), local)]
-            evidence = [Evidence("static", f"{module.text_of(rank)} counts the processes of all nodes", module.path, rank.lineno)]
-            yield self.finding(module, rank, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
+    def _devices(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        for found in device_ranks(project, module):
+            text = module.text_of(found.rank)
+            message = f"the device is chosen by the global rank ({text}): a second node has no such device"
+            evidence = [Evidence("static", f"{text} counts the processes of all nodes", module.path, found.rank.lineno)]
+            yield self.finding(module, found.node, message, level=Applicability.SAFE, edits=found.edits, evidence=evidence)
 
     # transformers 5
 
@@ -205,49 +201,13 @@ class WrongRank(DdpCodemod):
         return self.finding(module, node, message, level=level, edits=edits, reason=reason, evidence=evidence)
 
 
-def _device_ranks(module: SourceModule) -> Iterator[ast.expr]:
-    """The expressions that choose a CUDA device by the global rank."""
-    for call in module.calls_named("set_device", "device", "cuda", "to", "DistributedDataParallel", "DDP"):
-        name = qualified(module, call.func)
-        given: list[ast.expr] = []
-        if name in _DEVICE_CALLS:
-            given = [*call.args[-1:], *(k.value for k in call.keywords if k.arg in ("device", "index"))]
-        elif isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
-            given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]
-        elif isinstance(call.func, ast.Attribute) and call.func.attr == "to":
-            given = call.args[:1]
-        elif last(name) in ("DistributedDataParallel", "DDP"):
-            lists = [k.value for k in call.keywords if k.arg in ("device_ids", "output_device")]
-            given = [e for v in lists for e in (v.elts if isinstance(v, ast.List) else [v])]
-        yield from (g for g in given if is_global(module, g))
-
-
-def _local_rank_at(module: SourceModule, node: ast.expr) -> str | None:
-    """What the local rank is called above the place, else how to ask for it with the rank as what it falls back to."""
-    function = module.function_of(node)
-    for name, value in bound_above(module, function, module.statement_of(node)):
-        if name in _LOCAL and (not is_text(module, value)) and not is_global(module, value):
-            return name
-        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and "device_count" in module.text_of(value.right):
-            return name  # device = rank % torch.cuda.device_count()
-    if module.holds(b"mp.spawn") or module.holds(b"multiprocessing.spawn") or not _has_group(module):
-        return None
-    if not any(i.dotted == "os" and runs_at_import(module, i.node) for i in module.imports.get("os", ())):
-        return None
-    return f'int(os.environ.get("LOCAL_RANK", {module.text_of(node)}))' if isinstance(node, ast.Name) else None
-
-
-def _has_group(module: SourceModule) -> bool:
-    return module.holds(b"torch.distributed") or any(i.dotted == "torch.distributed" for f in module.imports.values() for i in f)
-
-
 def _local_test(test: ast.expr) -> ast.expr | None:
     """The local rank in a plain test of it and nothing else."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return None
     left = test.left
     name = last(dotted(left))
-    return left if name in _LOCAL else None
+    return left if name in LOCAL else None
 
 
 def _are_training_arguments(module: SourceModule, node: ast.expr) -> bool:

@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.guard_repairs import repair
 from codemods.analysis.guards.told_collectives import cure, grouped, guarded_here, message, message_of_unmatched, paths, reason
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
+from codemods.analysis.ranks.forwards_behind_guards import AloneForward, calls_told_behind, forwards_behind_guards
 from codemods.analysis.ranks.uneven_collectives import uneven_collectives
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
@@ -38,7 +39,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     guard off where nothing else stands under it, moves collectives at the head or the end of the guarded block out of it, and
     moves reads of Trainer properties above it. A model that rank 0 runs alone without gradients is run without its DDP wrapper.
     Tells the forward of a wrapper on some ranks where the model has buffers, or is not seen: a field that an heir fills, a
-    dictionary of prepared models, a backend's method that wraps, `torch.compile`, also through calls and other files.
+    dictionary of prepared models, a backend's method that wraps, `torch.compile`, also through calls and other files, and down
+    to the method of an heir, or the helper, in which rank 0 runs it.
 
     ## Why it matters
     A collective waits until every rank has made the same call. Rank 0 alone waits for ever, until the time-out of the process
@@ -146,7 +148,13 @@ class CollectiveUnderRankGuard(DdpCodemod):
                 shown = list(both_ways(module, found))
                 yield self.finding(module, found.node, message_of_unmatched(found), evidence=shown, reason=cure(found))
         lines = {line for site in told_nodes for line in _lines(site)}
+        behind = calls_told_behind(project, module)
+        for forward in forwards_behind_guards(project, module):
+            if forward.span.line not in lines:
+                yield self._forward(module, forward)
         for node, parted in under_rank_tests(project, module, lines):
+            if parted.meeting is not None and parted.meeting.name == "forward" and parted.meeting.steps[0].line in behind:
+                continue
             if parted.form is Parting.DECIDES:
                 text = parting_message(parted, head(module, parted.node))
                 yield self.finding(module, node, text, evidence=chain(parted), reason=where_to_call(parted))
@@ -164,6 +172,21 @@ class CollectiveUnderRankGuard(DdpCodemod):
             yield self.finding(
                 module, found.node, found.message, level=level, edits=found.edits, evidence=shown, reason=found.reason
             )
+
+
+    def _forward(self, module: SourceModule, found: AloneForward) -> Finding:
+        """The forward of a wrapper that is come to from a test of the rank, through calls, methods and heirs."""
+        test = Evidence("static", "only rank 0 goes on behind this test", found.home, found.line)
+        place = f"line {found.line}" if found.home == module.path else f"{found.home}:{found.line}"
+        also = f", also in line {', '.join(map(str, found.also))}" if found.also else ""
+        return self.finding(
+            module, found.span,
+            f"{found.text}(...) runs the DDP wrapper on rank 0 alone (by the test in {place}{also}): where the model has buffers "
+            "(BatchNorm, position ids, masks) its forward is a broadcast that the other ranks do not make; rank 0 is out of step "
+            "with them, or hangs",
+            evidence=[test, *found.way],
+            reason="run the module inside (`model.module`, `accelerator.unwrap_model(model)`) on rank 0, or run it on all ranks",
+        )  # fmt: skip
 
 
 def _lines(node: ast.AST) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.conditional_starts import conditional_starters
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
 from codemods.analysis.guards.lost_groups import LostGroup, lost_groups
@@ -16,6 +17,12 @@ from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
 
+_ASKING = Site(
+    rb"init_process_group[ \t]*\(|get_dist_info[ \t]*\(|(?<![.\w])get_(?:rank|world_size|dist_rank)[ \t]*\(|"
+    rb"\w\.get_rank[ \t]*\(",
+    b"init_process_group", b"get_dist", b"get_rank", b"get_world_size",
+)  # fmt: skip
+_WAITING = Site(rb"\b(?:barrier|destroy_process_group)[ \t]*\([ \t]*\)", b"barrier", b"destroy_process_group")
 _ONLY_WAIT = frozenset({"barrier", "destroy_process_group", "monitored_barrier"})
 
 
@@ -25,8 +32,10 @@ class CollectiveWithoutGroup(DdpCodemod):
     ## What it does
     Finds calls of `torch.distributed` (barriers, reductions, `destroy_process_group`) that stand under no test for several
     processes, in a function that starts the process group under a condition, or that asks for its rank by a helper which works
-    without one. Finds the group destroyed where there is none: a second time, by the process that has spawned the ranks, and in a
-    helper whose caller starts the group under a condition. Puts the call under `is_initialized()`.
+    without one. Finds barriers below a function of the project that starts the group on some of its ways only
+    (`init_distributed_mode(args)`), also in what is called there. Finds the group destroyed where there is none: a second time,
+    by the process that has spawned the ranks, and in a helper whose caller starts the group under a condition. Puts the call
+    under `is_initialized()`.
 
     ## Why it matters
     On one GPU the program ends there: "Default process group has not been initialized", or "Process group cannot be None" when
@@ -66,6 +75,8 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing in a repository's own tests.
     - Says nothing under a test for several processes or for the rank, behind an exit without them, and where the error is caught.
     - Says nothing where the group is started on every way, or where the function does not show that there may be none.
+    - Says nothing below such a function where the program cannot run without a group anyway: it wraps its model, or asks the
+      group for its rank, under no test above.
     - Says nothing of collectives of a part of the ranks.
     - Tells a call whose result is used on the spot, and a statement that shares its line.
 
@@ -78,14 +89,12 @@ class CollectiveWithoutGroup(DdpCodemod):
     TRIGGERS = (
         (b"barrier(", b"reduce(", b"broadcast(", b"all_gather", b"destroy_process_group("),
         (b"torch.distributed", b"torch import distributed"),
-        (b"init_process_group", b"get_dist_info", b"get_rank", b"get_world_size", b"get_dist_rank"),
     )
-    SITES = (Site(
-        rb"init_process_group[ \t]*\(|get_dist_info[ \t]*\(|(?<![.\w])get_(?:rank|world_size|dist_rank)[ \t]*\(|"
-        rb"\w\.get_rank[ \t]*\(",
-        b"init_process_group", b"get_dist", b"get_rank", b"get_world_size",
-    ),)  # fmt: skip
+    SITES = (_ASKING, _WAITING)
     READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return _ASKING.search(project.read(path) or b"") or bool(conditional_starters(project))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
@@ -105,7 +114,7 @@ class CollectiveWithoutGroup(DdpCodemod):
                 + _error(end),
                 level=_level(found, end) if alone and name else Applicability.DISPLAY,
                 edits=[WrapInGuard(module.path, span, f"{name}.is_initialized()", span)] if alone and name else [],
-                evidence=[Evidence("static", found.why, module.path, found.line)],
+                evidence=[Evidence("static", found.why, found.path or module.path, found.line)],
                 reason=_reason(found, end, alone=alone, name=name),
             )
         for lost in lost_groups(project, module) if module.holds(b"destroy_process_group") else ():

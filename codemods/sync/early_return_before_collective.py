@@ -13,6 +13,7 @@ from codemods.analysis.guards.one_rank_decisions import decisions
 from codemods.analysis.guards.told_collectives import grouped, message, message_of_unmatched, paths, reason
 from codemods.analysis.guards.told_collectives import guarded_here as _sites
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
+from codemods.analysis.ranks.forwards_behind_guards import calls_told_behind
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
 from codemods.analysis.variance.wording import chain, head, where_to_call
@@ -115,7 +116,11 @@ class EarlyReturnBeforeCollective(DdpCodemod):
                 made = renest_inner(project, module, found)
                 yield self._told(module, found.node, message_of_unmatched(found), made, both_ways(module, found))
         lines = {line for site in told_nodes for line in _lines(site)}
+        behind = calls_told_behind(project, module)  # DDP301 tells these
         for node, parted in under_rank_tests(project, module, lines):
+            forward = parted.meeting is not None and parted.meeting.name == "forward"
+            if forward and parted.meeting is not None and parted.meeting.steps[0].line in behind:
+                continue
             if parted.form is Parting.LEAVES:
                 text = parting_message(parted, head(module, parted.node))
                 advice = _OF_BREAK if isinstance(parted.leaving, ast.Break) else where_to_call(parted)

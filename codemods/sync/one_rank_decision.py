@@ -10,9 +10,9 @@ from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
+from codemods.analysis.guards.set_by_one_rank import is_decision, set_by_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
-from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.guesses import is_guess
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
@@ -41,7 +41,8 @@ class OneRankDecision(DdpCodemod):
     ## What it does
     Finds `trainer.should_stop = True` under a rank test, or decided by the rank's own clock, disk or batch, and reduces it over
     the ranks behind it. In a training loop of raw torch, finds an exit for a loss that is not a number, and lets all ranks take
-    it when one does. Tells `control.should_training_stop` under a rank test, a `training_step` that returns None, and a loop that
+    it when one does. Tells `control.should_training_stop` under a rank test, a `training_step` that returns None, also through
+    helpers, an exception that a `backward` hook swallows, what rank 0 alone sets where it decides over all ranks, a loop that
     is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`, which an
     exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is missing, and
     one that ends by `exit()` in an exception handler, also in the `forward` of a model.
@@ -152,21 +153,14 @@ class OneRankDecision(DdpCodemod):
             origin = parted.value.origin if parted.value.cause is Cause.RANK else None
             if origin is not None and origin in origins:
                 continue  # one place decides over all of them
-            if _is_decision(parted) and not lines & told and not is_guess(module, parted):
+            if is_decision(parted) and not lines & told and not is_guess(module, parted):
                 origins |= {origin} if origin is not None else set()
                 told |= lines
                 told_as = message(parted, head(module, parted.node))
-                yield self.finding(module, parted.node, told_as, evidence=chain(parted), reason=_advice(module, parted))
-
-
-def _is_decision(found: Mismatch) -> bool:
-    """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
-    if found.form is Parting.ENDS and is_failure(found.leaving):
-        return False
-    if found.value.cause is Cause.RANK:
-        decides = found.form in (Parting.LEAVES, Parting.DECIDES, Parting.ROUNDS, Parting.ENDS)
-        return decides and not isinstance(found.node, ast.For) and len(found.value.chain) > 1
-    return not (found.form is Parting.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
+                at = set_by_one_rank(module, parted)
+                if at is not parted.node and at is not parted.leaving:
+                    told_as = f"only some ranks set this, and in line {parted.node.lineno} {told_as}"
+                yield self.finding(module, at, told_as, evidence=chain(parted), reason=_advice(module, parted))
 
 
 def _advice(module: SourceModule, found: Mismatch) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.sync.one_rank_decision import OneRankDecision
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 RULE = OneRankDecision
 PL = "import os\nimport time\nimport torch\nimport lightning.pytorch as pl\n"
@@ -315,3 +315,59 @@ def test_a_time_among_the_numbers_of_a_dict() -> None:
         "        LINE\n        if numbers['seconds'] > limit:\n            break\n        model(batch).backward()\n"
     )
     check_nothing(RULE, source.replace("LINE", "numbers.update(measured(time.time()))"))
+
+
+LOOP_OF_ALL = (
+    "import torch.distributed as dist\n\n\ndef train(model, loader, rank, last):\n    dist.init_process_group('nccl')\n"
+    "    rank = dist.get_rank()\n    epoch = 0\n    while epoch < last:\n        for x in loader:\n"
+    "            dist.all_reduce(model(x))\n        if rank == 0:\n            if plateau():\n                epoch = {0}\n"
+    "{1}        epoch += 1\n"
+)
+
+
+def test_what_rank_zero_sets_is_told_where_it_sets_it() -> None:
+    [found] = findings_of(RULE, LOOP_OF_ALL.format("last - 5", ""))
+    assert found.span.line == 13 and "only some ranks set this, and in line 8" in found.message
+
+
+def test_what_is_handed_to_all_ranks_is_no_decision_of_one() -> None:
+    source = LOOP_OF_ALL.format("last - 5", "        epoch = comm.bcast(epoch)\n")
+    check_nothing(RULE, source)
+
+
+MODULE = "import torch\nimport lightning.pytorch as pl\n\n\nclass M(pl.LightningModule):\n"
+STEP = "    def training_step(self, batch, i):\n        out = self.safely(batch, i)\n        self.count()\n        return out\n\n"
+SAFELY = (
+    "    def safely(self, batch, i):\n        try:\n            return self.step(batch, i)\n        except RuntimeError as e:\n"
+    "            if 'out of memory' in str(e):\n                return None\n            raise e\n\n"
+)
+INNER = (
+    "    def step(self, batch, i):\n        if batch['size'].sum() == 1:\n            return None\n"
+    "        return self.net(batch).mean()\n"
+)
+
+
+def test_a_loss_that_a_helper_of_the_step_leaves_out() -> None:
+    source = MODULE + STEP + SAFELY + INNER
+    assert [f.span.line for f in findings_of(RULE, source)] == [16, 21]
+
+
+def test_an_exception_of_the_backward_hook() -> None:
+    hook_ = "    def backward(self, loss):\n        try:\n            loss.backward()\n        except RuntimeError:\n"
+    hook_ += "            {}\n"
+    [found] = findings_of(RULE, MODULE + hook_.format("self.free()"))
+    assert found.span.line == 9 and "goes on without" in found.message
+    check_nothing(RULE, MODULE + hook_.format("raise"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        MODULE + STEP.replace("training_step", "validation_step") + SAFELY + INNER,
+        MODULE + STEP.replace("return out", "return self.loss") + SAFELY + INNER,  # what the helper gives is dropped
+        MODULE + STEP + SAFELY.replace("return None", "raise") + INNER.replace("return None", "batch = self.padded(batch)"),
+        MODULE.replace("pl.LightningModule", "torch.nn.Module") + STEP + SAFELY + INNER,
+    ],
+)
+def test_helpers_that_make_no_loss(source: str) -> None:
+    check_nothing(RULE, source)

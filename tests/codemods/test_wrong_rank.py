@@ -357,3 +357,67 @@ def test_says_nothing_behind_a_value_that_rank_0_alone_is_given() -> None:
     source = script(*lines, head=HEAD + above)
     assert findings_of(WrongRank, source.format("args.parts"))
     check_nothing(WrongRank, source.format("gathered(args.parts)"))
+
+
+ASKED = 'int(os.environ.get("LOCAL_RANK", {}))'
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ('d = torch.device(f"cuda:{rank}")', "d = torch.device(f\"cuda:{int(os.environ.get('LOCAL_RANK', rank))}\")"),
+        ("d = f'cuda:{rank}'", f"d = f'cuda:{{{ASKED.format('rank')}}}'"),
+        ('d = torch.device("cuda:{:d}".format(rank))', f'd = torch.device("cuda:{{:d}}".format({ASKED.format("rank")}))'),
+        ('d = torch.device("cuda:%d" % rank)', f'd = torch.device("cuda:%d" % {ASKED.format("rank")})'),
+        ("m = load(device_map={'': rank})", f"m = load(device_map={{'': {ASKED.format('rank')}}})"),
+        ("m = DDP(model, device_ids=[dist.get_rank()])", f"m = DDP(model, device_ids=[{ASKED.format('dist.get_rank()')}])"),
+        ("s = torch.load(path, map_location=f'cuda:{rank}')",
+         f"s = torch.load(path, map_location=f'cuda:{{{ASKED.format('rank')}}}')"),
+    ],
+)  # fmt: skip
+def test_other_ways_to_name_a_device(given: str, wanted: str) -> None:
+    head = HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    above = "rank = dist.get_rank()"
+    check_transformed(WrongRank, script(above, given, head=head), script(above, wanted, head=head))
+
+
+def test_os_is_brought_in() -> None:
+    head = "import torch\nimport torch.distributed as dist\n"
+    above = "rank = dist.get_rank()"
+    after = script(above, f"torch.cuda.set_device({ASKED.format('rank')})", head=head + "import os\n")
+    check_transformed(WrongRank, script(above, "torch.cuda.set_device(rank)", head=head), after)
+
+
+def test_a_global_rank_that_is_called_local() -> None:
+    """The tests of the name stay: they mean one process of all. The devices take the local rank."""
+    body = ("local_rank = dist.get_rank()", "torch.cuda.set_device({0})", "model.to({0})", "if local_rank == 0:", "    log()")
+    before = script(*(line.format("local_rank") for line in body))
+    check_transformed(WrongRank, before, script(*(line.format(ASKED.format("local_rank")) for line in body)))
+
+
+def test_the_index_that_accelerate_gives() -> None:
+    head = "from accelerate import Accelerator\n"
+    place = "m = load(device_map={{'': Accelerator().{}}})"
+    after = script(place.format("local_process_index"), head=head)
+    check_transformed(WrongRank, script(place.format("process_index"), head=head), after)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("rank = dist.get_rank()", "print(f'cuda:{rank}')"),  # a line that is shown chooses nothing
+        ("rank = dist.get_rank()", "name = f'rank{rank}'"),
+        ("rank = dist.get_rank()", "m = load(index=rank)"),  # any function may take an index
+        ("rank = dist.get_rank()", "m = load(device_map={'a': rank})"),
+        ("d = f'cuda:{rank}'",),  # handed in
+        ("m = load(device_map={'': state.process_index})",),  # whose state it is is not shown
+        ("rank = dist.get_rank() % torch.cuda.device_count()", "d = f'cuda:{rank}'"),
+    ],
+)
+def test_what_chooses_no_device_by_the_global_rank(lines: tuple[str, ...]) -> None:
+    check_nothing(WrongRank, script(*lines, arguments="rank, state"))
+
+
+def test_ranks_that_another_file_spawns() -> None:
+    files = {"start.py": "import torch.multiprocessing as mp\nfrom train import main\nmp.spawn(main, nprocs=4)\n"}
+    check_nothing(WrongRank, script("rank = dist.get_rank()", "d = f'cuda:{rank}'"), files=files)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.guards.called_with_group import SPEAKING, called_with_group, words_of
+from codemods.analysis.guards.conditional_starts import start_above
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.collectives import collective_at
@@ -17,17 +18,19 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _WORKS_ALONE = frozenset({"get_dist_info"})  # mmcv's and mmengine's: (0, 1) without a group
+_WAITS = frozenset({"barrier", "monitored_barrier", "destroy_process_group"})
 ASKED = frozenset({"is_initialized", "is_available"})
 
 
 @record
 class Unguarded:
-    """call: the collective, or the destruction of the group. why, line: what shows that there may be no group."""
+    """call: the collective, or the destruction of the group. why, line: what shows that there may be no group, in `path`."""
 
     call: ast.Call
     why: str
     line: int
     sure: bool
+    path: str = ""
 
 
 def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
@@ -42,10 +45,24 @@ def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
         if alone is not None and function is not None and called_with_group(project, module, function):
             continue
         for call in calls:
-            if start is not None and call.lineno > start.lineno and not is_guarded(project, module, call, words_of(start.test)):
+            if start is None and alone is None and (found := _below_a_start(project, module, call)) is not None:
+                yield found
+            elif start is not None and call.lineno > start.lineno and not is_guarded(project, module, call, words_of(start.test)):
                 yield Unguarded(call, f"the group is started under `{module.text_of(start.test)}` only", start.lineno, True)
             elif alone is not None and alone.lineno < call.lineno and not is_guarded(project, module, call, set()):
                 yield Unguarded(call, f"{module.text_of(alone.func)}() is written to work without a group", alone.lineno, False)
+
+
+def _below_a_start(project: Project, module: SourceModule, call: ast.Call) -> Unguarded | None:
+    """Below a call of the project's own function that starts the group, or comes back without one."""
+    if last(qualified(module, call.func)) not in _WAITS or is_guarded(project, module, call, set()):
+        return None
+    below = start_above(project, module, call)
+    if below is None:
+        return None
+    found = below.found
+    why = f"{below.module.text_of(below.start.func)}() comes back without one from {found.ends}:{found.at}"
+    return Unguarded(call, why, found.at, True, found.ends)
 
 
 def _needs_group(module: SourceModule, call: ast.Call, project: Project) -> bool:

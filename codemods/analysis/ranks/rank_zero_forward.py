@@ -16,6 +16,9 @@ from codemods.analysis.ranks.rank_guards import Ranks, guards_over, speaks_of_ra
 from codemods.analysis.ranks.unwrapping import unwraps_first
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.wrapped.arms import is_bare
+from codemods.analysis.wrapped.holders import Wrapped
+from codemods.analysis.wrapped.made_models import classes_of
+from codemods.analysis.wrapped.may_hold import sends_buffers
 from codemods.findings import ReplaceExpression
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
@@ -61,7 +64,12 @@ def forwards_on_one_rank(
 def _waits_for_nobody(project: Project, module: SourceModule, wrap: ast.Assign) -> bool:
     """True for a wrapper round a model whose class is seen to have no buffers: its forward broadcasts nothing (measured)."""
     thing = variance(project).value(module, wrap.value).thing
-    return thing is not None and thing.site is not None and not thing.waits
+    if thing is not None and thing.site is not None and not thing.waits:
+        return True
+    model = wrap.value.args[0] if isinstance(wrap.value, ast.Call) and wrap.value.args else None
+    if not isinstance(wrap.value, ast.Call) or not classes_of(project, module, model):
+        return False
+    return not sends_buffers(project, Wrapped(module, wrap.value, model))
 
 
 def _run_here(project: Project, module: SourceModule, call: ast.Call) -> Iterator[tuple[ast.Name, FunctionSite | None]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
 from codemods.source import SourceModule, walk
@@ -35,7 +36,25 @@ def has_buffers(project: Project, site: ClassSite, seen: frozenset[int] = frozen
             known = None if found is None else known
         elif _is_part(site.module, node):
             known = None
-    return known
+    return None if known is False and _runs_what_it_is_given(site) else known
+
+
+def _runs_what_it_is_given(site: ClassSite) -> bool:
+    """True for a model round another one: `self.body = body` of a parameter, and `self.body(x)` or a method of it."""
+    init = site.methods().get("__init__")
+    if init is None:
+        return False
+    names = {a.arg for a in (*init.args.args, *init.args.kwonlyargs)}
+    assigned = (n for n in walk(init) if isinstance(n, ast.Assign) and dotted(n.value) in names)
+    held = {dotted(t) for n in assigned for t in n.targets} - {""}
+    calls = (dotted(n.func) for n in walk(site.node) if isinstance(n, ast.Call))
+    return any(called == name or called.startswith(f"{name}.") for called in calls for name in held)
+
+
+def speaks_of_buffers(project: Project) -> bool:
+    """False where no file of the project gives a model buffers: then a model that is not seen counts as one without."""
+    words = (b"BatchNorm", b"register_buffer")
+    return any(not is_test_file(path) for word in words for path in project.files_containing(word))
 
 
 def _is_part(module: SourceModule, node: ast.Call) -> bool:

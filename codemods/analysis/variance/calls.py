@@ -36,7 +36,7 @@ from codemods.record import replace
 def call_value(state: State, node: ast.Call) -> Value:
     """What the call gives. The first rule that knows it answers; what none knows is made of what it is handed."""
     call = parts_of(state, node)
-    for rule in (_of_elements, _of_sizes, _of_rank, _of_meeting, _of_moves, _of_the_process, made):
+    for rule in (_of_elements, _of_sizes, _of_rank, _of_mpi, _of_meeting, _of_moves, _of_the_process, made):
         if (found := rule(state, call)) is not None:
             return found
     forward(state, node)
@@ -68,6 +68,12 @@ def _of_elements(state: State, call: CallParts) -> Value | None:
 
 
 _BLANKS = frozenset({"empty_like", "zeros_like", "ones_like"})  # room for as much as is given, without what it holds
+
+
+def _of_mpi(state: State, call: CallParts) -> Value | None:
+    """`MPI.COMM_WORLD.bcast(x)` of mpi4py: the same on all ranks."""
+    of_all = call.end in ("bcast", "allreduce", "allgather") and isinstance(call.node.func, ast.Attribute)
+    return SAME if of_all and state.module.holds(b"mpi4py") else None
 
 
 def _of_sizes(state: State, call: CallParts) -> Value | None:

@@ -48,6 +48,8 @@ def meet_behind(state: State, node: ast.AST, text: str, summary: State, binding:
             needs, maybe = "", m.maybe
             if m.needs:
                 model = binding.get(m.needs, UNKNOWN)
+                if model.kind is Kind.MODULE:  # `model.module` of a parameter: the module inside waits for nobody
+                    continue
                 needs = next(iter(model.params), "") if len(model.params) == 1 else ""
                 if not needs and not (model.kind is Kind.WRAPPED and model.thing is not None and model.thing.waits is not False):
                     continue

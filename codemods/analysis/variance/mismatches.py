@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.analysis import Analysis, variance
+from codemods.analysis.variance.buffers import speaks_of_buffers
 from codemods.analysis.variance.exits import calls_in
 from codemods.analysis.variance.other_forms import other_forms
 from codemods.analysis.variance.partings import Form, Mismatch
@@ -53,6 +54,8 @@ def under_rank_tests(project: Project, module: SourceModule, told: set[int]) -> 
         if found.value.cause is not Cause.RANK or len(found.value.chain) > 1 or found.meeting is None or not found.meeting.must:
             continue
         if found.form not in (Form.DECIDES, Form.LEAVES) or not isinstance(found.node, (ast.If, ast.Match)):
+            continue
+        if found.meeting.name == "forward" and found.meeting.maybe and not speaks_of_buffers(project):
             continue
         seen = len(found.meeting.steps) == 1 and found.meeting.name not in ("forward", "compute")
         if (seen and not isinstance(found.leaving, ast.Break)) or _has_other_half(found):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.exits import calls_in, leaving_of
+from codemods.analysis.variance.given_back import makes_the_loss
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
@@ -37,10 +38,15 @@ def _stops(analysis: Analysis, state: State) -> Iterator[Mismatch]:
 def _no_losses(analysis: Analysis, state: State) -> Iterator[Mismatch]:
     """`return None` from a training_step, by the rank's own batch: Lightning makes no backward on this rank."""
     function, module = state.function, state.module
-    if function is None or function.name != "training_step" or (owner := module.class_of(function)) is None:
+    if function is None or (owner := module.class_of(function)) is None:
         return
     if not class_facts(analysis.project, module, owner).is_a(Role.LIGHTNING_MODULE):
         return
+    if function.name == "backward":
+        yield from _caught_in_backward(state)
+    if function.name != "training_step" and not makes_the_loss(analysis.project, ClassSite(module, owner), function.name):
+        return
+    yield from _caught_without_loss(state)
     for node in (n for s in function.body for n in (s, *walk_scope(s)) if isinstance(n, ast.If)):
         value = analysis.resolved(state.site, state.tests.get(id(node.test), SAME))
         for arm in (node.body, node.orelse):
@@ -49,6 +55,27 @@ def _no_losses(analysis: Analysis, state: State) -> Iterator[Mismatch]:
                 continue
             if value.differs and value.cause is not Cause.RANK:
                 yield Mismatch(Form.NO_LOSS, node, value, None, leaving)
+
+
+def _caught_without_loss(state: State) -> Iterator[Mismatch]:
+    """`except RuntimeError: return None`: out of memory is one rank's own."""
+    for node in (n for s in state.body for n in (s, *walk_scope(s)) if isinstance(n, ast.ExceptHandler)):
+        for leaving in (n for s in node.body for n in (s, *walk_scope(s)) if isinstance(n, ast.Return)):
+            if leaving.value is None or is_none(leaving.value):
+                link = state.link(node, "an exception is one rank's own")
+                yield Mismatch(Form.NO_LOSS, node, differing(Cause.PLACE, Proof.LIKELY, link, link), None, leaving)
+                break
+
+
+def _caught_in_backward(state: State) -> Iterator[Mismatch]:
+    """`try: loss.backward() except RuntimeError:` of the hook: the others wait in the middle of their own."""
+    for node in (n for s in state.body for n in (s, *walk_scope(s)) if isinstance(n, ast.Try)):
+        if not any(isinstance(c.func, ast.Attribute) and c.func.attr == "backward" for c in calls_in(node.body)):
+            continue
+        for handler in node.handlers:
+            if not isinstance(leaving_of(handler.body), ast.Raise):
+                link = state.link(handler, "an exception is one rank's own")
+                yield Mismatch(Form.RAISES, handler, differing(Cause.PLACE, Proof.LIKELY, link, link), None)
 
 
 def _ends_well(analysis: Analysis, state: State) -> Iterator[Mismatch]:

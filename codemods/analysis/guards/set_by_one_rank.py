@@ -1,0 +1,46 @@
+"""Which ways of parting are decisions of one rank, and where that rank gives what it decides by."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.variance.exits import is_failure
+from codemods.analysis.variance.partings import Form, Mismatch
+from codemods.analysis.variance.values import Cause
+from codemods.late_pattern import late
+from codemods.source import SourceModule
+
+_SHARED = late(r"\b(?:b(?:road)?cast\w*|all_?reduce|all_?gather\w*)\(")
+
+
+def is_decision(found: Mismatch) -> bool:
+    """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
+    if found.form is Form.ENDS and is_failure(found.leaving):
+        return False
+    if found.value.cause is Cause.RANK:
+        if any(_SHARED.search(link.text) for link in found.value.chain):
+            return False  # what one rank has worked out is handed to all of them on the way
+        decides = found.form in (Form.LEAVES, Form.DECIDES, Form.ROUNDS, Form.ENDS)
+        return decides and len(found.value.chain) > 1 and (not isinstance(found.node, ast.For) or _is_set_by_test(found))
+    return not (found.form is Form.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
+
+
+def _is_set_by_test(found: Mismatch) -> bool:
+    """True for what is given a value under a test of the rank."""
+    way = found.value.chain
+    return len(way) > 1 and way[-1].text.endswith("asks for the rank") and " = " in way[-2].text
+
+
+def set_by_one_rank(module: SourceModule, found: Mismatch) -> ast.AST:
+    """The statement under the test of the rank that gives the value, where it stands in this file: there it has to be shared.
+
+    Of a step without a loss the exit; of all else, and of ways out of a loop, the statement that decides.
+    """
+    if found.form is Form.NO_LOSS and found.leaving is not None:
+        return found.leaving
+    if found.form is Form.LEAVES or found.value.cause is not Cause.RANK:
+        return found.node
+    if not _is_set_by_test(found) or found.value.chain[-2].path != module.path:
+        return found.node
+    line = found.value.chain[-2].line
+    return next((s for s in module.nodes(ast.Assign) if s.lineno == line), found.node)

@@ -1,0 +1,157 @@
+"""Devices that are chosen by the number of a process among all nodes, and how the number on its own node is asked for there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.global_rank_at import is_global
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.script_guards import bound_above, is_text
+from codemods.findings import Edit, ReplaceExpression
+from codemods.imports import plan_plain
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
+_DEVICE_CALLS = frozenset({"torch.cuda.set_device", "torch.device", "torch.cuda.device"})
+_WRAPS = frozenset({"DistributedDataParallel", "DDP"})
+_DEVICE_KEYWORDS = frozenset({"device", "index", "map_location", "device_map", "device_ids", "output_device"})
+_LAUNCHED = (b"torchrun", b"distributed.launch", b"distributed.run", b"LOCAL_RANK")
+
+
+@record
+class DeviceRank:
+    """node: the first place that is told; edits: what stands for the global rank at all of its places."""
+
+    node: ast.expr
+    rank: ast.expr
+    edits: tuple[Edit, ...]
+
+
+def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]:
+    """The devices of the file that are chosen by the global rank; those of one name that lies about its rank together."""
+    misnamed: dict[tuple[int, str], tuple[ast.expr, list[tuple[ast.expr, tuple[Edit, ...]]]]] = {}
+    for rank in dict.fromkeys(_numbers_of_devices(module)):
+        edits = _repair(project, module, rank)
+        if not edits:
+            continue
+        source = _bound_as_local(module, rank)
+        if source is None:
+            yield DeviceRank(rank, rank, edits)
+        else:
+            misnamed.setdefault((id(source), last(dotted(rank))), (source, []))[1].append((rank, edits))
+    for source, places in misnamed.values():
+        yield DeviceRank(source, places[0][0], tuple(e for _, edits in places for e in edits))
+
+
+def _bound_as_local(module: SourceModule, rank: ast.expr) -> ast.expr | None:
+    """The value that is bound to `local_rank` and is the global one."""
+    values = values_of(module, rank) if isinstance(rank, ast.Name) and rank.id in LOCAL else []
+    return values[0] if len(values) == 1 else None
+
+
+def _numbers_of_devices(module: SourceModule) -> Iterator[ast.expr]:
+    for call in module.nodes(ast.Call):
+        name, end = qualified(module, call.func), last(dotted(call.func)) or getattr(call.func, "attr", "")
+        given = [k.value for k in call.keywords if k.arg in _DEVICE_KEYWORDS]
+        method = isinstance(call.func, ast.Attribute)
+        if name in _DEVICE_CALLS:
+            given += call.args[-1:]
+        elif method and end in ("cuda", "to"):
+            given += call.args[:1]
+        elif last(name) not in _WRAPS:
+            given = [g for g in given if not isinstance(g, (ast.Name, ast.Call))]  # `device=rank` of any function says little
+        for one in given:
+            yield from (r for r in _ranks_in(one) if _is_global(module, r))
+    for line in module.nodes(ast.Assign):
+        if isinstance(line.value, ast.JoinedStr):
+            yield from (r for r in _ranks_in(line.value) if _is_global(module, r))
+
+
+def _ranks_in(node: ast.expr) -> Iterator[ast.expr]:
+    """What chooses the GPU: `rank`, `[rank]`, `{"": rank}`, `f"cuda:{rank}"`, `"cuda:{}".format(rank)`, `"cuda:%d" % rank`."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        for element in node.elts:
+            yield from _ranks_in(element)
+    elif isinstance(node, ast.Dict):
+        if len(node.keys) == 1 and isinstance(node.keys[0], ast.Constant) and node.keys[0].value == "":
+            yield from _ranks_in(node.values[0])
+    elif isinstance(node, ast.JoinedStr):
+        if len(node.values) == 2 and _is_cuda(node.values[0]) and isinstance(node.values[1], ast.FormattedValue):
+            yield node.values[1].value
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_cuda(node.left):
+        yield node.right
+    elif isinstance(node, ast.IfExp):  # `f"cuda:{rank}" if torch.cuda.is_available() else "cpu"`
+        yield from (*_ranks_in(node.body), *_ranks_in(node.orelse))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        if _is_cuda(node.func.value) and len(node.args) == 1:
+            yield node.args[0]
+    else:
+        yield node
+
+
+def _is_cuda(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda:")
+
+
+def _is_global(module: SourceModule, node: ast.expr) -> bool:
+    return is_global(module, node) or _process_index(module, node) is not None
+
+
+def _process_index(module: SourceModule, node: ast.expr) -> ast.Attribute | None:
+    """`accelerator.process_index` of an object of Accelerate."""
+    if not isinstance(node, ast.Attribute) or node.attr != "process_index":
+        return None
+    made = [node.value] if isinstance(node.value, ast.Call) else values_of(module, node.value)
+    names = {last(qualified(module, v.func)) for v in made if isinstance(v, ast.Call)}
+    return node if names and names <= {"Accelerator", "PartialState", "AcceleratorState"} else None
+
+
+def _repair(project: Project, module: SourceModule, rank: ast.expr) -> tuple[Edit, ...]:
+    """What writes the local rank in the place of the global one; nothing where the processes are those of one node."""
+    span = module.span(rank)
+    if (index := _process_index(module, rank)) is not None:
+        return (ReplaceExpression(module.path, span, f"{module.text_of(index.value)}.local_process_index"),)
+    if (name := _at_hand(module, rank)) is not None:
+        return (ReplaceExpression(module.path, span, name),)
+    if not _has_group(module) or _spawns_its_ranks(project, module):
+        return ()
+    if (planned := plan_plain(module, "os")) is None or "\n" in module.text_of(rank):
+        return ()
+    text = f'int({planned.name}.environ.get("LOCAL_RANK", {module.text_of(rank)}))'
+    return ReplaceExpression(module.path, span, _quoted(module, rank, text)), *planned.edits
+
+
+def _quoted(module: SourceModule, rank: ast.expr, text: str) -> str:
+    """Inside of an f-string in double quotes the key takes single ones."""
+    up = module.parent(rank)
+    text_round_it = module.parent(up) if isinstance(up, ast.FormattedValue) else None
+    written = module.text_of(text_round_it) if isinstance(text_round_it, ast.expr) else ""
+    return text.replace('"', "'") if written.rstrip().endswith('"') else text
+
+
+def _at_hand(module: SourceModule, node: ast.expr) -> str | None:
+    """What the local rank is called above the place."""
+    for name, value in bound_above(module, module.function_of(node), module.statement_of(node)):
+        if name in LOCAL and not is_text(module, value) and not is_global(module, value):
+            return name
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and "device_count" in module.text_of(value.right):
+            return name  # device = rank % torch.cuda.device_count()
+    return None
+
+
+def _spawns_its_ranks(project: Project, module: SourceModule) -> bool:
+    """True where `mp.spawn` starts the ranks, as far as the project shows: it counts the processes of one node."""
+    spawning = (b"mp.spawn", b"multiprocessing.spawn", b"start_processes(")
+    if any(module.holds(word) for word in spawning):
+        return True
+    elsewhere = {p for word in spawning for p in project.files_containing(word) if not is_test_file(p)}
+    return bool(elsewhere) and not any(project.files_containing(word) for word in _LAUNCHED)
+
+
+def _has_group(module: SourceModule) -> bool:
+    return module.holds(b"torch.distributed") or any(i.dotted == "torch.distributed" for f in module.imports.values() for i in f)

@@ -1,0 +1,124 @@
+"""DDP301: the forward of a wrapper that rank 0 comes to through calls, methods, heirs and factories."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.sync.collective_under_rank_guard import CollectiveUnderRankGuard
+from ddpfix.testing import check_nothing, findings_of
+
+RULE = CollectiveUnderRankGuard
+HEAD = (
+    "import torch\nimport torch.distributed as dist\nfrom torch import nn\n"
+    "from torch.nn.parallel import DistributedDataParallel\n\n\n"
+)
+NET = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.norm = nn.BatchNorm1d(4)\n\n\n"
+PLAIN = NET.replace("nn.BatchNorm1d(4)", "nn.LayerNorm(4)")
+
+
+def told(source: str, files: dict[str, str] | None = None, path: str = "main.py") -> list[tuple[int, str]]:
+    return [(f.span.line, f.message) for f in findings_of(RULE, source, files, path=path) if "runs the DDP wrapper" in f.message]
+
+
+def line_of(source: str, text: str) -> int:
+    return next(i for i, line in enumerate(source.splitlines(), 1) if text in line)
+
+
+def script(*, net: str = NET, wrap: str = "DistributedDataParallel(Net())", judge: str, guard: str = "if dist.get_rank() == 0:",
+           call: str = "judge(model, loader)") -> str:  # fmt: skip
+    return (
+        f"{HEAD}{net}{judge}\n\ndef make():\n    model = {wrap}\n    return train(model, [1])\n\n\n"
+        f"def train(model, loader):\n    for x in loader:\n        model(x).sum().backward()\n    {guard}\n        {call}\n"
+    )
+
+
+JUDGE = "def judge(net, loader):\n    for x in loader:\n        print(net(x))\n"
+
+
+def test_a_helper_that_runs_what_it_is_handed() -> None:
+    source = script(judge=JUDGE)
+    [(line, message)] = told(source)
+    assert line == line_of(source, "        judge(model, loader)") and "and there net" in message
+
+
+def test_an_exit_under_a_further_test() -> None:
+    source = (
+        f"{HEAD}{NET}def start(args):\n    judge(DistributedDataParallel(Net()), [1], args)\n\n\n"
+        "def judge(model, loader, args):\n    if not args.together:\n        if dist.get_rank() != 0:\n            return\n"
+        "    for x in loader:\n        out = model(x)\n"
+    )
+    assert [line for line, _ in told(source)] == [line_of(source, "out = model(x)")]
+
+
+def test_models_in_a_row_of_pairs() -> None:
+    source = (
+        "from accelerate import Accelerator\nfrom torch import nn\n\n\n" + NET +
+        "class Loop:\n    def __init__(self):\n        self.accelerator = Accelerator()\n        self.net = Net()\n"
+        "        self.net = self.accelerator.prepare(self.net)\n\n"
+        "    def step(self, x):\n        self.accelerator.backward(self.net(x).sum())\n"
+        "        if self.accelerator.is_main_process:\n            for model, name in ((self.net, 'last'),):\n"
+        "                out = model(x)\n"
+    )  # fmt: skip
+    assert [line for line, _ in told(source)] == [line_of(source, "out = model(x)")]
+
+
+BASE = (
+    f"{HEAD}class Loop:\n    def __init__(self, net, rank):\n        self.net = net\n        self.rank = rank\n\n"
+    "    def run(self):\n        if self.rank == 0:\n            self.report()\n\n    def report(self):\n        pass\n"
+)
+HEIR = (
+    "from main import Loop\n\n\nclass Painter(Loop):\n    def report(self):\n        return self.net(1)\n\n\n"
+    "def pick(kind):\n    return Painter\n"
+)
+START = (
+    "import torch.distributed as dist\nfrom torch import nn\nfrom torch.nn.parallel import DistributedDataParallel\n"
+    "from heir import pick\n\n\n" + NET +
+    "def start():\n    dist.init_process_group('nccl')\n    kind = pick('x')\n"
+    "    kind({0}, dist.get_rank()).run()\n"
+)  # fmt: skip
+
+
+def test_a_class_that_a_factory_picks() -> None:
+    files = {"heir.py": HEIR, "start.py": START.format("DistributedDataParallel(Net())")}
+    assert [line for line, _ in told(BASE, files)] == [line_of(BASE, "            self.report()")]
+
+
+def test_several_forwards_of_one_function_are_one() -> None:
+    judge = JUDGE.replace("print(net(x))", "print(net(x))\n        print(net(x + 1))")
+    assert len(told(script(judge=judge))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        script(judge=JUDGE, net=PLAIN),  # no buffers: the forward sends nothing
+        script(judge=JUDGE, wrap="DistributedDataParallel(Net(), broadcast_buffers=False)"),
+        script(judge=JUDGE, wrap="Net()"),
+        script(judge=JUDGE, call="judge(model.module, loader)"),
+        script(judge=JUDGE, call="inner = model.module\n        judge(inner, loader)"),
+        script(judge=JUDGE, call="inner = model\n        if len(loader) > 1:\n            inner = model.module\n"
+               "        judge(inner, loader)"),  # the module inside, wherever there is a wrapper
+        script(judge=JUDGE.replace("    for", "    net = getattr(net, 'module', net)\n    for")),
+        script(judge=JUDGE, guard="if dist.get_world_size() > 1:"),  # all ranks
+        script(judge=JUDGE, call="judge(model, loader)\n    else:\n        judge(model, loader)"),  # and the others as well
+        script(judge=JUDGE.replace("net(x)", "net.module(x)")),
+        script(judge="def judge(net, loader):\n    return len(loader)\n"),
+        script(judge=JUDGE.replace("print(net(x))", "if isinstance(net, Net):\n            print(net(x))")),
+    ],
+)  # fmt: skip
+def test_what_waits_for_nobody(source: str) -> None:
+    check_nothing(RULE, source)
+
+
+def test_a_model_that_nobody_wraps() -> None:
+    check_nothing(RULE, BASE, files={"heir.py": HEIR, "start.py": START.format("Net()")})
+
+
+def test_an_unseen_model_where_no_file_gives_buffers() -> None:
+    unseen = {"heir.py": HEIR, "start.py": START.replace(NET, "").format("DistributedDataParallel(build())")}
+    check_nothing(RULE, BASE, files=unseen)
+    assert told(BASE, {**unseen, "nets.py": NET})
+
+
+def test_own_tests_stay() -> None:
+    check_nothing(RULE, script(judge=JUDGE), path="tests/test_train.py")
