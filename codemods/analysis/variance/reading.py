@@ -210,7 +210,10 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.data_loops -= over_data
         if isinstance(node.iter, (ast.Tuple, ast.List)) and dotted(node.target) in state.made_same:
             make_same(state, node.iter)  # `for t in (a, b): dist.all_reduce(t)`
-        before, state.env = state.env, state.env if again else _joined([before, state.env])
+        entered, before, state.env = before, state.env, state.env if again else _joined([before, state.env])
+        if not again and state.env == entered:  # a second round begins as the first one did, and says the same
+            state.env = before
+            break
     _block(state, node.orelse)
 
 
@@ -238,7 +241,10 @@ def _while(state: State, node: ast.While) -> None:
         state.control.append(test)
         _block(state, node.body)
         state.control.pop()
-        before, state.env = state.env, state.env if again else _joined([before, state.env])
+        entered, before, state.env = before, state.env, state.env if again else _joined([before, state.env])
+        if not again and state.env == entered:
+            state.env = before
+            break
     _block(state, node.orelse)
 
 
