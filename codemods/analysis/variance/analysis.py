@@ -14,7 +14,7 @@ from codemods.analysis.variance.callers import UPWARD, Callers
 from codemods.analysis.variance.expressions import value_of
 from codemods.analysis.variance.fields import Fields
 from codemods.analysis.variance.reading import interpret
-from codemods.analysis.variance.scopes import may_bind
+from codemods.analysis.variance.scopes import last_bound, may_bind
 from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.signals import set_in_class, set_in_file
 from codemods.analysis.variance.state import State
@@ -109,6 +109,11 @@ class Analysis:
     def global_value(self, module: SourceModule, name: str) -> Value | None:
         if not may_bind(self.project, module, None, name):
             return None  # not asked of the file: an answer that rests on an open question is worked out again
+        key = (module.path, 0, 0)
+        now = self._running.get(key)
+        if now is not None and now.within is not None and last_bound(self.project, module, name) < now.within.lineno:
+            self.settling.rests_like(key)  # nothing that is still to be read gives it another value
+            return now.env.get(name)
         state = self.top_level(module) or self.running(module, None)
         return state.env.get(name) if state is not None else None
 

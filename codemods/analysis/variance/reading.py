@@ -30,7 +30,7 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
     state.one_return = _returns_one_thing(state)
     for name in parameters(state.function):
         state.env.setdefault(name, _parameter(state, name))
-    ended = _block(state, body)
+    ended = any(_outermost(state, statement) for statement in body)
     state.result = join(state.returns)
     if not ended:
         for name in state.sets:  # what the field holds in the end, whatever it held on the way
@@ -63,6 +63,11 @@ def _annotated(state: State, name: str) -> Thing | None:
     if argument is None or argument.annotation is None:
         return None
     return state.summaries.annotated(state.module, argument.annotation)
+
+
+def _outermost(state: State, node: ast.stmt) -> bool:
+    state.within = node
+    return _statement(state, node)
 
 
 def _block(state: State, body: list[ast.stmt]) -> bool:

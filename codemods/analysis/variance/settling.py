@@ -65,6 +65,11 @@ class Settling(Generic[T]):
         if self._rests:
             self._rests[-1] = noted
 
+    def rests_like(self, key: Hashable) -> None:
+        """Note that what is being answered rests on what an open question rested on up to now, but not on its end."""
+        place = self._places[key]
+        self._rests[-1] |= self._rests[place] - {place}
+
     def is_known(self, key: Hashable) -> bool:
         return key in self._done or key in self._for_now or key in self._places
 
