@@ -30,7 +30,7 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
     state.one_return = _returns_one_thing(state)
     for name in parameters(state.function):
         state.env.setdefault(name, _parameter(state, name))
-    ended = any(_outermost(state, statement) for statement in body)
+    ended = any(_statement(state, statement) for statement in state.outermost(body))
     state.result = join(state.returns)
     if not ended:
         for name in state.sets:  # what the field holds in the end, whatever it held on the way
@@ -63,11 +63,6 @@ def _annotated(state: State, name: str) -> Thing | None:
     if argument is None or argument.annotation is None:
         return None
     return state.summaries.annotated(state.module, argument.annotation)
-
-
-def _outermost(state: State, node: ast.stmt) -> bool:
-    state.within = node
-    return _statement(state, node)
 
 
 def _block(state: State, body: list[ast.stmt]) -> bool:
@@ -215,11 +210,18 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.data_loops -= over_data
         if isinstance(node.iter, (ast.Tuple, ast.List)) and dotted(node.target) in state.made_same:
             make_same(state, node.iter)  # `for t in (a, b): dist.all_reduce(t)`
-        entered, before, state.env = before, state.env, state.env if again else _joined([before, state.env])
-        if not again and state.env == entered:  # a second round begins as the first one did, and says the same
-            state.env = before
+        if not again and _says_the_same(state, before):
             break
     _block(state, node.orelse)
+
+
+def _says_the_same(state: State, entered: _Env) -> bool:
+    """True where a second round begins as the first one did; else it begins with what either way leaves."""
+    joined = _joined([entered, state.env])
+    if joined == entered:
+        return True
+    state.env = joined
+    return False
 
 
 def _entries(node: ast.For | ast.AsyncFor) -> tuple[str, str]:
@@ -246,9 +248,7 @@ def _while(state: State, node: ast.While) -> None:
         state.control.append(test)
         _block(state, node.body)
         state.control.pop()
-        entered, before, state.env = before, state.env, state.env if again else _joined([before, state.env])
-        if not again and state.env == entered:
-            state.env = before
+        if not again and _says_the_same(state, before):
             break
     _block(state, node.orelse)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -132,6 +132,11 @@ class State:
     @property
     def body(self) -> list[ast.stmt]:
         return self.function.body if self.function is not None else self.module.tree.body
+
+    def outermost(self, body: list[ast.stmt]) -> Iterator[ast.stmt]:
+        """The statements of the body, each noted while it is read."""
+        for self.within in body:
+            yield self.within
 
     @property
     def is_parallel(self) -> bool:
