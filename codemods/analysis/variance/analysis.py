@@ -14,6 +14,7 @@ from codemods.analysis.variance.callers import UPWARD, Callers
 from codemods.analysis.variance.expressions import value_of
 from codemods.analysis.variance.fields import Fields
 from codemods.analysis.variance.reading import interpret
+from codemods.analysis.variance.scopes import last_bound, may_bind
 from codemods.analysis.variance.settling import Settling
 from codemods.analysis.variance.signals import set_in_class, set_in_file
 from codemods.analysis.variance.state import State
@@ -46,7 +47,8 @@ class Analysis:
     def of(self, site: FunctionSite) -> State | None:
         """The function as it was interpreted; None while that is going on, too deep below, or where it cannot be read."""
         if not self.settling.is_known(site.key):
-            self.top_level(site.module)  # first, whoever asks: it calls the function, and the function reads what it sets
+            # first, whoever asks: it calls the function, and the function reads what it sets
+            self.settling.aside((site.module.path, 0, 0), lambda: self.top_level(site.module))
         return self._read(site.key, site.module, site.node)
 
     def top_level(self, module: SourceModule) -> State | None:
@@ -105,6 +107,13 @@ class Analysis:
         return self.value(module, call.args[index]) if index < len(call.args) else UNKNOWN
 
     def global_value(self, module: SourceModule, name: str) -> Value | None:
+        if not may_bind(self.project, module, None, name):
+            return None  # not asked of the file: an answer that rests on an open question is worked out again
+        key = (module.path, 0, 0)
+        now = self._running.get(key)
+        if now is not None and now.within is not None and last_bound(self.project, module, name) < now.within.lineno:
+            self.settling.rests_like(key)  # nothing that is still to be read gives it another value
+            return now.env.get(name)
         state = self.top_level(module) or self.running(module, None)
         return state.env.get(name) if state is not None else None
 
@@ -152,7 +161,7 @@ class Analysis:
     def enclosing_value(self, module: SourceModule, function: FunctionNode, name: str) -> Value | None:
         """What a name means in an inner function that does not bind it: what the function round it has bound it to."""
         outer = module.function_of(function)
-        if outer is None:
+        if outer is None or not may_bind(self.project, module, outer, name):
             return None
         site = FunctionSite(module, outer)
         state = self.running(module, site) or self.of(site)

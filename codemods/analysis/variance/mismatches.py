@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.buffers import speaks_of_buffers
@@ -15,10 +16,11 @@ from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.walk import Walk
-from codemods.data.rank_variance import PROCESS_EXITS
+from codemods.data.rank_variance import PROCESS_EXITS, STOP_FLAGS
 from codemods.project import Project
 from codemods.source import SourceModule, walk_scope
 
+_CHOICES = (ast.If, ast.Match, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar)
 __all__ = ["Form", "Mismatch", "mismatches", "mismatches_in", "under_rank_tests"]
 
 
@@ -29,10 +31,24 @@ def mismatches_in(project: Project, module: SourceModule) -> tuple[Mismatch, ...
         analysis = variance(project)
         if not analysis.is_parallel(module):
             return ()
-        found = [m for state in analysis.states(module) for m in mismatches(analysis, state)]
+        found = [m for state in _parting_states(analysis, module) for m in mismatches(analysis, state)]
         return tuple(sorted(found, key=lambda m: (m.node.lineno, m.node.col_offset)))
 
     return project.memo(("mismatches", module.path), build)
+
+
+def _parting_states(analysis: Analysis, module: SourceModule) -> Iterator[State]:
+    """The functions in which ranks can part at all, interpreted, and the file itself."""
+    places = [analysis.of(FunctionSite(module, f)) for f in module.functions if any(map(_may_part, walk_scope(f)))]
+    yield from (s for s in (analysis.top_level(module), *places) if s is not None)
+
+
+def _may_part(node: ast.AST) -> bool:
+    """True for what chooses a way, ends the process, or is one of the other forms: a flag for the framework, a `step`."""
+    if isinstance(node, ast.Call):
+        name = dotted(node.func)
+        return name in PROCESS_EXITS or (isinstance(node.func, ast.Attribute) and node.func.attr == "step") or name == "step"
+    return isinstance(node, _CHOICES) or (isinstance(node, ast.Attribute) and node.attr in STOP_FLAGS)
 
 
 def mismatches(analysis: Analysis, state: State) -> Iterator[Mismatch]:

@@ -30,7 +30,7 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
     state.one_return = _returns_one_thing(state)
     for name in parameters(state.function):
         state.env.setdefault(name, _parameter(state, name))
-    ended = _block(state, body)
+    ended = any(_statement(state, statement) for statement in state.outermost(body))
     state.result = join(state.returns)
     if not ended:
         for name in state.sets:  # what the field holds in the end, whatever it held on the way
@@ -210,8 +210,18 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.data_loops -= over_data
         if isinstance(node.iter, (ast.Tuple, ast.List)) and dotted(node.target) in state.made_same:
             make_same(state, node.iter)  # `for t in (a, b): dist.all_reduce(t)`
-        before, state.env = state.env, state.env if again else _joined([before, state.env])
+        if not again and _says_the_same(state, before):
+            break
     _block(state, node.orelse)
+
+
+def _says_the_same(state: State, entered: _Env) -> bool:
+    """True where a second round begins as the first one did; else it begins with what either way leaves."""
+    joined = _joined([entered, state.env])
+    if joined == entered:
+        return True
+    state.env = joined
+    return False
 
 
 def _entries(node: ast.For | ast.AsyncFor) -> tuple[str, str]:
@@ -238,7 +248,8 @@ def _while(state: State, node: ast.While) -> None:
         state.control.append(test)
         _block(state, node.body)
         state.control.pop()
-        before, state.env = state.env, state.env if again else _joined([before, state.env])
+        if not again and _says_the_same(state, before):
+            break
     _block(state, node.orelse)
 
 

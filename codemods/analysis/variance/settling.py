@@ -56,6 +56,20 @@ class Settling(Generic[T]):
                 else:
                     self._for_now[key] = (found, left, light)
 
+    def aside(self, key: Hashable, ask: Callable[[], object]) -> None:
+        """Let a question be answered before another one, which does not rest on it for that."""
+        if self.is_known(key):
+            return
+        noted = set(self._rests[-1]) if self._rests else set()
+        ask()
+        if self._rests:
+            self._rests[-1] = noted
+
+    def rests_like(self, key: Hashable) -> None:
+        """Note that what is being answered rests on what an open question rested on up to now, but not on its end."""
+        place = self._places[key]
+        self._rests[-1] |= self._rests[place] - {place}
+
     def is_known(self, key: Hashable) -> bool:
         return key in self._done or key in self._for_now or key in self._places
 

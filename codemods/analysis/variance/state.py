@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -80,7 +80,7 @@ class State:
     Now: env: access path (`loss`, `self.best`) -> value. control: what decides over the statement. data_loops: the loops round it
     that go through batches. counts: by what the rounds of the loops round it differ. keys: (the key, the dict) of those loops.
     alike: names that both ways of a test give the same. in_place: the branches and handlers round it, which not every rank
-    enters for sure.
+    enters for sure. within: the outermost statement that is being read.
     Left behind, by the identity of the node: values (of expressions), tests (what they decide), met (call -> collectives),
     conditional (calls in branches), given (call -> parameter -> value), targets (call -> the function that is run).
     Left behind of the function: returns and their join, result; one_return: all of them read the same. sets: attributes of self.
@@ -107,6 +107,7 @@ class State:
         self.keys: list[tuple[str, str]] = []
         self.alike: list[set[str]] = []
         self.in_place = 0
+        self.within: ast.stmt | None = None
         self.values: dict[int, Value] = {}
         self.tests: dict[int, Value] = {}
         self.met: dict[int, tuple[Meeting, ...]] = {}
@@ -131,6 +132,11 @@ class State:
     @property
     def body(self) -> list[ast.stmt]:
         return self.function.body if self.function is not None else self.module.tree.body
+
+    def outermost(self, body: list[ast.stmt]) -> Iterator[ast.stmt]:
+        """The statements of the body, each noted while it is read."""
+        for self.within in body:
+            yield self.within
 
     @property
     def is_parallel(self) -> bool:
