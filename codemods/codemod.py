@@ -12,8 +12,10 @@ from typing import ClassVar
 
 from codemods.findings import Applicability, Edit, Evidence, Finding, Fix, Span
 from codemods.project import Project
+from codemods.record import replace
 from codemods.sites import Site
 from codemods.source import SourceModule
+from codemods.spelling import as_written
 from codemods.text_file import YAML_KINDS
 
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Safety", "Refuses", "References")
@@ -45,6 +47,19 @@ def _doc(cls: type) -> str:
     import inspect
 
     return inspect.getdoc(cls) or ""
+
+
+def _as_named(module: SourceModule, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """The edits with the name that the methods they stand in have for `self`."""
+    if not edits or not getattr(module, "own_objects", None):
+        return edits
+    methods = [(module.span(method), own) for method, own in module.own_objects.items()]
+    out = []
+    for edit in edits:
+        own = next((own for span, own in methods if edit.path == module.path and span.holds(edit.span)), "")
+        words = {name: getattr(edit, name) for name in ("code", "test", "value") if own and hasattr(edit, name)}
+        out.append(replace(edit, **{name: as_written(text, own) for name, text in words.items()}) if words else edit)
+    return tuple(out)
 
 
 class DdpCodemod(ABC):
@@ -132,7 +147,7 @@ class DdpCodemod(ABC):
         symbol: str | None = None,
     ) -> Finding:
         """A finding at a node. With DISPLAY there is no fix, and `reason` says why."""
-        made = tuple(edits)
+        made = _as_named(module, tuple(edits))
         fix = Fix(level, made, group) if made and level is not Applicability.DISPLAY else None
         where = at if isinstance(at, Span) else module.span(at)
         if symbol is None:

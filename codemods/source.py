@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from codemods.findings import Span
 from codemods.late_pattern import late
 from codemods.record import record
+from codemods.spelling import unify
 
 BOM = b"\xef\xbb\xbf"
 # PEP 263: a cookie stands in the first or second line.
@@ -283,6 +284,7 @@ class SourceModule:
         self.tree = self._parse()
         self._ascii = self.text.isascii()
         self._index()
+        self.own_objects = unify(self)  # what methods call their object where they do not say `self`
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
@@ -475,13 +477,17 @@ class SourceModule:
         return self.text_at(self.span(node))
 
     def is_whole(self, statement: ast.stmt) -> bool:
-        """True if the statement shares its first and last line with nothing but a `;` or a comment, and is no `elif`."""
+        """True if the writer can change the statement for itself: it is no `elif`, and shares its lines with nothing but
+        statements of its own block (`a(); b()`, `if x: a()`) and a comment.
+        """
         span = self.span(statement)
-        head = self.lines[span.line - 1][: span.column]
-        tail = self.lines[span.end_line - 1][span.end_column :].strip().removeprefix(";").lstrip()
-        if head.strip() or (tail and not tail.startswith("#")):
+        if isinstance(statement, ast.If) and self.text_at(span).startswith("elif"):
             return False
-        return not (isinstance(statement, ast.If) and self.text_at(span).startswith("elif"))
+        head = self.lines[span.line - 1][: span.column].rstrip()
+        tail = self.lines[span.end_line - 1][span.end_column :].lstrip()
+        if tail and not tail.startswith((";", "#")):
+            return tail.startswith("\\") and not tail[1:].strip()
+        return not head or head.endswith((";", ":"))
 
     # Imports
 

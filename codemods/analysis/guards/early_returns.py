@@ -39,7 +39,7 @@ def renest(place: Place) -> Repair:
         return Repair(reason=_BY_HAND)
     if leaves(parts.rest):
         return Repair(reason="the function can be left once more before the collective: rank 0 would still miss it")
-    if why := refused(place, leaving, Parts((), parts.rest, parts.tail)) or _collective_inside(place, parts.rest):
+    if why := refused(place, leaving, leaving.body, Parts((), parts.rest, parts.tail)) or _collective_inside(place, parts.rest):
         return Repair(reason=why)
     if why := _changed(leaving, kept, parts.rest, last):
         return Repair(reason=why)
