@@ -15,7 +15,7 @@ from codemods.project import Project
 from codemods.record import replace
 from codemods.sites import Site
 from codemods.source import SourceModule
-from codemods.spelling import as_written
+from codemods.spelling import as_written, own_names
 from codemods.text_file import YAML_KINDS
 
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Safety", "Refuses", "References")
@@ -118,6 +118,7 @@ class DdpCodemod(ABC):
 
     def concerns(self, data: bytes) -> bool:
         """False where the bytes lack the words or the site, so that nothing can be found in them."""
+        data = own_names(data)
         if not all(any(word in data for word in group) for group in self.TRIGGERS):
             return False
         return not self.SITES or any(site.search(data) for site in self.SITES)

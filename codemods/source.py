@@ -341,10 +341,20 @@ class SourceModule:
             func = call.func
             name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
             out.setdefault(name, []).append(call)
+        for name, own in self._other_names.items():
+            out.setdefault(own, []).extend(call for call in out.get(name, ()) if isinstance(call.func, ast.Name))
         return out
 
+    @cached_property
+    def _other_names(self) -> dict[str, str]:
+        """The names that `from` imports give to what has another one: `from m import f as g` -> `g: f`."""
+        aliases = (alias for node in self.nodes(ast.ImportFrom) for alias in node.names)
+        return {alias.asname: alias.name for alias in aliases if alias.asname and alias.asname != alias.name}
+
     def calls_named(self, *names: str) -> list[ast.Call]:
-        """Calls whose function's last name is one of `names`: `log` finds `self.log(...)` and `log(...)`."""
+        """Calls whose function's last name is one of `names`: `log` finds `self.log(...)`, `log(...)`, and what a `from` import
+        brings under another name.
+        """
         found = [call for name in names for call in self._calls.get(name, ())]
         return found if len(names) == 1 else sorted(found, key=lambda c: (c.lineno, c.col_offset))
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from codemods.source import FunctionNode, SourceModule
 
 _NOT_THE_OBJECT = frozenset({"self", "cls", "mcs", "mcls", "metacls", "klass"})
+_RENAMED = re.compile(rb"\b(\w+) as (\w+)")
+_LISTED = re.compile(rb"[ \t]+(?:\w+(?: as \w+)?, *)*\w+ as \w+[,)]?[ \t\r]*(?:#|$)")  # a line of names in parentheses
 _SELF = re.compile(r"\bself\b(?=\.)")
 
 
@@ -30,6 +32,25 @@ def unify(module: SourceModule) -> dict[FunctionNode, str]:
 def as_written(text: str, own: str) -> str:
     """Code that speaks of `self`, in the words of a method that calls its object `own`."""
     return _SELF.sub(own, text)
+
+
+# Bytes
+
+
+def own_names(data: bytes) -> bytes:
+    """The bytes with each name that a `from` import gives away put back: `f(` for `g(` of `from m import f as g`."""
+    at = data.find(b" as ")
+    renamed: dict[bytes, bytes] = {}
+    while at >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        end = data.find(b"\n", at)
+        line = data[start : end if end >= 0 else len(data)]
+        if line.lstrip().startswith(b"from ") or _LISTED.match(line):
+            renamed |= {new: old for old, new in _RENAMED.findall(line.rpartition(b"import ")[2]) if old != new}
+        at = data.find(b" as ", end) if end >= 0 else -1
+    if not renamed:
+        return data
+    return re.sub(rb"\b(?:" + b"|".join(map(re.escape, renamed)) + rb")\b", lambda m: renamed[m[0]], data)
 
 
 # The object of a method

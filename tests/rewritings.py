@@ -58,14 +58,19 @@ def crlf(source: str) -> str | None:
     return source.replace("\n", "\r\n")
 
 
+def _indented(source: str, step: str) -> str | None:
+    even = not re.search(r"(?m)^(?:    )*(?: {1,3})(?=\S)", source)
+    return re.sub(r"(?m)^(?:    )+", lambda m: step * (len(m[0]) // 4), source) if _plain(source) and even else None
+
+
 @rewriting
 def tabs(source: str) -> str | None:
-    return re.sub(r"(?m)^(?:    )+", lambda m: "\t" * (len(m[0]) // 4), source) if _plain(source) else None
+    return _indented(source, "\t")
 
 
 @rewriting
 def two_blanks(source: str) -> str | None:
-    return re.sub(r"(?m)^(?:    )+", lambda m: "  " * (len(m[0]) // 4), source) if _plain(source) else None
+    return _indented(source, "  ")
 
 
 @rewriting
@@ -128,7 +133,7 @@ def semicolons_between(source: str) -> str | None:
         for before, after in zip(block[::2], block[1::2], strict=False):
             if any(hasattr(s, "body") or s.lineno != s.end_lineno or "#" in lines[s.lineno - 1] for s in (before, after)):
                 continue
-            if isinstance(after, (ast.Import, ast.ImportFrom)) or before.end_lineno == after.lineno:
+            if any(isinstance(s, (ast.Import, ast.ImportFrom)) for s in (before, after)) or before.end_lineno == after.lineno:
                 continue
             if any(line.strip() for line in lines[before.lineno : after.lineno - 1]):
                 continue
