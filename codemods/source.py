@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from codemods.findings import Span
 from codemods.late_pattern import late
 from codemods.record import record
-from codemods.spelling import unify
+from codemods.spelling import own_names, unify
 
 BOM = b"\xef\xbb\xbf"
 # PEP 263: a cookie stands in the first or second line.
@@ -143,6 +143,20 @@ def line_of(node: ast.AST) -> int:
     """The line in which a statement, an expression or anything else that has a place begins."""
     line: int = getattr(node, "lineno", 0)
     return line
+
+
+def stands_above(one: ast.AST, other: ast.AST) -> bool:
+    """True where `one` begins in an earlier line than `other`, or ends before it in the same line (`a(); b()`)."""
+    first, then = line_of(one), line_of(other)
+    if first != then:
+        return first < then
+    return ends_above(one, other)
+
+
+def ends_above(one: ast.AST, other: ast.AST) -> bool:
+    """True where `one` ends before `other` begins."""
+    ends = getattr(one, "end_lineno", 0), getattr(one, "end_col_offset", 0)
+    return ends <= (line_of(other), getattr(other, "col_offset", 0))
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
@@ -318,8 +332,12 @@ class SourceModule:
         """True if the bytes hold `word`; asked of every node of a file, so it is remembered."""
         known = self._held.get(word)
         if known is None:
-            known = self._held[word] = word in self.data
+            known = self._held[word] = word in self.data or word in self._own_names
         return known
+
+    @cached_property
+    def _own_names(self) -> bytes:
+        return own_names(self.data)
 
     def nodes(self, cls: type[N]) -> list[N]:
         """All nodes of exactly this class, in source order."""

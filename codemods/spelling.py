@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from codemods.source import FunctionNode, SourceModule
 
 _NOT_THE_OBJECT = frozenset({"self", "cls", "mcs", "mcls", "metacls", "klass"})
+_FROM_TORCH = b"from torch import distributed"
 _RENAMED = re.compile(rb"\b(\w+) as (\w+)")
 _LISTED = re.compile(rb"[ \t]+(?:\w+(?: as \w+)?, *)*\w+ as \w+[,)]?[ \t\r]*(?:#|$)")  # a line of names in parentheses
 _SELF = re.compile(r"\bself\b(?=\.)")
@@ -39,6 +40,8 @@ def as_written(text: str, own: str) -> str:
 
 def own_names(data: bytes) -> bytes:
     """The bytes with each name that a `from` import gives away put back: `f(` for `g(` of `from m import f as g`."""
+    if _FROM_TORCH in data:
+        data = data.replace(_FROM_TORCH, b"import torch.distributed")
     at = data.find(b" as ")
     renamed: dict[bytes, bytes] = {}
     while at >= 0:

@@ -462,9 +462,10 @@ def in_two_steps(tree: ast.Module) -> bool:
             node = block[i]
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _RANKS.search(node.targets[0].id):
                 if isinstance(node.value, ast.Call):
+                    held = f"held_{node.targets[0].id}"
                     block[i : i + 1] = [
-                        ast.Assign([ast.Name("held", ast.Store())], node.value),
-                        ast.Assign(node.targets, ast.Name("held", ast.Load())),
+                        ast.Assign([ast.Name(held, ast.Store())], node.value),
+                        ast.Assign(node.targets, ast.Name(held, ast.Load())),
                     ]
                     made = True
     return made

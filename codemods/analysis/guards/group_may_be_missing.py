@@ -67,7 +67,7 @@ def _conditional_start(module: SourceModule, function: FunctionNode | None) -> a
         tests = [up for up in module.ancestors(call) if isinstance(up, ast.If) and module.function_of(up) is function]
         if not tests or any(words_of(t.test) & (ASKED | {"__name__"}) for t in tests):
             return None
-        if not any(n is call for s in tests[-1].body for n in walk(s)):
+        if not any(n is call for s in (*tests[-1].body, *tests[-1].orelse) for n in walk(s)):
             return None
         found.append(tests[-1])
     return found[0] if len({id(f) for f in found}) == 1 else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 
 from codemods.analysis.ranks.rank_guards import Guard
+from codemods.analysis.whole_body import is_idle
 from codemods.source import SourceModule, walk
 
 
@@ -22,11 +22,6 @@ def _arms(guard: Guard) -> list[list[ast.stmt]]:
     if isinstance(guard.node, ast.If):
         return [guard.node.body, guard.node.orelse]
     return [case.body for case in guard.node.cases] if isinstance(guard.node, ast.Match) else []
-
-
-def is_idle(block: Iterable[ast.stmt]) -> bool:
-    """True for `pass`, `...` and texts."""
-    return all(isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in block)
 
 
 def ends_in_comment(module: SourceModule, block: list[ast.stmt], guard: ast.stmt) -> bool:

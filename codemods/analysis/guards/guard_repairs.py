@@ -221,7 +221,7 @@ def _split_body(place: Place) -> Repair:
         return Repair(reason=why)
     plain = guard if isinstance(guard, ast.If) and block is guard.body else None
     edits: list[Edit] = []
-    if not parts.rest and plain is not None and not plain.orelse:
+    if not parts.rest and plain is not None:
         edits = _without_guard(place, plain)
     elif not parts.rest:
         edits = _in_its_place(place, guard, parts)

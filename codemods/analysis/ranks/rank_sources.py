@@ -27,7 +27,7 @@ _PER_NODE = late(r"gpu|device_count|per_node|local|nproc|per_machine", re.I)
 
 def shows_processes(module: SourceModule) -> bool:
     """True where the file has words of several processes in it."""
-    return any(word in module.data for word in PROCESS_WORDS)
+    return any(module.holds(word) for word in PROCESS_WORDS)
 
 
 def rank_source(module: SourceModule, node: ast.AST, project: Project | None = None, depth: int = 0) -> Ranks | None:

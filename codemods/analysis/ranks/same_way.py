@@ -12,7 +12,7 @@ from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
 
 _HOLDERS = frozenset({"args", "cfg", "config", "opt", "opts", "hparams", "training_args", "conf", "flags", "FLAGS"})
 _COUNTERS = frozenset(
@@ -97,7 +97,7 @@ def parting_ways(
     if function is None:
         return
     for leaving in walk_scope(function):
-        if not isinstance(leaving, (ast.Return, ast.Continue, ast.Break)) or leaving.lineno >= node.lineno:
+        if not isinstance(leaving, (ast.Return, ast.Continue, ast.Break)) or not stands_above(leaving, node):
             continue
         if isinstance(leaving, (ast.Continue, ast.Break)) and not same_loop(module, leaving, node):
             continue

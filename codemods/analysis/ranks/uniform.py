@@ -100,7 +100,7 @@ def _standing_at(place: Place, up: ast.AST, below: ast.AST) -> Iterator[Conditio
         yield Condition("a loop", line, False)
     elif isinstance(up, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
         yield Condition("a comprehension", line, False)
-    elif isinstance(up, (ast.Try, ast.TryStar)) and not any(s is below for s in up.finalbody):
+    elif isinstance(up, (ast.Try, ast.TryStar)) and up.handlers and not any(s is below for s in up.finalbody):
         yield Condition("a `try` block", line, False)
     elif isinstance(up, ast.Lambda):
         yield Condition("a lambda", line, False)
