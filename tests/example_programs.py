@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 import textwrap
 from collections.abc import Iterator
@@ -19,11 +20,13 @@ _LONGEST = 2500
 
 @cache
 def programs(codemod: type[DdpCodemod], most: int = 4) -> tuple[str, ...]:
-    """The example, and some of the programs of the tests, drawn evenly; single files of Python only."""
+    """The example, and some of the programs of the tests; single files of Python only. They are drawn by a digest of the text, so
+    that a new test beside them rarely changes which.
+    """
     example = _BLOCK.findall(codemod.sections()["Example"])
     tested = [text for text in dict.fromkeys(_tested(codemod)) if text not in example]
-    step = max(len(tested) // max(most - len(example), 1), 1)
-    return (*example, *tested[::step][: max(most - len(example), 0)])
+    tested.sort(key=lambda text: hashlib.sha256(text.encode()).hexdigest())
+    return (*example, *tested[: max(most - len(example), 0)])
 
 
 def _tested(codemod: type[DdpCodemod]) -> Iterator[str]:
