@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from codemods.findings import Applicability, Edit, Evidence, Finding, Fix, Span
 from codemods.project import Project
@@ -57,8 +57,11 @@ def _as_named(module: SourceModule, edits: tuple[Edit, ...]) -> tuple[Edit, ...]
     out = []
     for edit in edits:
         own = next((own for span, own in methods if edit.path == module.path and span.holds(edit.span)), "")
-        words = {name: getattr(edit, name) for name in ("code", "test", "value") if own and hasattr(edit, name)}
-        out.append(replace(edit, **{name: as_written(text, own) for name, text in words.items()}) if words else edit)
+        for name in ("code", "test", "value") if own else ():
+            if hasattr(edit, name):
+                changed: dict[str, Any] = {name: as_written(getattr(edit, name), own)}
+                edit = replace(edit, **changed)
+        out.append(edit)
     return tuple(out)
 
 

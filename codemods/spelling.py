@@ -1,7 +1,8 @@
 """One spelling for what Python lets people write in several ways, given to the tree before anybody reads it.
 
-A method's own object is `self`, whatever its first parameter is called; a call through a local name for a method (`log = self.log`)
-is a call of that method; `f(*(a, b))` has two arguments. Every node keeps the place of what was written, so an edit finds it there.
+A method's own object is `self`, whatever its first parameter is called; a call through a local name for a method
+(`log = self.log`) is a call of that method; `f(*(a, b))` has two arguments. Every node keeps the place of what was written, so
+an edit finds it there.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def _own_objects(module: SourceModule) -> dict[FunctionNode, str]:
         for method in owner.body:
             if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 continue
-            if (first := _first(method)) is None or first.arg in _NOT_THE_OBJECT or method.decorator_list and _is_static(method):
+            first = _first(method)
+            if first is None or first.arg in _NOT_THE_OBJECT or (method.decorator_list and _is_static(method)):
                 continue
             if (names := _uses(method, first.arg)) is not None:
                 found[method] = first.arg
@@ -97,8 +99,9 @@ def _uses(method: FunctionNode, own: str) -> list[ast.Name] | None:
                 if not isinstance(node.ctx, ast.Load):
                     return None
                 found.append(node)
-        elif isinstance(node, ast.arg) and node.arg in (own, "self") and node is not _first(method):
-            return None
+        elif isinstance(node, ast.arg):
+            if node.arg in (own, "self") and node is not _first(method):
+                return None
         elif isinstance(node, (ast.Global, ast.Nonlocal)) and own in node.names:
             return None
     return found
@@ -126,16 +129,15 @@ def _local_methods(module: SourceModule) -> None:
     named: dict[str, list[ast.Assign]] = {}
     for assign in module.nodes(ast.Assign):
         value, target = assign.value, assign.targets[0]
-        if value.__class__ is ast.Attribute and target.__class__ is ast.Name and len(assign.targets) == 1:
-            if value.value.__class__ is ast.Name and value.value.id == "self":  # type: ignore[attr-defined]
-                named.setdefault(target.id, []).append(assign)  # type: ignore[attr-defined]
+        if isinstance(value, ast.Attribute) and isinstance(target, ast.Name) and len(assign.targets) == 1:
+            if isinstance(value.value, ast.Name) and value.value.id == "self":
+                named.setdefault(target.id, []).append(assign)
     if not named:
         return
     for call in module.nodes(ast.Call):
         func = call.func
-        if func.__class__ is not ast.Name or func.id not in named:  # type: ignore[attr-defined]
+        if not isinstance(func, ast.Name) or func.id not in named:
             continue
-        assert isinstance(func, ast.Name)
         if (meant := _method(module, func, named[func.id])) is not None:
             _put(module, call, func, meant)
 
@@ -153,16 +155,20 @@ def _method(module: SourceModule, func: ast.Name, assigned: list[ast.Assign]) ->
 
 def _bindings(function: FunctionNode, name: str) -> Iterator[ast.AST]:
     for node in ast.walk(function):
-        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
+        if name in _bound_by(node):
             yield node
-        elif isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
-            yield node
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
-            yield node
-        elif isinstance(node, ast.ExceptHandler) and node.name == name:
-            yield node
-        elif isinstance(node, ast.alias) and (node.asname or node.name).partition(".")[0] == name:
-            yield node
+
+
+def _bound_by(node: ast.AST) -> tuple[str, ...]:
+    if isinstance(node, ast.Name):
+        return () if isinstance(node.ctx, ast.Load) else (node.id,)
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return tuple(node.names)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return (node.name,)
+    if isinstance(node, ast.ExceptHandler):
+        return (node.name or "",)
+    return ((node.asname or node.name).partition(".")[0],) if isinstance(node, ast.alias) else ()
 
 
 def _put(module: SourceModule, call: ast.Call, func: ast.Name, meant: ast.Attribute) -> None:
@@ -172,4 +178,4 @@ def _put(module: SourceModule, call: ast.Call, func: ast.Name, meant: ast.Attrib
     module._parents[whole], module._parents[whole.value] = call, whole
     names = module._buckets[ast.Name]
     names[names.index(func)] = whole.value
-    insort(module._buckets[ast.Attribute], whole, key=lambda n: (n.lineno, n.col_offset))  # type: ignore[attr-defined]
+    insort(module._buckets[ast.Attribute], whole, key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)))

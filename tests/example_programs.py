@@ -38,13 +38,13 @@ def _tested(codemod: type[DdpCodemod]) -> Iterator[str]:
                 known[node.targets[0].id] = text
     for function in (n for n in tree.body if isinstance(n, ast.FunctionDef)):
         here = dict(known)
-        for node in ast.walk(function):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                if (text := _text(node.value, here)) is not None:
-                    here[node.targets[0].id] = text
-        for node in ast.walk(function):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CHECKS and len(node.args) > 1:
-                text = None if any(k.arg in ("files", "path") for k in node.keywords) else _text(node.args[1], here)
+        inside = list(ast.walk(function))
+        for assign in (n for n in inside if isinstance(n, ast.Assign)):
+            if isinstance(assign.targets[0], ast.Name) and (text := _text(assign.value, here)) is not None:
+                here[assign.targets[0].id] = text
+        for call in (n for n in inside if isinstance(n, ast.Call)):
+            if isinstance(call.func, ast.Name) and call.func.id in _CHECKS and len(call.args) > 1:
+                text = None if any(k.arg in ("files", "path") for k in call.keywords) else _text(call.args[1], here)
                 if text and len(text) < _LONGEST and _is_python(text):
                     yield textwrap.dedent(text)
 

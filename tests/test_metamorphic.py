@@ -1,6 +1,7 @@
 """The same program in another spelling has the same findings, and a fix may be taken or left without harm.
 
-Each program of `example_programs` is written in the ways of `rewritings`; codes and levels stay, but for what stands in EXCEPTIONS.
+Each program of `example_programs` is written in the ways of `rewritings`; codes and levels stay, but for what stands in
+EXCEPTIONS.
 """
 
 from __future__ import annotations

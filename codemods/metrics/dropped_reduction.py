@@ -76,8 +76,8 @@ class DroppedReduction(DdpCodemod):
 
     code = "DDP112"
     TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn"),)
-    SITES = (Site(rb"(?m)(?:^|;)\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(", b"gather",
-                  b"pad_across_processes("),)  # fmt: skip
+    SITES = (Site(rb"(?m)(?:^|;)\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(",
+                  b"gather", b"pad_across_processes("),)  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
 
-_UNDER_A_NAME = (b"= self.log\n", b"= self.log\r", b"= self.log ", b"= self.log_dict\n", b"= self.log_dict\r", b"= self.log_dict ")
+_UNDER_A_NAME = tuple(b"= self." + name + end for name in (b"log", b"log_dict") for end in (b"\n", b"\r", b" "))
 _SPEAKS = late(rb"\b(?!(?:math|np|numpy|torch|wandb|jnp|logger|logging|tf|mlflow|console|cmath)\b)\w+\.log(?:_dict)?\(")
 
 

@@ -98,7 +98,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Tells a guarded block that can be left before its last collective, or that ends in a comment.
     - Tells a result, or a tensor reduced in place, that is used outside the guard, and names that other ranks may not have.
     - Tells whatever stands in an exception handler, or under a test that is not shown to come out the same on every rank.
-    - Tells a test with more operands that cannot be taken apart, an `else` that does something, an `elif`, two guards, a conditional expression.
+    - Tells a test with more operands that cannot be taken apart, an `else` that does something, an `elif`, two guards, a
+      conditional expression.
     - Tells a decorated function, and a function that is called under a guard itself.
     - Tells a collective in a loop over, or under a test of, what only rank 0 set; it is silent where that is broadcast first.
     - Tells a collective for each item of a rank's own share, one in a block that the ranks enter one after the other, and two

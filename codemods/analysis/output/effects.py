@@ -59,7 +59,7 @@ def _shown_by(project: Project, module: SourceModule, statement: ast.stmt) -> _S
 
 
 def _find_shown(project: Project, module: SourceModule, statement: ast.stmt) -> _Shown:
-    for later in reversed(_elifs(statement)):  # from the last on: a chain may be longer than Python lets functions call each other
+    for later in reversed(_elifs(statement)):  # from the last on: a chain may be longer than calls may be deep
         _shown_by(project, module, later)
     own, below = _parts(statement)
     reader = Reader(project, module, (), quick=True)
