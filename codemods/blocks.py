@@ -189,6 +189,17 @@ def _shifted(statement: cst.BaseStatement, unit: str) -> cst.BaseStatement:
     return moved
 
 
+def _does_nothing(orelse: cst.If | cst.Else | None) -> bool:
+    """True without an `else`, and for one of `pass`."""
+    if orelse is None:
+        return True
+    if not isinstance(orelse, cst.Else):
+        return False
+    lines = [orelse.body] if isinstance(orelse.body, cst.SimpleStatementSuite) else orelse.body.body
+    held = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
+    return all(isinstance(line, held) and all(isinstance(small, cst.Pass) for small in line.body) for line in lines)
+
+
 def comments_of(node: cst.CSTNode) -> list[cst.EmptyLine]:
     """The comments of what goes, as lines."""
     found: list[cst.EmptyLine] = []
@@ -203,8 +214,8 @@ def comments_of(node: cst.CSTNode) -> list[cst.EmptyLine]:
 
 def unwrapped(statement: cst.BaseStatement) -> tuple[list[cst.BaseStatement], Blank]:
     """(the body of an `if` in its place, the comment lines that end it and its `else`); comments above the `if` stay above."""
-    if not isinstance(statement, cst.If) or isinstance(statement.orelse, cst.If):
-        raise ValueError("only an if without elif can be unwrapped")
+    if not isinstance(statement, cst.If) or not _does_nothing(statement.orelse):
+        raise ValueError("only an if without else can be unwrapped")
     said = comments_of(statement.orelse) if statement.orelse is not None else []
     if isinstance(statement.body, cst.SimpleStatementSuite):
         suite = statement.body
