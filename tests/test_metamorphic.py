@@ -49,7 +49,7 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
     ),
     "under_true": (
         "`if True` is taken for a test of the program",
-        "DDP201 DDP306 DDP401 DDP405 DDP407",
+        "DDP201 DDP401 DDP405 DDP407",
     ),
     "imported_inside": (
         "a fix that needs an import plans it beside those at the head of the file",
