@@ -189,20 +189,44 @@ def _shifted(statement: cst.BaseStatement, unit: str) -> cst.BaseStatement:
     return moved
 
 
+def _does_nothing(orelse: cst.If | cst.Else | None) -> bool:
+    """True without an `else`, and for one of `pass`."""
+    if orelse is None:
+        return True
+    if not isinstance(orelse, cst.Else):
+        return False
+    lines = [orelse.body] if isinstance(orelse.body, cst.SimpleStatementSuite) else orelse.body.body
+    held = (cst.SimpleStatementLine, cst.SimpleStatementSuite)
+    return all(isinstance(line, held) and all(isinstance(small, cst.Pass) for small in line.body) for line in lines)
+
+
+def comments_of(node: cst.CSTNode) -> list[cst.EmptyLine]:
+    """The comments of what goes, as lines."""
+    found: list[cst.EmptyLine] = []
+
+    class Comments(cst.CSTVisitor):
+        def visit_Comment(self, node: cst.Comment) -> None:
+            found.append(cst.EmptyLine(comment=node))
+
+    node.visit(Comments())
+    return found
+
+
 def unwrapped(statement: cst.BaseStatement) -> tuple[list[cst.BaseStatement], Blank]:
-    """(the body of an `if` in its place, the comment lines that end its block); comments above the `if` stay above."""
-    if not isinstance(statement, cst.If) or statement.orelse is not None:
+    """(the body of an `if` in its place, the comment lines that end it and its `else`); comments above the `if` stay above."""
+    if not isinstance(statement, cst.If) or not _does_nothing(statement.orelse):
         raise ValueError("only an if without else can be unwrapped")
+    said = comments_of(statement.orelse) if statement.orelse is not None else []
     if isinstance(statement.body, cst.SimpleStatementSuite):
         suite = statement.body
         line = cst.SimpleStatementLine(suite.body, trailing_whitespace=suite.trailing_whitespace)
-        return [with_lead(line, statement.leading_lines)], ()
+        return [with_lead(line, statement.leading_lines)], said
     assert isinstance(statement.body, cst.IndentedBlock)
     behind = statement.body.header.comment
     beside = [cst.EmptyLine(comment=behind)] if behind is not None else []
     first, *rest = statement.body.body
     first = with_lead(first, [*statement.leading_lines, *beside, *lead_of(first)])
-    return [first, *rest], statement.body.footer
+    return [first, *rest], [*statement.body.footer, *said]
 
 
 def comments_to_first(

@@ -8,12 +8,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from codemods.findings import Applicability, Edit, Evidence, Finding, Fix, Span
 from codemods.project import Project
+from codemods.record import replace
 from codemods.sites import Site
 from codemods.source import SourceModule
+from codemods.spelling import as_written, own_names
 from codemods.text_file import YAML_KINDS
 
 SECTIONS = ("What it does", "Why it matters", "Example", "Use instead", "Safety", "Refuses", "References")
@@ -45,6 +47,22 @@ def _doc(cls: type) -> str:
     import inspect
 
     return inspect.getdoc(cls) or ""
+
+
+def _as_named(module: SourceModule, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """The edits with the name that the methods they stand in have for `self`."""
+    if not edits or not getattr(module, "own_objects", None):
+        return edits
+    methods = [(module.span(method), own) for method, own in module.own_objects.items()]
+    out = []
+    for edit in edits:
+        own = next((own for span, own in methods if edit.path == module.path and span.holds(edit.span)), "")
+        for name in ("code", "test", "value") if own else ():
+            if hasattr(edit, name):
+                changed: dict[str, Any] = {name: as_written(getattr(edit, name), own)}
+                edit = replace(edit, **changed)
+        out.append(edit)
+    return tuple(out)
 
 
 class DdpCodemod(ABC):
@@ -103,6 +121,7 @@ class DdpCodemod(ABC):
 
     def concerns(self, data: bytes) -> bool:
         """False where the bytes lack the words or the site, so that nothing can be found in them."""
+        data = own_names(data)
         if not all(any(word in data for word in group) for group in self.TRIGGERS):
             return False
         return not self.SITES or any(site.search(data) for site in self.SITES)
@@ -132,7 +151,7 @@ class DdpCodemod(ABC):
         symbol: str | None = None,
     ) -> Finding:
         """A finding at a node. With DISPLAY there is no fix, and `reason` says why."""
-        made = tuple(edits)
+        made = _as_named(module, tuple(edits))
         fix = Fix(level, made, group) if made and level is not Applicability.DISPLAY else None
         where = at if isinstance(at, Span) else module.span(at)
         if symbol is None:

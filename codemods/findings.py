@@ -140,7 +140,7 @@ class WrapInGuard(Edit):
 
 @record
 class Unwrap(Edit):
-    """Replace the `if` at `span` (no `else`) by its body."""
+    """Replace the `if` at `span` by its body; an `else` of `pass` goes, but for its comments."""
 
 
 @record

@@ -128,9 +128,21 @@ def find_in(
 
 
 def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> list[Finding]:
-    """What a codemod finds. A plug-in that fails is named at the file it failed on, and the run goes on."""
+    """What a codemod finds. A plug-in that fails is named at the file it failed on, and the run goes on; so does the run after
+    a failure of one of ours, where the project takes notes of them.
+    """
     if type(codemod).__module__.startswith(("codemods.", "ddpfix.")):
-        return list(codemod.find(module, project))
+        try:
+            return list(codemod.find(module, project))
+        except Exception as error:
+            if project.failed is None:
+                raise
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            said = "it is nested too deeply" if isinstance(error, RecursionError) else said
+            text = f"{codemod.code} {codemod.rule_name()} failed on it, and says nothing here: {said}"
+            if text not in (noted := project.failed.setdefault(module.path, [])):
+                noted.append(text)
+            return []
     try:
         return list(codemod.find(module, project))
     except Exception as error:

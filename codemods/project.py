@@ -62,6 +62,7 @@ class Project:
         self._memo: dict[Hashable, object] = {}
         self._kept: dict[Hashable, object] = {}
         self._held = sum(len(m.data) for m in self._modules.values() if isinstance(m, SourceModule))
+        self.failed: dict[str, list[str]] | None = None  # path -> what went wrong there; None: it is raised
 
     @classmethod
     def of(cls, sources: Mapping[str, bytes], observed: Iterable[Observed] = ()) -> Project:
@@ -76,6 +77,7 @@ class Project:
         project = Project(
             self.files | set(new), before, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed
         )
+        project.failed = self.failed
         project._read = lambda path: changed[path] if path in changed else before(path)
         return project
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from codemods.findings import Span
 from codemods.late_pattern import late
 from codemods.record import record
+from codemods.spelling import own_names, unify
 
 BOM = b"\xef\xbb\xbf"
 # PEP 263: a cookie stands in the first or second line.
@@ -142,6 +143,20 @@ def line_of(node: ast.AST) -> int:
     """The line in which a statement, an expression or anything else that has a place begins."""
     line: int = getattr(node, "lineno", 0)
     return line
+
+
+def stands_above(one: ast.AST, other: ast.AST) -> bool:
+    """True where `one` begins in an earlier line than `other`, or ends before it in the same line (`a(); b()`)."""
+    first, then = line_of(one), line_of(other)
+    if first != then:
+        return first < then
+    return ends_above(one, other)
+
+
+def ends_above(one: ast.AST, other: ast.AST) -> bool:
+    """True where `one` ends before `other` begins."""
+    ends = getattr(one, "end_lineno", 0), getattr(one, "end_col_offset", 0)
+    return ends <= (line_of(other), getattr(other, "col_offset", 0))
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
@@ -283,6 +298,7 @@ class SourceModule:
         self.tree = self._parse()
         self._ascii = self.text.isascii()
         self._index()
+        self.own_objects = unify(self)  # what methods call their object where they do not say `self`
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.path!r})"
@@ -316,8 +332,12 @@ class SourceModule:
         """True if the bytes hold `word`; asked of every node of a file, so it is remembered."""
         known = self._held.get(word)
         if known is None:
-            known = self._held[word] = word in self.data
+            known = self._held[word] = word in self.data or word in self._own_names
         return known
+
+    @cached_property
+    def _own_names(self) -> bytes:
+        return own_names(self.data)
 
     def nodes(self, cls: type[N]) -> list[N]:
         """All nodes of exactly this class, in source order."""
@@ -339,10 +359,20 @@ class SourceModule:
             func = call.func
             name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
             out.setdefault(name, []).append(call)
+        for name, own in self._other_names.items():
+            out.setdefault(own, []).extend(call for call in out.get(name, ()) if isinstance(call.func, ast.Name))
         return out
 
+    @cached_property
+    def _other_names(self) -> dict[str, str]:
+        """The names that `from` imports give to what has another one: `from m import f as g` -> `g: f`."""
+        aliases = (alias for node in self.nodes(ast.ImportFrom) for alias in node.names)
+        return {alias.asname: alias.name for alias in aliases if alias.asname and alias.asname != alias.name}
+
     def calls_named(self, *names: str) -> list[ast.Call]:
-        """Calls whose function's last name is one of `names`: `log` finds `self.log(...)` and `log(...)`."""
+        """Calls whose function's last name is one of `names`: `log` finds `self.log(...)`, `log(...)`, and what a `from` import
+        brings under another name.
+        """
         found = [call for name in names for call in self._calls.get(name, ())]
         return found if len(names) == 1 else sorted(found, key=lambda c: (c.lineno, c.col_offset))
 
@@ -475,13 +505,17 @@ class SourceModule:
         return self.text_at(self.span(node))
 
     def is_whole(self, statement: ast.stmt) -> bool:
-        """True if the statement shares its first and last line with nothing but a `;` or a comment, and is no `elif`."""
+        """True if the writer can change the statement for itself: it is no `elif`, and shares its lines with nothing but
+        statements of its own block (`a(); b()`, `if x: a()`) and a comment.
+        """
         span = self.span(statement)
-        head = self.lines[span.line - 1][: span.column]
-        tail = self.lines[span.end_line - 1][span.end_column :].strip().removeprefix(";").lstrip()
-        if head.strip() or (tail and not tail.startswith("#")):
+        if isinstance(statement, ast.If) and self.text_at(span).startswith("elif"):
             return False
-        return not (isinstance(statement, ast.If) and self.text_at(span).startswith("elif"))
+        head = self.lines[span.line - 1][: span.column].rstrip()
+        tail = self.lines[span.end_line - 1][span.end_column :].lstrip()
+        if tail and not tail.startswith((";", "#")):
+            return tail.startswith("\\") and not tail[1:].strip()
+        return not head or head.endswith((";", ":"))
 
     # Imports
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import gc
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ from codemods.findings import Finding
 from codemods.fix_source import Accept, Chosen, find_in, fix_project
 from codemods.project import Project
 from codemods.record import record
+from codemods.source import SourceModule
 from codemods.text_file import TEXT_KINDS
 from codemods.told_once import told_once
 from ddpfix import cache, catalog, plugins, workers
@@ -27,7 +30,9 @@ from ddpfix.settings import Settings
 
 Progress = Callable[[int, int], None]
 _LEFT: list[Project] = []  # taking a million nodes apart, one by one, is a tenth of a run: the end of the process does it
-LARGEST = 8 * 1024 * 1024  # a Python file of more bytes is data
+LARGEST = 2 * 1024 * 1024  # a Python file of more bytes is data
+BRANCHING = 400  # statements that branch, in one function: more have been written by a program, and tests for ranks are compared
+# with each other (twice as many take four times as long)
 
 
 def disk_reader(root: Path) -> Callable[[str], bytes | None]:
@@ -120,6 +125,7 @@ def _check(
     ending: bool,
 ) -> Report:
     project = Project(tree.files, read, observed=tree.observed)
+    project.failed = {}
     if ending:
         _LEFT.append(project)
     work, unread = gated(project, tree.chosen, codemods)
@@ -143,7 +149,11 @@ def _check(
                 broken.append(Failure(path, _why_unreadable(project, path, asking)))
                 continue
             parsed += 1
+            if crowded := _crowded(module):
+                broken.append(Failure(path, crowded))
+                continue
             findings += [f for f in find_in(module, project, asking) if not _ignored_here(f, settings)]
+            broken += _failures(project, path)
         return Judged(tuple(findings), tuple(broken), parsed)
 
     if work:
@@ -155,6 +165,24 @@ def _check(
     failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in found for f in part.broken))
     scanned, parsed = _python_files(tree) - len(unread), sum(part.parsed for part in found)
     return Report(tree.root, findings, scanned, parsed, failed, time.perf_counter() - started)
+
+
+def _crowded(module: SourceModule) -> str:
+    """Why the file is left out: a function that nobody wrote by hand; "" where there is none."""
+    kinds = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.Match)
+    nodes = [n for kind in kinds for n in module.nodes(kind)]
+    if len(nodes) <= BRANCHING:
+        return ""
+    most, count = Counter(module.function_of(n) for n in nodes).most_common(1)[0]
+    if count <= BRANCHING:
+        return ""
+    name = most.name if most is not None else "the file itself"
+    return f"{name} has {count} statements that branch, more than {BRANCHING}: taken for the work of a program, and left out"
+
+
+def _failures(project: Project, path: str) -> list[Failure]:
+    """What went wrong in a file that was read; all others have been checked."""
+    return [Failure(path, text) for text in (project.failed or {}).get(path, ())]
 
 
 def _why_unreadable(project: Project, path: str, codemods: Sequence[DdpCodemod]) -> str:
@@ -244,17 +272,22 @@ def fix(
     started = time.perf_counter()
     with collector_off():
         project = Project(tree.files, read or disk_reader(tree.root), observed=tree.observed)
+        project.failed = {}
         first, unread = gated(project, tree.chosen, codemods)
         candidates = tuple(first)
+        crowded = {p: why for p in first if (module := project.module(p)) and (why := _crowded(module))}
+        asked = {p: who for p, who in first.items() if p not in crowded}
 
         def work(now: Project, paths: Iterable[str]) -> Mapping[str, Sequence[DdpCodemod]]:
-            return first if now is project else gated(now, paths, codemods)[0]
+            return asked if now is project else gated(now, (p for p in paths if p not in crowded), codemods)[0]
 
         wanted: Accept = lambda f: False if _ignored_here(f, settings) else accept(f)  # noqa: E731
         edited = accept.edited if isinstance(accept, Chosen) else None
         result = fix_project(project, work, candidates, wanted, edited)
         before = {path: project.read(path) or b"" for path in result.changed}
         broken = [Failure(p, _why_unreadable(project, p, first[p])) for p in candidates if project.module(p) is None]
+        broken += [Failure(path, why) for path, why in crowded.items()]
+        broken += [f for path in sorted(project.failed) for f in _failures(project, path)]
     failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
     left = tuple(told_once(f for f in result.left if not _ignored_here(f, settings)))
     scanned, parsed = _python_files(tree) - len(unread), len(candidates) - len(broken)

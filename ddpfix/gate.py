@@ -11,6 +11,7 @@ from ahocorasick_rs import BytesAhoCorasick, MatchKind
 from codemods.analysis.distribution import is_test_file
 from codemods.codemod import DdpCodemod
 from codemods.sites import Site
+from codemods.spelling import own_names
 from codemods.spoken import without_words
 from codemods.text_file import TEXT_KINDS
 
@@ -74,6 +75,7 @@ class Gate:
                 c for c, words in self._text
                 if path.endswith(c.TEXT_KINDS) and words.occurs_in(data) and (c.READS_TESTS or not tests)
             )  # fmt: skip
+        data = own_names(data)
         seen = frozenset(self._anchors.seen_in(data))
         if not seen:
             return ()

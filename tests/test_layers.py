@@ -24,7 +24,7 @@ WRITES_SOURCE = {
 CODEMODS_ORDER = [
     {"codemods.record", "codemods.late_pattern"},
     {"codemods.findings"},
-    {"codemods.source", "codemods.evidence"},
+    {"codemods.source", "codemods.spelling", "codemods.evidence"},
     {"codemods.shell_words", "codemods.json_values"},
     {"codemods.text_file"},
     {"codemods.text_entries", "codemods.passages"},

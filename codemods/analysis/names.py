@@ -53,6 +53,16 @@ def qualified(module: SourceModule, node: ast.AST | None) -> str:
     return f"{target}.{rest}" if rest else target
 
 
+def imported_as(module: SourceModule, node: ast.AST | None) -> str:
+    """The own name of what a `from` import brings under another one: `get_rank` for `r` of `import get_rank as r`; "" for
+    anything else.
+    """
+    if not isinstance(node, ast.Name):
+        return ""
+    found = module.imports.get(node.id)
+    return found[0].name if found and not is_parameter(module, node.id, node) else ""
+
+
 def family(name: str) -> str:
     """The framework a qualified name belongs to: its first part, with all packages of Lightning as `lightning`."""
     root = name.partition(".")[0]

@@ -17,7 +17,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
 from codemods.sites import Beside
-from codemods.source import SourceModule
+from codemods.source import SourceModule, stands_above
 
 _CASTS = frozenset({"half", "double", "bfloat16"})
 _TYPES = frozenset({"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"})
@@ -190,7 +190,7 @@ def _casts(module: SourceModule, call: ast.Call) -> bool:
 def _has_trained(module: SourceModule, call: ast.Call) -> bool:
     """True behind a backward pass of the same function: what is given another type there is to be saved or run."""
     function = module.function_of(call)
-    return any(c.lineno < call.lineno and module.function_of(c) is function for c in module.calls_named("backward"))
+    return any(stands_above(c, call) and module.function_of(c) is function for c in module.calls_named("backward"))
 
 
 def _looks_for_unused(one: Switched) -> bool:

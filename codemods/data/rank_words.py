@@ -28,7 +28,7 @@ _COMPARED = (
     rb"(?:[\"']?[01]\b|[A-Z][A-Z_]+\b)|\bin[ \t]*[\[({][^\n]{0,30}?\b0\b[^\n)\]}]{0,9}[)\]}]?)"
 )
 # The end of a test, or of an operand.
-_TESTED = rb"[ \t]*(?::[ \t]*[\r\n#]|(?:and|or|else)\b)"
+_TESTED = rb"(?:[ \t)]*\r?\n[ \t]*\))?[ \t]*(?::[ \t]*[\r\n#]|(?:and|or|else)\b)"
 _RANK = rb"rank(?:" + _COMPARED + rb"|(?=" + _TESTED + rb"|\w*\((?!self\b|cls\b|\*)[^\n]{0,40}?\)" + _TESTED + rb")|_?0\b)"
 _READ = rb"(?:" + _COMPARED + rb"|(?=[\"'][^\n]{0,10}?[\])]+" + _TESTED + rb"))"
 _VARIABLE = rb"RANK" + _READ + rb"|PROCID" + _READ + rb"|LOCALID" + _READ

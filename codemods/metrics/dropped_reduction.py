@@ -14,7 +14,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Finding, ReplaceLines, Span
 from codemods.project import Project
 from codemods.sites import Site
-from codemods.source import SourceModule
+from codemods.source import SourceModule, ends_above
 
 _ACCELERATE = frozenset({"reduce", "gather", "gather_for_metrics", "pad_across_processes"})
 _FABRIC = frozenset({"all_reduce", "all_gather"})
@@ -80,7 +80,7 @@ class DroppedReduction(DdpCodemod):
 
     code = "DDP112"
     TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn", b"all_reduce(", b"broadcast(", b"all_gather("),)
-    SITES = (Site(rb"(?m)^\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(", b"gather",
+    SITES = (Site(rb"(?m)(?:^|;)\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(", b"gather",
                   b"pad_across_processes("),
              Site(rb"[=(\[,+*/-][ \t]*[\w.]*\b(all_reduce|broadcast|all_gather)\(", b"all_reduce(", b"broadcast(",
                   b"all_gather("))  # fmt: skip
@@ -179,8 +179,7 @@ def _repair(module: SourceModule, statement: ast.Expr, call: ast.Call) -> tuple[
     bound = bindings_in(module, function, given.id)
     if not bound or any(isinstance(b.node, (ast.For, ast.AsyncFor)) for b in bound):
         return [], told
-    end = statement.end_lineno or statement.lineno
-    if not any(n.lineno > end and module.function_of(n) is function for n in module.reads_of(given.id)):
+    if not any(ends_above(statement, n) and module.function_of(n) is function for n in module.reads_of(given.id)):
         return [], f"{told}; `{given.id}` is not read below, so the caller's is meant"
     span = module.span(statement)
     lines = module.lines[span.line - 1 : span.end_line]

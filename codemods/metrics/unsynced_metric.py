@@ -25,6 +25,7 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
 
+_UNDER_A_NAME = tuple(b"= self." + name + end for name in (b"log", b"log_dict") for end in (b"\n", b"\r", b" "))
 _SPEAKS = late(rb"\b(?!(?:math|np|numpy|torch|wandb|jnp|logger|logging|tf|mlflow|console|cmath)\b)\w+\.log(?:_dict)?\(")
 
 
@@ -116,13 +117,14 @@ class UnsyncedMetric(DdpCodemod):
     """
 
     code = "DDP101"
-    TRIGGERS = ((b".log(", b".log_dict("), (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"))
+    TRIGGERS = ((b".log(", b".log_dict(", *_UNDER_A_NAME), (b"_step", b"_epoch", b"ightning", b"module", b"model", b"self"))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         """Half of all files take a logarithm: what is no module of Lightning's must look as if it spoke to one."""
         data = project.read(path) or b""
-        if any(word in data for word in (b"self.log(", b"self.log_dict(", b"pl_module.log(", b"pl_module.log_dict(")):
+        said = (b"self.log(", b"self.log_dict(", b"pl_module.log(", b"pl_module.log_dict(", *_UNDER_A_NAME)
+        if any(word in data for word in said):
             return True
         return bool(project.files_containing(b"LightningModule")) and _SPEAKS.search(data) is not None
 

@@ -279,8 +279,13 @@ def _calling_printers(module: SourceModule) -> frozenset[int]:
 @once_a_module
 def _printing(module: SourceModule) -> frozenset[int]:
     """The functions that print or log themselves, by id."""
-    calls = [c for c in module.calls_named("print", "info") if dotted(c.func)]
-    return frozenset(id(f) for c in calls for f in module.ancestors(c) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    found: set[int] = set()
+    for call in module.calls_named("print", "info"):
+        function = module.function_of(call) if dotted(call.func) else None
+        while function is not None and id(function) not in found:
+            found.add(id(function))
+            function = module.function_of(function)
+    return frozenset(found)
 
 
 def _stands_beside_one_for_each(module: SourceModule, run: Run) -> bool:

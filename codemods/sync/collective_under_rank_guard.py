@@ -96,13 +96,13 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing of metrics that are read below `trainer.fit(...)`, also by a function that is only called there.
     - Tells a project function that reaches a collective: the rest of the function would run on every rank too.
     - Tells `trainer.fit`, `test`, `evaluate` and the like: whether all ranks should run them is a decision.
-    - Tells a collective in the middle of the guarded block, one that needs a name or an attribute made inside, and one that
-      shares its line.
+    - Tells a collective in the middle of the guarded block, and one that needs a name or an attribute made inside.
     - Tells a read of a Trainer property in a function that is no hook, and whatever stands in `prepare_data`.
     - Tells a guarded block that can be left before its last collective, or that ends in a comment.
     - Tells a result, or a tensor reduced in place, that is used outside the guard, and names that other ranks may not have.
     - Tells whatever stands in an exception handler, or under a test that is not shown to come out the same on every rank.
-    - Tells a test with more operands that cannot be taken apart, an `else`, an `elif`, two guards, a conditional expression.
+    - Tells a test with more operands that cannot be taken apart, an `else` that does something, an `elif`, two guards, a
+      conditional expression.
     - Tells a decorated function, and a function that is called under a guard itself.
     - Tells a collective in a loop over, or under a test of, what only rank 0 set; it is silent where that is broadcast first.
     - Tells a collective for each item of a rank's own share, one in a block that the ranks enter one after the other, and two

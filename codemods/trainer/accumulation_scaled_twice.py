@@ -128,7 +128,7 @@ def _division(module: SourceModule, loss: ast.expr, call: ast.Call) -> ast.BinOp
     if isinstance(loss, ast.Name):
         scope = module.function_of(call)
         above = [b for b in bindings_of(module, loss) if _line(b) <= call.lineno]
-        for bound in sorted(above, key=_line, reverse=True):
+        for bound in sorted(above, key=lambda b: (_line(b), getattr(b.node, "col_offset", 0)), reverse=True):
             if module.function_of(bound.node) is not scope:
                 continue
             if isinstance(bound.node, ast.AugAssign) and isinstance(bound.node.op, ast.Div):

@@ -11,7 +11,7 @@ from codemods.analysis.names import dotted, last
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
 from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
+from codemods.source import SourceModule, stands_above, walk_scope
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 _ASSUMED = "assumes that all micro batches of a step are meant to count; the gradients are as much larger"
@@ -158,10 +158,10 @@ def _steps(module: SourceModule, owner: ast.For | ast.With, holder: str) -> list
 
 def _is_before(module: SourceModule, owner: ast.For | ast.With, wipe: ast.stmt, steps: list[ast.Call]) -> bool:
     """True if a backward stands between the wipe and the first step, and no step in front of it."""
-    if not steps or min(s.lineno for s in steps) < wipe.lineno:
+    if not steps or any(stands_above(s, wipe) for s in steps):
         return False
     passes = [n for n in _below(owner) if isinstance(n, ast.Attribute) and n.attr == "backward"]
-    return any(wipe.lineno < p.lineno <= max(s.lineno for s in steps) for p in passes)
+    return any(stands_above(wipe, p) and any(stands_above(p, s) for s in steps) for p in passes)
 
 
 def _is_counted(module: SourceModule, step: ast.Call, loop: ast.For) -> bool:

@@ -42,6 +42,44 @@ def test_a_barrier_on_the_line_of_the_guard() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("if rank == 0:\n    a(); dist.barrier()  # all\n", "if rank == 0:\n    a()  # all\ndist.barrier()\n"),
+        ("if rank == 0: a(); dist.barrier()\n", "if rank == 0:\n    a()\ndist.barrier()\n"),
+        ("if rank != 0:\n    pass\nelse:\n    dist.barrier()\n", "dist.barrier()\n"),
+        (
+            "if rank != 0:\n    pass\nelse:\n    a()\n    # all\n    dist.barrier()\n",
+            "if rank != 0:\n    pass\nelse:\n    a()\n# all\ndist.barrier()\n",
+        ),
+        (
+            "if rank == 0:\n    a()\n    dist.barrier()\nelse:\n    pass\n",
+            "if rank == 0:\n    a()\nelse:\n    pass\ndist.barrier()\n",
+        ),
+        (
+            "match rank:\n    case 0:\n        a()\n        dist.barrier()\n",
+            "match rank:\n    case 0:\n        a()\ndist.barrier()\n",
+        ),
+        ("match rank:\n    case 0:\n        dist.barrier()\n    case _:\n        pass\n", "dist.barrier()\n"),
+    ],
+)
+def test_the_guard_in_other_spellings(before: str, after: str) -> None:
+    head = f"{START}    go()\n"
+    inside = lambda text: "".join(f"    {line}\n" for line in text.splitlines())  # noqa: E731
+    check_transformed(RULE, f"{head}{inside(before)}", f"{head}{inside(after)}")
+
+
+def test_functions_that_are_brought_under_other_names() -> None:
+    head = "import torch\nfrom torch.distributed import get_rank as r, barrier as b\n\ndef f(x):\n    rank = r()\n"
+    before = f"{head}    if rank == 0:\n        torch.save(x, 'a')\n        b()\n"
+    check_transformed(RULE, before, f"{head}    if rank == 0:\n        torch.save(x, 'a')\n    b()\n")
+
+
+def test_the_process_group_is_shown_beside_the_guard() -> None:
+    head = "import torch.distributed as dist\n\nif __name__ == '__main__':\n    rank = dist.get_rank()\n"
+    check_transformed(RULE, f"{head}    if rank == 0:\n        dist.barrier()\n", f"{head}    dist.barrier()\n")
+
+
 def test_a_rank_that_may_mean_no_process_group() -> None:
     before = f"{DIST}def f(rank):\n    if rank == 0:\n        dist.barrier()\n"
     fixed = check_transformed(RULE, before, f"{DIST}def f(rank):\n    dist.barrier()\n", unsafe=True)
@@ -469,7 +507,6 @@ def test_a_read_at_the_end_of_an_epoch_waits_where_something_does(line: str, wai
         ("if rank == 0:\n    a()\n    dist.barrier()\n    # end\n", "comment ends"),
         ("if rank == 0:\n    dist.all_reduce(x)\n    print(x)\nuse(x)\n", "changes it in place"),
         ("try:\n    a()\nexcept OSError:\n    if rank == 0:\n        dist.barrier()\n", "exception handler"),
-        ("if rank == 0:\n    a(); dist.barrier()\n", "shares its line"),
         ("if rank == 0:\n    import b\n    dist.all_reduce(b)\n", "`b`, which is made inside"),
         ("if rank == 0:\n    t = make()\n    dist.all_reduce(t)\n", "`t`, which is made inside"),
         ("if rank == 0:\n    self.t = make()\n    dist.all_reduce(self.t)\n", "`self.t`, which is set inside"),
@@ -478,7 +515,7 @@ def test_a_read_at_the_end_of_an_epoch_waits_where_something_does(line: str, wai
         ("if rank == 1 or x:\n    y = 1\nif y:\n    t = 2\nif rank == 0:\n    dist.all_reduce(t)\n", ""),
         ("if x:\n    pass\nelif rank == 0:\n    dist.barrier()\n", "elif"),
         ("if rank == 0:\n    dist.barrier()\nelse:\n    print(1)\n", "has an else"),
-        ("if rank == 0:\n    pass\nelse:\n    dist.barrier()\n", "plain `if`"),
+        ("if rank == 0:\n    pass  # wait\nelse:\n    dist.barrier()\n", "more than the rank"),
         ("if rank == 0:\n    if args.local_rank == 0:\n        dist.barrier()\n", "more than one rank test"),
         ("y = dist.all_reduce(x) if rank == 0 else None\n", "plain `if`"),
         ("if rank == 0 and x > 1:\n    a()\n    dist.barrier()\n", "more than the rank"),
@@ -828,7 +865,7 @@ def test_a_log_on_one_rank_that_says_so() -> None:
     ("body", "message"),
     [
         ("if rank == 0:\n    dist.all_reduce(x)\nelse:\n    dist.barrier()\n", "take each other's call for their own"),
-        ("match rank:\n    case 0:\n        dist.barrier()\n    case _:\n        pass\n", "`match rank`"),
+        ("match rank:\n    case 0:\n        dist.barrier()\n    case _:\n        print(1)\n", "`match rank`"),
         ("with accelerator.main_process_first():\n    dist.all_reduce(x)\n", "one after the other"),
     ],
 )

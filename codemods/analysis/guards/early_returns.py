@@ -12,6 +12,7 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at, split_of
 from codemods.analysis.ranks.reached_collectives import reached_by
 from codemods.analysis.ranks.same_way import parting_ways
+from codemods.analysis.whole_body import is_idle, whole_body
 from codemods.findings import AddComment, Applicability, Edit, RemoveStatement, WrapInGuard
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
@@ -23,7 +24,7 @@ _BY_HAND = "turn the early exit into an if-block, so that every rank comes to th
 def renest(place: Place) -> Repair:
     """`if not rank 0: return`, work, collective -> `if rank 0: work`, collective. So with `continue` in a loop."""
     leaving, module = place.site.guard.node, place.module
-    if not isinstance(leaving, ast.If) or leaving.orelse or place.function is None or not module.is_whole(leaving):
+    if not isinstance(leaving, ast.If) or not is_idle(leaving.orelse) or place.function is None or not module.is_whole(leaving):
         return Repair(reason=_BY_HAND)
     block = module.block_of(leaving)
     value, kept = _left(leaving, block, place.function, module)
@@ -39,7 +40,7 @@ def renest(place: Place) -> Repair:
         return Repair(reason=_BY_HAND)
     if leaves(parts.rest):
         return Repair(reason="the function can be left once more before the collective: rank 0 would still miss it")
-    if why := refused(place, leaving, Parts((), parts.rest, parts.tail)) or _collective_inside(place, parts.rest):
+    if why := refused(place, leaving, leaving.body, Parts((), parts.rest, parts.tail)) or _collective_inside(place, parts.rest):
         return Repair(reason=why)
     if why := _changed(leaving, kept, parts.rest, last):
         return Repair(reason=why)
@@ -53,7 +54,7 @@ def _left(
     *kept, only = leaving.body
     if any(not isinstance(s, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass)) for s in kept):
         return None, []
-    if isinstance(only, ast.Return) and block is function.body:
+    if isinstance(only, ast.Return) and block is whole_body(function):
         simple = only.value is None or isinstance(only.value, (ast.Name, ast.Constant))
         return (ast.unparse(only.value) if only.value is not None else "None") if simple else "?", kept
     owner = module.parent(leaving)

@@ -84,10 +84,15 @@ def _conditional_start(module: SourceModule, function: FunctionNode | None) -> a
         tests = [up for up in module.ancestors(call) if isinstance(up, ast.If) and module.function_of(up) is function]
         if not tests or any(words_of(t.test) & (ASKED | {"__name__"}) for t in tests):
             return None
-        if not any(n is call for s in tests[-1].body for n in walk(s)):
+        if not any(n is call for s in (*tests[-1].body, *tests[-1].orelse) for n in walk(s)):
             return None
         found.append(tests[-1])
-    return found[0] if len({id(f) for f in found}) == 1 else None
+    both = len(found) > 1 and bool(found[0].orelse) and any(starts_group(module, n) for s in found[0].orelse for n in _calls(s))
+    return found[0] if len({id(f) for f in found}) == 1 and not both else None
+
+
+def _calls(statement: ast.stmt) -> list[ast.Call]:
+    return [n for n in walk(statement) if isinstance(n, ast.Call)]
 
 
 def is_guarded(project: Project, module: SourceModule, call: ast.Call, names: set[str]) -> bool:

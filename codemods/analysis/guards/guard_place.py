@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.guards.guard_arms import ends_in_comment
 from codemods.analysis.guards.guard_split import (
     Parts,
     assigned_names,
@@ -54,10 +55,11 @@ class Place:
         return self.sites[0]
 
 
-def refused(place: Place, guard: ast.If, parts: Parts) -> str:
+def refused(place: Place, guard: ast.stmt, block: list[ast.stmt], parts: Parts) -> str:
+    """Why the parts of a guarded block cannot be taken apart, "" where they can."""
     if place.function is not None and (call := guarded_call(place.project, place.module, place.function)):
         return f"{place.function.name} is itself called on some ranks only ({call})"
-    if parts.tail and parts.rest and ends_in_comment(place.module, guard):
+    if parts.tail and parts.rest and ends_in_comment(place.module, block, guard):
         return "a comment ends the guarded block: where it belongs has to be decided"
     if parts.rest and not all(place.module.is_whole(s) for s in [*parts.head, *parts.tail]):
         return "it shares its line with another statement"
@@ -79,7 +81,7 @@ def refused(place: Place, guard: ast.If, parts: Parts) -> str:
     return ""
 
 
-def _in_place(place: Place, statement: ast.stmt, guard: ast.If) -> str:
+def _in_place(place: Place, statement: ast.stmt, guard: ast.stmt) -> str:
     """A tensor that the collective overwrites on every rank, and that is used further down."""
     call = call_of(statement)
     if not isinstance(call, ast.Call) or place.site.guard.kind == "exit":
@@ -120,25 +122,21 @@ def parting_calls(project: Project, module: SourceModule, function: FunctionNode
             yield from parting_calls(project, caller, outer, depth=depth - 1)
 
 
-def ends_in_comment(module: SourceModule, guard: ast.If) -> bool:
-    """True if comment lines of the block stand behind its last statement."""
-    below = module.lines[guard.end_lineno or 0 :]
-    indent = guard.body[-1].col_offset
-    line = next((text for text in below if text.strip()), "")
-    return line.lstrip().startswith("#") and len(line) - len(line.lstrip()) >= indent > guard.col_offset
-
-
 def statements_text(module: SourceModule, statements: Iterable[ast.stmt]) -> str:
     """Statements with the comments that belong to them, as they would stand at the margin."""
     out: list[str] = []
     for statement in statements:
-        span = module.span(statement)
+        span, lines = module.span(statement), module.lines
+        head = lines[span.line - 1][: span.column]
+        alone = not head.strip()  # else the comments above are of what it shares its line with
         top = span.line
-        lines = module.lines
-        while top > 1 and lines[top - 2].lstrip().startswith("#"):
+        while alone and top > 1 and lines[top - 2].lstrip().startswith("#"):
             top -= 1
-        indent = lines[span.line - 1][: span.column]
-        for line in lines[top - 1 : span.end_line]:
+        indent = head if alone else head[: len(head) - len(head.lstrip())]
+        behind = lines[span.end_line - 1][span.end_column :]
+        if not alone or not behind.lstrip(" \t;").startswith("#"):
+            behind = ""
+        for line in [*lines[top - 1 : span.line - 1], *(module.text_of(statement) + behind).splitlines(keepends=True)]:
             bare = line.rstrip("\r\n")
             out.append(bare.removeprefix(indent) if bare.startswith(indent) else bare.lstrip())
     return "\n".join(out)

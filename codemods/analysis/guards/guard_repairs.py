@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.early_returns import renest
+from codemods.analysis.guards.guard_arms import guarded_block, is_commented
 from codemods.analysis.guards.guard_place import Place, Repair, refused, statements_text
 from codemods.analysis.guards.guard_split import Parts, parts_of
 from codemods.analysis.guards.guarded_collectives import Guarded
@@ -48,7 +50,8 @@ def repair(project: Project, module: SourceModule, sites: list[Guarded]) -> Repa
     if guard.kind == "exit":
         made = renest(place)
     elif all(s.collective.is_read for s in sites):
-        made = hoist_reads(place)
+        plain = guard.kind == "if" and isinstance(guard.node, ast.If)
+        made = hoist_reads(place) if plain else Repair(reason="only a plain `if` by rank is taken apart")
     else:
         made = _split_body(place)
     if not made.edits:
@@ -80,12 +83,11 @@ def _never(place: Place) -> str:
         return "it stands in an exception handler: only the ranks that failed come there"
     if any(len(s.guards) > 1 for s in place.sites):
         return "more than one rank test stands round it"
-    if guard.kind == "else" or not isinstance(guard.node, ast.If):
-        return "only a plain `if` by rank is taken apart"
-    if not place.module.is_whole(guard.node):
+    if guard.kind != "exit" and not guarded_block(guard, site.node):
+        plain = guard.kind == "if" and isinstance(guard.node, ast.If)
+        return "the test has an else" if plain else "only a plain `if` by rank is taken apart"
+    if isinstance(guard.node, ast.stmt) and not place.module.is_whole(guard.node):
         return "the guard is an elif, or shares its line"
-    if guard.kind == "if" and guard.node.orelse:
-        return "the test has an else"
     return ""
 
 
@@ -148,17 +150,30 @@ def group_shown(place: Place) -> bool:
     if all(s.collective.framework in _NO_OPS or _asks_itself(place, s) for s in place.sites):
         return True
     module, guard = place.module, place.site.guard.node
-    assert isinstance(guard, ast.If)
-    if any(_asks_group(module, n) and not _chosen(module, n, (ast.IfExp,)) for n in walk(guard.test)):
+    assert isinstance(guard, (ast.If, ast.Match))
+    test = guard.test if isinstance(guard, ast.If) else guard.subject
+    if any(_asks_group(module, n) and not _chosen(module, n, (ast.IfExp,)) for n in walk(test)):
         return True
-    test = guard.test  # of a longer test everything but the rank stays
+    # of a longer test everything but the rank stays
     if isinstance(test, ast.BoolOp) and any(means_process_group(module, v) for v in test.values):
         return True
     if all(_behind_group_test(module, s.node) for s in place.sites):
         return True
-    body = place.function.body if place.function else module.tree.body
-    above = [s for s in body if s.lineno < guard.lineno and isinstance(s, (ast.Expr, ast.Assign))]
+    above = [s for s in _run_before(place, guard) if isinstance(s, (ast.Expr, ast.Assign, ast.AnnAssign))]
     return any(_asks_group(module, n) and not _chosen(module, n, (ast.IfExp, ast.BoolOp)) for s in above for n in walk(s))
+
+
+def _run_before(place: Place, statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements above one, in its block and in the blocks of the function round it: they have run when it does."""
+    below: ast.AST = statement
+    for up in place.module.ancestors(statement):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(up, name, None)
+            if isinstance(block, list) and below in block:
+                yield from block[: block.index(below)]
+        if up is place.function:
+            return
+        below = up
 
 
 def _asks_itself(place: Place, site: Guarded) -> bool:
@@ -197,19 +212,23 @@ def _asks_group(module: SourceModule, node: ast.AST) -> bool:
 
 def _split_body(place: Place) -> Repair:
     guard = place.site.guard.node
-    assert isinstance(guard, ast.If)
-    parts = parts_of(guard.body, [s.node for s in place.sites])
+    assert isinstance(guard, (ast.If, ast.Match))
+    block = guarded_block(place.site.guard, place.site.node)
+    parts = parts_of(block, [s.node for s in place.sites])
     if parts is None:
         return Repair(reason="it stands in the middle of the guarded block: what belongs before and after it has to be decided")
-    if why := refused(place, guard, parts):
+    if why := refused(place, guard, block, parts):
         return Repair(reason=why)
+    plain = guard if isinstance(guard, ast.If) and block is guard.body else None
     edits: list[Edit] = []
-    if not parts.rest:
-        edits = _without_guard(place, guard)
-    elif place.site.guard.alone and not isinstance(guard.test, ast.BoolOp):
+    if not parts.rest and plain is not None:
+        edits = _without_guard(place, plain)
+    elif not parts.rest:
+        edits = _in_its_place(place, guard, parts)
+    elif place.site.guard.alone and not (isinstance(guard, ast.If) and isinstance(guard.test, ast.BoolOp)):
         edits = _moved_out(place.module, guard, parts)
-    else:
-        edits = _guard_inside(place, guard, parts)
+    elif plain is not None:
+        edits = _guard_inside(place, plain, parts)
     if not edits:
         more = "the test has more than the rank in it: the collective belongs under the rest of it"
         return Repair(reason=f"{more}, but only once that comes out the same on every rank")
@@ -224,6 +243,14 @@ def _without_guard(place: Place, guard: ast.If) -> list[Edit]:
         return [Unwrap(module.path, module.span(guard))] if place.site.guard.alone else []
     _, text = _taken_apart(place, test)
     return [ReplaceExpression(module.path, module.span(test), text)] if text else []
+
+
+def _in_its_place(place: Place, guard: ast.stmt, parts: Parts) -> list[Edit]:
+    """The collectives in the place of a guard that has arms of `pass` besides, which a comment of the user's keeps."""
+    module, span = place.module, place.module.span(guard)
+    if is_commented(module, guard) or not place.site.guard.alone:
+        return []
+    return [RemoveStatement(module.path, span), InsertAfter(module.path, span, statements_text(module, parts.head))]
 
 
 def _guard_inside(place: Place, guard: ast.If, parts: Parts) -> list[Edit]:
@@ -253,7 +280,7 @@ def _operand(module: SourceModule, value: ast.expr) -> str:
     return f"({text})" if isinstance(value, (ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.Lambda)) else text
 
 
-def _moved_out(module: SourceModule, guard: ast.If, parts: Parts) -> list[Edit]:
+def _moved_out(module: SourceModule, guard: ast.stmt, parts: Parts) -> list[Edit]:
     edits: list[Edit] = [RemoveStatement(module.path, module.span(s)) for s in [*parts.head, *parts.tail]]
     if parts.head:
         edits.append(InsertBefore(module.path, module.span(guard), statements_text(module, parts.head)))

@@ -9,6 +9,7 @@ from codemods.analysis.bindings import bindings_in
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import asks_for_group
+from codemods.analysis.whole_body import is_idle
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, line_of, walk
@@ -37,7 +38,8 @@ def parts_of(block: list[ast.stmt], nodes: Iterable[ast.AST]) -> Parts | None:
 def call_of(statement: ast.stmt) -> ast.expr | None:
     """The expression that a statement is made of: `f()`, or the value of `x = f()` for one name; also behind a test for the
     process group, which comes out the same on every rank and goes where the call goes."""
-    if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse and asks_for_group(statement.test):
+    plain = isinstance(statement, ast.If) and len(statement.body) == 1 and is_idle(statement.orelse)
+    if isinstance(statement, ast.If) and plain and asks_for_group(statement.test):
         only = statement.body[0]
         return only.value if isinstance(only, ast.Expr) else None
     if isinstance(statement, ast.Expr):

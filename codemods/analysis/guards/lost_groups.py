@@ -15,7 +15,7 @@ from codemods.analysis.output.script_guards import run_before
 from codemods.analysis.ranks.uses import CallSite, calls_of
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.source import FunctionNode, SourceModule, stands_above, walk_scope
 
 _MOST_CALLERS = 6
 _SPAWNS = frozenset({"spawn", "start_processes"})
@@ -141,7 +141,7 @@ def _in_parent(project: Project, site: CallSite) -> _Why:
     if function is None:
         return _NOTHING
     calls = [n for n in walk_scope(function) if isinstance(n, ast.Call)]
-    spawned = next((c for c in calls if _spawns(site.module, c) and c.lineno < site.call.lineno), None)
+    spawned = next((c for c in calls if _spawns(site.module, c) and stands_above(c, site.call)), None)
     if spawned is None or any(_starts(project, site.module, c) for c in calls):
         return _NOTHING
     return "the ranks are its children: this process never joined a group", spawned.lineno

@@ -12,7 +12,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule
+from codemods.source import SourceModule, stands_above
 
 _CLIMBS = 3
 _MAKES_EQUAL = frozenset({"broadcast", "broadcast_object_list", "all_gather", "all_gather_object", "scatter_object_list"})
@@ -93,10 +93,10 @@ def seed_above(project: Project, split: Split) -> Seed | None:
 
 def _above(project: Project, module: SourceModule, node: ast.AST, source: str, climbs: int) -> Seed | None:
     function = module.function_of(node)
-    line = module.statement_of(node).lineno
+    statement = module.statement_of(node)
     before: list[tuple[int, Seed]] = []
     for call in module.nodes(ast.Call):
-        if call.lineno < line and module.function_of(call) is function:
+        if stands_above(call, statement) and module.function_of(call) is function:
             before += [(call.lineno, s) for s in _seeds_of_call(project, module, call) if _seeds(s, source)]
     if before:
         return max(before, key=lambda found: found[0])[1]

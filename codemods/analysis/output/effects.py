@@ -59,6 +59,8 @@ def _shown_by(project: Project, module: SourceModule, statement: ast.stmt) -> _S
 
 
 def _find_shown(project: Project, module: SourceModule, statement: ast.stmt) -> _Shown:
+    for later in reversed(_elifs(statement)):  # from the last on: a chain may be longer than calls may be deep
+        _shown_by(project, module, later)
     own, below = _parts(statement)
     reader = Reader(project, module, (), quick=True)
     if any(isinstance(n, _NEVER_OUTPUT) for n in own) or reader.is_spoiled_by(own, following=False):
@@ -71,6 +73,14 @@ def _find_shown(project: Project, module: SourceModule, statement: ast.stmt) -> 
             return shown
         may_put_out = may_put_out or shown.may_put_out
     return _Shown(False, may_put_out)
+
+
+def _elifs(statement: ast.stmt) -> list[ast.stmt]:
+    found: list[ast.stmt] = []
+    while isinstance(statement, ast.If) and len(statement.orelse) == 1 and isinstance(statement.orelse[0], ast.If):
+        statement = statement.orelse[0]
+        found.append(statement)
+    return found
 
 
 def _calls_more(project: Project, module: SourceModule, statement: ast.stmt) -> bool:

@@ -19,6 +19,7 @@ from codemods.analysis.output.unknown_calls import may_wait
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.uses import calls_of
+from codemods.analysis.whole_body import whole_body
 from codemods.findings import Applicability
 from codemods.project import Project
 from codemods.record import field, record
@@ -199,7 +200,7 @@ def _is_own_attribute(text: str) -> bool:
 
 def _only_beside_output(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True where every statement that calls something unknown is there for its output."""
-    for statement in function.body:
+    for statement in whole_body(function):
         done = effects_of(project, module, [statement])
         if done.of(Kind.UNKNOWN) and not done.output:
             return False
@@ -208,7 +209,7 @@ def _only_beside_output(project: Project, module: SourceModule, function: Functi
 
 def _has_plain_output(project: Project, module: SourceModule, function: FunctionNode) -> bool:
     """True where a statement of the body only makes output: a test round that needs no assumption."""
-    plain = [s for s in function.body if isinstance(s, (ast.Expr, ast.With, ast.For))]
+    plain = [s for s in whole_body(function) if isinstance(s, (ast.Expr, ast.With, ast.For))]
     return any(effects_of(project, module, [s]).only_output for s in plain)
 
 

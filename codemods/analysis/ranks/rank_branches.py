@@ -73,15 +73,15 @@ def _cases(module: SourceModule, match: ast.Match, project: Project | None) -> t
         found.append(Branch(ranks, case.body, case.guard is None or (guard is not None and guard.alone)))
         if case.guard is None:
             left = Ranks.UNKNOWN if here.false is Ranks.UNKNOWN else both(left, here.false)
-            closed = closed or _takes_all(case.pattern)
-        elif guard is not None and _takes_all(case.pattern):
+            closed = closed or takes_all(case.pattern)
+        elif guard is not None and takes_all(case.pattern):
             left = both(left, guard.false)
     return (*found, *(() if closed else (Branch(left, [], True),)))
 
 
 def _pattern(module: SourceModule, pattern: ast.pattern, source: Ranks | None, split: Split | None) -> Split:
     """The ranks for which a pattern of the subject (a rank, or a test of one) can match, and those for which it can fail."""
-    if _takes_all(pattern):
+    if takes_all(pattern):
         return Split(Ranks.ALL, Ranks.ALL)
     if isinstance(pattern, ast.MatchSingleton) and split is not None and isinstance(pattern.value, bool):
         return split if pattern.value else split.turned
@@ -94,5 +94,6 @@ def _pattern(module: SourceModule, pattern: ast.pattern, source: Ranks | None, s
     return Split(Ranks.UNKNOWN, Ranks.UNKNOWN)
 
 
-def _takes_all(pattern: ast.pattern) -> bool:
+def takes_all(pattern: ast.pattern) -> bool:
+    """True for `case _` and `case name`."""
     return isinstance(pattern, ast.MatchAs) and pattern.pattern is None

@@ -57,6 +57,7 @@ def _behind(module: SourceModule, name: str, project: Project | None) -> Iterato
     if name in _spawned_parameters(module, project):
         yield module, "rank"
     yield from ((module, part) for part in _made_of(module).get(name, ()))
+    yield from ((module, found.name) for found in module.imports.get(name, ()) if found.name and found.name != name)
     if project is None:
         return
     root, _, rest = name.partition(".")

@@ -7,7 +7,7 @@ import re
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_at_top, bindings_of
 from codemods.analysis.call_graph import FunctionSite, may_speak_of_ranks
-from codemods.analysis.names import dotted, is_from, last, qualified
+from codemods.analysis.names import dotted, imported_as, is_from, last, qualified
 from codemods.analysis.ranks.given_numbers import is_an_option_with_a_number, is_given_a_number
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_members import called_sites, end_of, field_bindings, properties, spawned_parameter
@@ -27,7 +27,7 @@ _PER_NODE = late(r"gpu|device_count|per_node|local|nproc|per_machine", re.I)
 
 def shows_processes(module: SourceModule) -> bool:
     """True where the file has words of several processes in it."""
-    return any(word in module.data for word in PROCESS_WORDS)
+    return any(module.holds(word) for word in PROCESS_WORDS)
 
 
 def rank_source(module: SourceModule, node: ast.AST, project: Project | None = None, depth: int = 0) -> Ranks | None:
@@ -78,7 +78,7 @@ def _strong(name: str) -> Ranks | None:
 
 
 def _called(module: SourceModule, node: ast.Call, project: Project | None, depth: int) -> Ranks | None:
-    name = end_of(node.func).lstrip("_")
+    name = last(imported_as(module, node.func) or end_of(node.func)).lstrip("_")
     if name in ("int", "str") and node.args:
         return rank_source(module, node.args[0], project, depth + 1)
     if (name in ("get", "getenv", "environ") or "env" in name.lower()) and node.args:

@@ -12,7 +12,7 @@ from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
 
 _HOLDERS = frozenset({"args", "cfg", "config", "opt", "opts", "hparams", "training_args", "conf", "flags", "FLAGS"})
 _COUNTERS = frozenset(
@@ -96,8 +96,8 @@ def parting_ways(
             yield up.lineno, "every rank gets the exception"
     if function is None:
         return
-    for leaving in walk_scope(function):
-        if not isinstance(leaving, (ast.Return, ast.Continue, ast.Break)) or leaving.lineno >= node.lineno:
+    for leaving in project.memo(("exits of", module.path, id(function)), lambda: _exits(function)):
+        if not stands_above(leaving, node):
             continue
         if isinstance(leaving, (ast.Continue, ast.Break)) and not same_loop(module, leaving, node):
             continue
@@ -105,6 +105,10 @@ def parting_ways(
         if not all(is_same(project, module, t.test) for t in tests) and not other_branch(module, leaving, node):
             word = type(leaving).__name__.lower()
             yield leaving.lineno, f"the {word} under `{short(module, tests[0].test)}` is taken by all or none"
+
+
+def _exits(function: FunctionNode) -> list[ast.Return | ast.Continue | ast.Break]:
+    return [n for n in walk_scope(function) if isinstance(n, (ast.Return, ast.Continue, ast.Break))]
 
 
 def _holds(module: SourceModule, outer: ast.AST, node: ast.AST) -> bool:

@@ -10,6 +10,7 @@ from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.class_values import class_values
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.exit_places import other_branch, same_loop, short
+from codemods.analysis.ranks.rank_branches import takes_all
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS
 from codemods.project import Project
 from codemods.record import record
@@ -89,7 +90,7 @@ def _standing_at(place: Place, up: ast.AST, below: ast.AST) -> Iterator[Conditio
     line: int = getattr(up, "lineno", 0)
     if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test:
         yield from _judged(f"`if {short(place.module, up.test)}`", line, sameness(place, up.test))
-    elif isinstance(up, ast.Match) and below is not up.subject:
+    elif isinstance(up, ast.Match) and below is not up.subject and not _is_always_taken(up, below):
         yield from _judged(f"`match {short(place.module, up.subject)}`", line, sameness(place, up.subject))
     elif isinstance(up, ast.BoolOp) and below is not up.values[0]:
         yield Condition("`and` or `or`", line, False)
@@ -99,7 +100,7 @@ def _standing_at(place: Place, up: ast.AST, below: ast.AST) -> Iterator[Conditio
         yield Condition("a loop", line, False)
     elif isinstance(up, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
         yield Condition("a comprehension", line, False)
-    elif isinstance(up, (ast.Try, ast.TryStar)) and not any(s is below for s in up.finalbody):
+    elif isinstance(up, (ast.Try, ast.TryStar)) and up.handlers and not any(s is below for s in up.finalbody):
         yield Condition("a `try` block", line, False)
     elif isinstance(up, ast.Lambda):
         yield Condition("a lambda", line, False)
@@ -110,6 +111,11 @@ def _standing_at(place: Place, up: ast.AST, below: ast.AST) -> Iterator[Conditio
             entered = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
             if last(dotted(entered)) in ORDERED_CONTEXTS | {"suppress"}:
                 yield Condition(f"`with {short(place.module, item.context_expr)}`", line, False)
+
+
+def _is_always_taken(match: ast.Match, case: ast.AST) -> bool:
+    first = match.cases[0]
+    return case is first and first.guard is None and takes_all(first.pattern)
 
 
 def _judged(text: str, line: int, same: Sameness) -> Iterator[Condition]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
@@ -101,11 +102,16 @@ class Walk(Ways):
             return [None] * len(arms)
         return [split.true, split.false]
 
+    @cached_property
+    def _returns_early(self) -> bool:
+        body = self.state.body
+        return any(isinstance(n, ast.Return) for s in body for n in (s, *walk_scope(s)) if s is not body[-1])
+
     def _balanced(self, sides: list[Ranks | None]) -> bool:
         """True where both sides come to the same collectives in the function as a whole: two halves of one protocol."""
-        body = self.state.body
-        if any(isinstance(n, ast.Return) for s in body for n in (s, *walk_scope(s)) if s is not body[-1]):
+        if self._returns_early:
             return False
+        body = self.state.body
         one, other = (Counter(sort_of(m) for m in self.meets(body, side)) for side in sides)
         return one == other
 

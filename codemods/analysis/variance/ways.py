@@ -28,13 +28,21 @@ class Ways:
         self.analysis, self.state = analysis, state
         self.by_rank = False
         self.finals: list[list[ast.stmt]] = []
+        self._answers: dict[tuple[int, Ranks | None, bool], list[Meeting]] = {}
 
     def meets(self, statements: Iterable[ast.stmt], side: Ranks | None = None) -> list[Meeting]:
         """The collectives that the statements come to, in order.
 
         side: the ranks that come; of another test of the rank only the branch that is theirs counts.
         """
-        return [m for s in statements for m in self._in_statement(s, side)] if self.state.met else []
+        return [m for s in statements for m in self._known(s, side)] if self.state.met else []
+
+    def _known(self, node: ast.stmt, side: Ranks | None) -> list[Meeting]:
+        """What a statement comes to, remembered: each test of the rank asks for all that stands behind it."""
+        key = (id(node), side, self.by_rank)
+        if key not in self._answers:
+            self._answers[key] = self._in_statement(node, side)
+        return self._answers[key]
 
     def _in_statement(self, node: ast.stmt, side: Ranks | None) -> list[Meeting]:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):

@@ -9,6 +9,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import only_output_of
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_guards import Guard
+from codemods.analysis.whole_body import is_idle
 from codemods.analysis.wrapped.training_state import is_load
 from codemods.findings import Edit, ReplaceExpression, SetKeyword, Unwrap, WrapInGuard
 from codemods.project import Project
@@ -40,7 +41,7 @@ def on_every_rank(project: Project, module: SourceModule, guard: Guard | None) -
     if guard is None or guard.kind == "decorator":
         return Repair(refused="let every rank restore it: take the rank test off the way that leads here")
     test = guard.node
-    if guard.kind not in ("if", "exit") or not isinstance(test, ast.If) or test.orelse or not module.is_whole(test):
+    if guard.kind not in ("if", "exit") or not isinstance(test, ast.If) or not is_idle(test.orelse) or not module.is_whole(test):
         return Repair(refused="let every rank restore it, with map_location: the test has another arm, or shares its line")
     parted = _parted(project, module, test.test, ast.And if guard.kind == "if" else ast.Or)
     if parted is None:
@@ -78,7 +79,8 @@ def _parted(project: Project, module: SourceModule, test: ast.expr, operator: ty
 def _behind(module: SourceModule, test: ast.If) -> list[ast.stmt]:
     up = module.parent(test)
     body: list[ast.stmt] = getattr(up, "body", [])
-    return body[body.index(test) + 1 :] if test in body else []
+    below = body[body.index(test) + 1 :] if test in body else []
+    return below[:-1] if below and isinstance(below[-1], ast.Return) and below[-1].value is None else below
 
 
 def _is_known(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
@@ -88,7 +90,7 @@ def _is_known(project: Project, module: SourceModule, statement: ast.stmt) -> bo
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         called = last(dotted(statement.value.func))
         return called in _RESTORES or _is_output(project, module, statement) or _says_once(statement.value)
-    if isinstance(statement, ast.Assign):
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
         return all(is_load(c) or _only_reads(c) for c in walk(statement.value) if isinstance(c, ast.Call))
     if isinstance(statement, ast.If):
         inner = [*statement.body, *statement.orelse]

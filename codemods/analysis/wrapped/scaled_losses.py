@@ -16,7 +16,7 @@ from codemods.analysis.wrapped.losses import Backward, is_quiet
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, line_of, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, stands_above, walk, walk_scope
 
 _WORLD = frozenset({"world_size", "num_processes", "get_world_size"})
 _SAME = frozenset({"mean", "sum", "unsqueeze", "squeeze", "to", "float", "cuda", "contiguous", "view", "reshape"})
@@ -100,7 +100,7 @@ def _above(module: SourceModule, name: ast.Name) -> list[Binding]:
     """The last bindings of a name above its use: those in front of a whole new value do not count."""
     function = module.function_of(name)
     found = [b for b in bindings_of(module, name) if module.function_of(b.node) is function]
-    return [b for b in found if getattr(b.node, "lineno", 0) < name.lineno or _is_own(module, b, name)]
+    return [b for b in found if stands_above(b.node, name) or _is_own(module, b, name)]
 
 
 def _is_own(module: SourceModule, bound: Binding, name: ast.Name) -> bool:
@@ -123,7 +123,7 @@ def _is_reduced(module: SourceModule, target: ast.AST, at: ast.AST) -> bool:
     """True if a call above reduces the name in place."""
     name, function = dotted(target), module.function_of(at)
     calls = (c for c in module.calls_named("all_reduce", "reduce") if module.function_of(c) is function)
-    return any(c.args and dotted(c.args[0]) == name and c.lineno < line_of(at) for c in calls)
+    return any(c.args and dotted(c.args[0]) == name and stands_above(c, at) for c in calls)
 
 
 # Divisors
@@ -178,7 +178,7 @@ def summed_divisors(module: SourceModule) -> Iterator[Summed]:
             continue
         if not _LOSSY.search(f"{owner.name if owner else ''} {function.name}".lower()):
             continue
-        below = [n for n in walk_scope(function) if getattr(n, "lineno", 0) > call.lineno]
+        below = [n for n in walk_scope(function) if stands_above(call, n)]
         if any(_PROCESSES.search(_word(n)) for n in walk_scope(function)) or _has_other_sum(module, call, function):
             continue
         use = next((u for n in below if (u := _divides(module, n, name.id)) is not None), None)

@@ -16,7 +16,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.wraps import Held, held, inner_of
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, stands_above, walk
 
 _LISTS = frozenset({"parameters", "named_parameters"})
 DEPTH = 3
@@ -194,7 +194,7 @@ def frozen_in_front(project: Project, inside: Held, path: str) -> tuple[SourceMo
     called = [
         c.func.attr for c in module.nodes(ast.Call)
         if isinstance(c.func, ast.Attribute) and dotted(c.func.value) in names
-        and c.lineno < wrap.lineno and module.function_of(c) is function
+        and stands_above(c, wrap) and module.function_of(c) is function
     ]  # fmt: skip
     return _frozen_by_class(project, cls, path, ("__init__", *called))
 
@@ -203,10 +203,10 @@ def _before(
     project: Project, module: SourceModule, function: FunctionNode | None, wrap: ast.Call
 ) -> Iterator[tuple[Switch, ast.AST]]:
     for found in switches(module, function):
-        if getattr(found.node, "lineno", 0) < wrap.lineno:
+        if stands_above(found.node, wrap):
             yield found, found.node
     for call in module.nodes(ast.Call):
-        if call.lineno < wrap.lineno and module.function_of(call) is function and call.args:
+        if stands_above(call, wrap) and module.function_of(call) is function and call.args:
             site = called_function(project, module, call)
             yield from ((found, call) for found in (of_call(project, site, call) if site is not None else ()))
 

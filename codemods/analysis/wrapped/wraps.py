@@ -142,8 +142,8 @@ class _Search:
             if scope is None:
                 return None
             scope = module.function_of(scope)
-        before = [b for b in bound if scope is not function or _end(b.node) < name.lineno or _same_loop(module, b.node, name)]
-        before.sort(key=lambda b: (_line(b.node) >= name.lineno, _line(b.node)))
+        before = [b for b in bound if scope is not function or _binds_above(b.node, name) or _same_loop(module, b.node, name)]
+        before.sort(key=lambda b: (not _binds_above(b.node, name), _line(b.node), getattr(b.node, "col_offset", 0)))
         if found := self._wrapped_below(module, scope, name):
             return found
         return self._last(module, name, before, scope, depth)
@@ -152,7 +152,7 @@ class _Search:
         self, module: SourceModule, name: ast.Name, before: list[Binding], scope: FunctionNode | None, depth: int
     ) -> Held | None:
         """By the bindings above, the nearest first; one under a test leaves those above it standing."""
-        above = [b for b in before if _end(b.node) < name.lineno] or before
+        above = [b for b in before if _binds_above(b.node, name)] or before
         for bound in reversed(above):
             if bound.parameter:
                 return self._parameter(module, scope, name.id, depth) if scope is not None else None
@@ -180,7 +180,7 @@ class _Search:
                 continue
             target = _target(module, call)
             own = module.function_of(name) is scope
-            if not target or target == name.id or (own and (call.end_lineno or call.lineno) >= name.lineno):
+            if not target or target == name.id or (own and not _binds_above(call, name)):
                 continue
             if any(_line(b.node) > call.lineno for b in bound) or (own and are_other_arms(module, call, name)):
                 continue
@@ -277,6 +277,9 @@ def _line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)
 
 
-def _end(node: ast.AST) -> int:
-    """The last line of what binds a name: an assignment over several lines binds behind the last, a loop at its first."""
-    return _line(node) if isinstance(node, (ast.For, ast.AsyncFor)) else getattr(node, "end_lineno", None) or _line(node)
+def _binds_above(node: ast.AST, name: ast.Name) -> bool:
+    """True where what binds a name has done so when `name` is read: an assignment behind its end, a loop in its block."""
+    if isinstance(node, (ast.For, ast.AsyncFor)):
+        return node.lineno < name.lineno
+    end = getattr(node, "end_lineno", None) or _line(node), getattr(node, "end_col_offset", 0)
+    return end <= (name.lineno, name.col_offset)
