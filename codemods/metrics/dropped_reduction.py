@@ -80,8 +80,8 @@ class DroppedReduction(DdpCodemod):
 
     code = "DDP112"
     TRIGGERS = ((b"ccelerat", b"abric", b"distributed.nn", b"all_reduce(", b"broadcast(", b"all_gather("),)
-    SITES = (Site(rb"(?m)(?:^|;)\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(", b"gather",
-                  b"pad_across_processes("),
+    SITES = (Site(rb"(?m)(?:^|;)\s*[\w.]*\b(reduce|gather\w*|pad_across_processes|all_reduce|all_gather)\(", b"reduce(",
+                  b"gather", b"pad_across_processes("),
              Site(rb"[=(\[,+*/-][ \t]*[\w.]*\b(all_reduce|broadcast|all_gather)\(", b"all_reduce(", b"broadcast(",
                   b"all_gather("))  # fmt: skip
     READS_TESTS = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 
 from codemods.findings import Applicability
@@ -65,8 +67,7 @@ def test_a_barrier_on_the_line_of_the_guard() -> None:
 )
 def test_the_guard_in_other_spellings(before: str, after: str) -> None:
     head = f"{START}    go()\n"
-    inside = lambda text: "".join(f"    {line}\n" for line in text.splitlines())  # noqa: E731
-    check_transformed(RULE, f"{head}{inside(before)}", f"{head}{inside(after)}")
+    check_transformed(RULE, f"{head}{indent(before, '    ')}", f"{head}{indent(after, '    ')}")
 
 
 def test_functions_that_are_brought_under_other_names() -> None:
@@ -1017,3 +1018,46 @@ def test_the_arm_to_which_no_wrapper_comes() -> None:
     )
     check_nothing(RULE, source.replace("ASKED", "module"))
     assert findings_of(RULE, source.replace("ASKED", "other"))
+
+
+STAGGERED = """import torch.distributed as dist
+
+
+class InTurn:
+    def __init__(self, local_rank):
+        self.local_rank = local_rank
+
+    def __enter__(self):
+        if FIRST:
+            dist.barrier()
+
+    def __exit__(self, *error):
+        if SECOND:
+            dist.barrier()
+
+
+def main():
+    dist.init_process_group('nccl')
+    with InTurn(int(os.environ['LOCAL_RANK'])):
+        load()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("self.local_rank % 2 == 0", "self.local_rank % 2 == 1"),
+        ("dist.get_rank() % 2 == 0", "dist.get_rank() % 2 == 1"),
+        ("self.local_rank == 0", "self.local_rank > 0"),
+    ],
+)
+def test_the_two_halves_of_a_way_to_go_in_turn(first: str, second: str) -> None:
+    """Even ranks wait before the block, odd ranks behind it: each meets one barrier."""
+    source = "import os\n" + STAGGERED.replace("FIRST", first).replace("SECOND", second)
+    check_nothing(RULE, source)
+
+
+def test_half_a_way_to_go_in_turn_is_told() -> None:
+    source = "import os\n" + STAGGERED.replace("FIRST", "dist.get_rank() == 0").replace("if SECOND:", "if self.wait:")
+    found = [f for f in findings_of(RULE, source) if f.applicability is Applicability.SAFE]
+    assert not found, [f.message for f in found]

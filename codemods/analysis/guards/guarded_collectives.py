@@ -59,7 +59,8 @@ def _unmatched(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
         return ()
     others = [g for place in hidden if (g := _collective(project, module, *place))]
     found = sorted([*sites, *others], key=_position)
-    return tuple(g for g in sorted(sites, key=_position) if not _is_matched(module, g, found) and _counts(project, module, g))
+    alone = (g for g in sorted(sites, key=_position) if not _is_matched(project, module, g, found))
+    return tuple(g for g in alone if _counts(project, module, g))
 
 
 def _position(site: Guarded) -> tuple[int, int]:
@@ -88,25 +89,39 @@ def _collective(
     return Guarded(node, collective, guards, module.function_of(node), reached)
 
 
-def _is_matched(module: SourceModule, site: Guarded, others: list[Guarded]) -> bool:
+def _is_matched(project: Project, module: SourceModule, site: Guarded, others: list[Guarded]) -> bool:
     """True where the ranks that this guard keeps out have a collective of their own: they wait for each other.
 
     In the same function or class any will do; elsewhere in the file (a way in and a way out) one of the same name.
     """
     ranks = site.guard.ranks
     for other in others:
-        if _hides_ranks(other.guards):
-            if other.function is site.function and other.collective.name == site.collective.name:
-                return True
-            continue
-        if other.guard.ranks is not negated(ranks):
-            continue
         together = other.function is site.function or (
             module.class_of(other.node) is not None and module.class_of(other.node) is module.class_of(site.node)
         )
+        if _hides_ranks(other.guards):
+            if together and other.collective.name == site.collective.name:
+                return True  # `__enter__` and `__exit__` of a way to go one after another
+            continue
+        if other.guard.ranks is not negated(ranks):
+            continue
         if together or other.collective.name == site.collective.name:
             return True
-    return _other_branch_speaks(module, site.guard)
+    return _other_branch_speaks(module, site.guard) or _other_half_waits(project, module, site)
+
+
+_HALVES = {"__enter__": "__exit__", "__exit__": "__enter__", "__aenter__": "__aexit__", "__aexit__": "__aenter__"}
+
+
+def _other_half_waits(project: Project, module: SourceModule, site: Guarded) -> bool:
+    """True where the other half of a context manager waits under a test, whatever it is: the ranks may go in turn."""
+    other = _HALVES.get(site.function.name) if site.function else None
+    owner = module.class_of(site.node) if other else None
+    for method in owner.body if owner is not None else ():
+        if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) and method.name == other:
+            calls = [c for test in walk(method) if isinstance(test, ast.If) for c in walk(test) if isinstance(c, ast.Call)]
+            return any(collective_at(module, c, project) is not None for c in calls)
+    return False
 
 
 def _hides_ranks(guards: tuple[Guard, ...]) -> bool:

@@ -55,13 +55,14 @@ def rank_source(module: SourceModule, node: ast.AST, project: Project | None = N
 
 
 def _computed(module: SourceModule, node: ast.BinOp, project: Project | None, depth: int) -> Ranks | None:
-    """`rank % gpus_per_node` is the local rank, `node_rank * gpus + local_rank` the global one."""
+    """`rank % gpus_per_node` is the local rank, `node_rank * gpus + local_rank` the global one; `rank % 2` is neither."""
     if isinstance(node.op, (ast.Mod, ast.FloorDiv)):
-        if rank_source(module, node.left, project, depth + 1) is None:
+        of = rank_source(module, node.left, project, depth + 1)
+        if of is None:
             return None
         by = node.right
-        local = isinstance(by, ast.Constant) or bool(_PER_NODE.search(module.text_of(by)))
-        return Ranks.LOCAL_ZERO if local and isinstance(node.op, ast.Mod) else Ranks.UNKNOWN
+        local = by.value != 2 if isinstance(by, ast.Constant) else bool(_PER_NODE.search(module.text_of(by)))
+        return Ranks.LOCAL_ZERO if local and of is Ranks.ZERO and isinstance(node.op, ast.Mod) else Ranks.UNKNOWN
     if isinstance(node.op, ast.Add):
         for product, rest in ((node.left, node.right), (node.right, node.left)):
             if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
