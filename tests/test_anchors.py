@@ -242,7 +242,8 @@ def test_functions_and_comments(module: SourceModule) -> None:
     edits = [AddDecorator("module.py", module.span(f), "zz") for f in module.functions]
     if edits:
         all_made(module, edits)
-    first = [s for s in statements(module) if module.is_whole(s)]
+    lines = module.text.splitlines()
+    first = [s for s in statements(module) if module.is_whole(s) and not lines[s.lineno - 1][: module.span(s).column].strip()]
     all_made(module, [AddComment("module.py", module.span(s), ("zz",)) for s in first])
 
 

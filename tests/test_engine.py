@@ -183,7 +183,7 @@ def test_yaml_files_are_read_where_they_matter_and_are_no_python_files(tmp_path:
     own_settings(monkeypatch, tmp_path)
     files = {
         "train.py": b"import lightning.pytorch as pl\nimport hydra\n\nhydra.utils.instantiate(cfg.trainer).fit(load())\n",
-        "conf/trainer.yaml": b"strategy: ddp_find_unused_parameters_true\n",
+        "conf/trainer.yaml": b"compute_environment: LOCAL_MACHINE\ndistributed_type: NO\nnum_processes: 4\n",
         "conf/other.yaml": b"batch_size: 4\n",
         "conf/broken.yaml": b"strategy: [ddp_find_unused_parameters_true\n",
         "conf/latin.yml": b"# find_unused_parameters \xe9\n",
@@ -192,7 +192,7 @@ def test_yaml_files_are_read_where_they_matter_and_are_no_python_files(tmp_path:
     repo = make(tmp_path, files)
     (repo / "conf" / "link.yaml").symlink_to("trainer.yaml")
     report = check(repo)
-    assert [(f.path, f.code, f.span.line) for f in report.findings] == [("conf/trainer.yaml", "DDP001", 1)]
+    assert [(f.path, f.code, f.span.line) for f in report.findings] == [("conf/trainer.yaml", "DDP603", 2)]
     assert report.scanned == 1
     assert set(told(report)) == {"conf/latin.yml"} and "utf-8" in told(report)["conf/latin.yml"]
 

@@ -37,7 +37,7 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
     ),
     "other_aliases": (
         "`Name(` is looked for in the bytes of the whole project (`is_worth_parsing`), or the name itself in a test of the text",
-        "DDP109 DDP204 DDP205 DDP403 DDP405 DDP406 DDP409 DDP410 DDP411 DDP605 DDP606",
+        "DDP109 DDP204 DDP205 DDP403 DDP306 DDP405 DDP406 DDP409 DDP410 DDP411 DDP605 DDP606",
     ),
     "in_try_finally": (
         "what a `try` holds may be left by an exception, which these count as another way",
@@ -49,7 +49,11 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
     ),
     "under_true": (
         "`if True` is taken for a test of the program",
-        "DDP201 DDP401 DDP405 DDP407",
+        "DDP201 DDP311 DDP401 DDP405 DDP407",
+    ),
+    "annotated": (
+        "the `forward` is read for plain assignments only",
+        "DDP311",
     ),
     "imported_inside": (
         "a fix that needs an import plans it beside those at the head of the file",
@@ -89,7 +93,7 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
     ),
     "doubly_negated": (
         "`not not x` is not taken apart",
-        "DDP305 DDP308",
+        "DDP305",
     ),
     "semicolons_between": (
         "the place of a fix has to be a line of its own",

@@ -91,8 +91,10 @@ def test_the_cases_of_a_match_are_looked_into() -> None:
     check_nothing(UnguardedPrint, other)
 
 
-def test_two_statements_in_one_line_stay() -> None:
-    check_nothing(UnguardedPrint, torch_main(START, "rank = dist.get_rank()", 'print("a"); args.work()'))
+def test_two_statements_in_one_line_are_parted() -> None:
+    before = torch_main(START, "rank = dist.get_rank()", 'print("a"); args.work()')
+    after = torch_main(START, "rank = dist.get_rank()", "if rank == 0:", '    print("a")', "args.work()")
+    check_transformed(UnguardedPrint, before, after)
 
 
 # A print of the program's own

@@ -8,6 +8,7 @@ import gc
 import weakref
 from enum import Enum
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -18,11 +19,12 @@ from codemods.source import SourceModule
 from ddpfix import catalog, engine
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
+# A third of the folders: a round with little room parses everything many times.
 FILES = {
     p.relative_to(FIXTURES).as_posix(): p.read_bytes()
     for kind in ("*.py", "*.yaml", "*.toml")
     for p in sorted(FIXTURES.rglob(kind))
-    if "after" not in p.parts and p.name != "after.py"
+    if "after" not in p.parts and p.name != "after.py" and crc32(p.parent.relative_to(FIXTURES).as_posix().encode()) % 3 == 0
 }
 
 

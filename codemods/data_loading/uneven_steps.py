@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
 from codemods.analysis.variance.values import Cause
@@ -15,7 +16,7 @@ from codemods.data.rank_variance import COLLECTIVE_WORDS
 from codemods.findings import Evidence, Finding
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import SourceModule, walk
 
 _ADVICE = (
     "give every rank as many rounds: cut or pad the whole to a multiple of the ranks before it is split (DistributedSampler "
@@ -107,7 +108,7 @@ class UnevenSteps(DdpCodemod):
         if is_test_file(module.path):
             return
         for found in mismatches_in(project, module):
-            if _is_share(found):
+            if _is_share(found) and not _is_topped_up(module, found):
                 shown = list(chain(found))
                 of_rank = _counts(found) and found.value.cause is not Cause.DATA
                 advice = _ADVICE_OF_START if of_rank else _ADVICE
@@ -130,7 +131,22 @@ def _is_share(found: Mismatch) -> bool:
     shown = any(link.text.endswith(_SHARE) or _PICKS.search(link.text) for link in found.value.chain)
     if found.value.cause is Cause.DATA and not shown and _counts(found):
         return False  # how long a batch is, loaders that pad make the same on all ranks
+    sampled = any("DataLoader(" in link.text or "its sampler" in link.text for link in found.value.chain)
+    if found.value.cause is Cause.DATA and not shown and sampled and not _goes_through_keys(found.node):
+        return False  # a loader whose share is not seen: samplers that share the data out pad
     return found.meeting is None or found.meeting.name != "forward" or not _goes_through_keys(found.node)
+
+
+def _is_topped_up(module: SourceModule, found: Mismatch) -> bool:
+    """True where a loop of the function makes the rounds that are missing (`for _ in range(most - mine)`), with the same call."""
+    function = module.function_of(found.node)
+    name = found.meeting.name if found.meeting is not None else ""
+    for loop in walk(function) if function is not None and name else ():
+        if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and last(dotted(loop.iter.func)) == "range":
+            missing = any(isinstance(a, ast.BinOp) and isinstance(a.op, ast.Sub) for a in loop.iter.args)
+            if missing and any(isinstance(c, ast.Call) and last(dotted(c.func)) == name for c in walk(loop)):
+                return True
+    return False
 
 
 def _counts(found: Mismatch) -> bool:

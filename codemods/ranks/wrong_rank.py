@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
+from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.global_rank_at import global_test
 from codemods.analysis.guards.local_guards import local_guard
 from codemods.analysis.names import dotted, last, qualified
@@ -178,6 +179,9 @@ class WrongRank(DdpCodemod):
         edits: list[Edit] = [ReplaceExpression(module.path, module.span(whole[0]), whole[1])]
         place = found.step.module.path, getattr(found.step.call, "lineno", 0)
         evidence = [Evidence("static", "a process of each node runs this line, with the same path", *place)]
+        if is_of_group(whole[1]) and (later := group_comes_later(project, module, node)):
+            reason = f"there is no process group yet here, so its rank cannot be asked: {later}"
+            return self.finding(module, node, message, evidence=evidence, reason=reason)
         reason = "assumes that the nodes share the disk: a file that each node needs on its own is rightly written there"
         return self.finding(
             module, node, message, level=Applicability.UNSAFE, edits=edits, evidence=evidence, reason=reason

@@ -105,8 +105,7 @@ def prove(
     below = cwd.resolve().relative_to(tree.root.resolve())
     base, uncommitted = _state(tree)
     with _copy(tree, links) as folder:
-        say(f"run 1 of 2, as it is: {_bound(bounds)}")
-        before = _run(training, folder / below, bounds)
+        before = _run(training, folder / below, bounds, lambda: say(f"run 1 of 2, as it is: {_bound(bounds)}"))
         seen = look(before, folder / below)
         impossible = why_not(before, folder / below)
     proof = Proof(tuple(command), training, bounds, base, uncommitted, (), "", seen, None, impossible, _tail(before))
@@ -145,11 +144,12 @@ def _fix(folder: Path, settings: Settings, codemods: Sequence[DdpCodemod]) -> tu
     return tuple(sorted({f.code for f in fixed.fixed})), fixed.after
 
 
-def _run(training: Training, cwd: Path, bounds: Bounds) -> Ended:
+def _run(training: Training, cwd: Path, bounds: Bounds, begun: Callable[[], None] = lambda: None) -> Ended:
     env = {**os.environ, **dict(training.settings)}
     program = training.command[0]
     if shutil.which(program, path=env.get("PATH")) is None and not (cwd / program).is_file():
         raise CannotProve(f"{program} cannot be run", "it is not there", "Give the command as you give it in this folder.")
+    begun()
     return run_ranks(
         training.command, world_size=bounds.nproc, cwd=cwd, env=env, timeout=bounds.timeout, steps=bounds.steps, swap=True,
         memory_limit=bounds.most_bytes(),

@@ -200,8 +200,10 @@ def test_a_push_of_four_megabytes_goes_through(world: World, monkeypatch: pytest
     # without deltas the whole file travels, in chunks, since it is more than git's http.postBuffer
     for name, value in (("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "pack.window"), ("GIT_CONFIG_VALUE_0", "0")):
         monkeypatch.setenv(name, value)
-    noise = base64.b85encode(random.Random(7).randbytes(4_200_000))
-    world.commit({"model.py": MODULE + b"\n# " + noise + b"\n"})
+    drawn = random.Random(7)  # several files: a Python file of more than two megabytes is taken for data
+    noise = [base64.b85encode(drawn.randbytes(1_400_000)) for _ in range(3)]
+    names = ("model.py", "first.py", "second.py")
+    world.commit({name: MODULE + b"\n# " + text + b"\n" for name, text in zip(names, noise, strict=True)})
     assert world.safe().action == "created"
     assert max(world.forge.sizes) > 4_000_000
     assert b"sync_dist=True" in world.file("model.py")

@@ -26,6 +26,7 @@ class Stopwatch(pl.Callback):
 """
 FILES = {p.relative_to(BEFORE).as_posix(): p.read_bytes() for p in sorted(BEFORE.rglob("*")) if p.is_file()}
 FILES["classifier/stopwatch.py"] = STOPWATCH
+FILES["train.py"] += b"\nfrom classifier.stopwatch import Stopwatch\n\nCALLBACKS = [Stopwatch()]\n"
 
 
 def classifier(folder: Path, *, name: str = "repo") -> Path:

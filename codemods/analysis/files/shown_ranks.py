@@ -13,6 +13,7 @@ from codemods.findings import Evidence
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, once_a_module
+from codemods.text_file import SHELL_KINDS
 
 _ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.HF_CALLBACK)
 # What a function speaks of that runs on several processes; a rank alone may be that of a matrix.
@@ -73,11 +74,22 @@ def _by_role(project: Project, module: SourceModule, function: FunctionNode) -> 
     facts = class_facts(project, module, owner)
     if facts.unresolved:
         return None
+    if function.name == "__init__" and facts.is_a(Role.LIGHTNING_MODULE) and not _is_launched_from_outside(project):
+        return None  # rank 0 makes it before `fit`, in which Lightning starts the others
     sets_up = function.name == "setup" and facts.is_a(Role.LIGHTNING_DATA_MODULE)
     if sets_up or (facts.is_a(Role.LIGHTNING_MODULE) and module.parent(function) is owner):
         what = "data module" if sets_up else "LightningModule"
         return Evidence("static", f"{owner.name} is a {what}: a Trainer runs it on every rank", module.path, owner.lineno)
     return ranks_in_file(project, module) if any(facts.is_a(role) for role in _ROLES) else None
+
+
+_LAUNCHERS = (b"torchrun", b"srun ", b"torch.distributed.launch", b"torch.distributed.run", b"sbatch")
+
+
+def _is_launched_from_outside(project: Project) -> bool:
+    """True where a script or a text of the repository starts all processes at once."""
+    kinds = (*SHELL_KINDS, ".md", ".rst", ".txt")
+    return any(project.files_containing(word, kinds=kinds) for word in _LAUNCHERS)
 
 
 @once_a_module

@@ -222,6 +222,8 @@ def _goes_together(project: Project, module: SourceModule, loop: ast.AST, node: 
     for call in walk(loop):
         if not isinstance(call, ast.Call) or ranks_in_function(project, module, call) is not Ranks.ALL:
             continue
+        if isinstance(node, ast.Continue) and call.lineno < node.lineno:
+            continue  # a `continue` skips what stands below it
         if _end(call) == "backward" or collective_at(module, call, project) or reached_by(project, module, call):
             return True
     return False
@@ -245,6 +247,9 @@ def _is_local_number(
     return True
 
 
+_READS = frozenset({"get", "items", "keys", "values", "copy", "state_dict", "index", "count"})
+
+
 def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, test: ast.If) -> str:
     """The object that is asked whether to stop, where rank 0 alone tells it anything in this loop."""
     roots = {n.id for n in walk(test.test) if isinstance(n, ast.Name)}
@@ -252,6 +257,7 @@ def _asked_on_one_rank(project: Project, module: SourceModule, loop: ast.AST, te
         told = [
             n for n in walk(loop)
             if isinstance(n, ast.Call) and dotted(n.func).partition(".")[0] == root and n.lineno < test.lineno and n.args
+            and _end(n) not in _READS
         ]  # fmt: skip
         set_here = [
             n for n in walk(loop)

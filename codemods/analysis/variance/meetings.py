@@ -21,6 +21,8 @@ MOST_MEETINGS = 6  # of one call; more of them say no more
 MOST_STEPS = 7  # calls on the way to a collective that a reader still follows
 _NO_MEETING = frozenset({"init_process_group", "new_group", "DistributedDataParallel", "log", "log_dict", "mark_step_sync"})
 _GIVES_BACK = ("accelerate", "fabric", "lightning")  # their collectives give a new tensor, and leave the old one as it is
+# Hooks in which Lightning logs by the step unless it is asked for the epoch.
+_BY_STEP = frozenset({"training_step", "training_step_end", "on_train_batch_start", "on_train_batch_end", "on_before_backward"})
 _TENSOR_KEYWORDS = ("tensor", "tensor_list", "object_list", "output_tensor")
 
 
@@ -70,7 +72,7 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
         return wrapped(state, node, found.name, args)
     step = Step(state.module.path, node.lineno, found.text)
     if found.name in _NO_MEETING:
-        if found.name in ("log", "log_dict"):
+        if found.name in ("log", "log_dict") and _reduces_at_once(state, node):
             meet(state, node, Meeting(found.name, (step,)))
         return SAME
     if found.writes_its_part:  # each rank writes its own part, and waits for nobody under plain DDP
@@ -86,6 +88,14 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
         if tensor is not None:
             make_same(state, tensor)
     return SAME
+
+
+def _reduces_at_once(state: State, node: ast.Call) -> bool:
+    """True where Lightning reduces in the call: what is logged by the step. What is logged by the epoch is reduced at its end."""
+    asked = next((k.value for k in node.keywords if k.arg == "on_step"), None)
+    if isinstance(asked, ast.Constant) and asked.value is not None:
+        return bool(asked.value)
+    return asked is not None or state.function is None or state.function.name in _BY_STEP
 
 
 def _sum_of_one_rank(state: State, node: ast.Call) -> Value:
