@@ -156,8 +156,13 @@ def _counts(found: Mismatch) -> bool:
     return "range(" in (ast.unparse(source) if source is not None else "") or "range(" in made
 
 
+_ROUND_IT = frozenset({"sorted", "list", "tuple", "enumerate", "reversed", "tqdm"})
+
+
 def _goes_through_keys(node: ast.AST) -> bool:
     """True for `for name in results.keys()`: a forward for each result is the evaluation's, which one rank may make alone."""
     source = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else None
+    while isinstance(source, ast.Call) and last(dotted(source.func)) in _ROUND_IT and source.args:
+        source = source.args[0]
     func = source.func if isinstance(source, ast.Call) else None
     return isinstance(func, ast.Attribute) and func.attr in ("keys", "items", "values")
