@@ -134,7 +134,11 @@ def _is_share(found: Mismatch) -> bool:
     sampled = any("DataLoader(" in link.text or "its sampler" in link.text for link in found.value.chain)
     if found.value.cause is Cause.DATA and not shown and sampled and not _goes_through_keys(found.node):
         return False  # a loader whose share is not seen: samplers that share the data out pad
-    return found.meeting is None or found.meeting.name != "forward" or not _goes_through_keys(found.node)
+    if not _goes_through_keys(found.node):
+        return True
+    source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else found.node
+    held = any(isinstance(n, ast.Name) and n.id == "self" for n in walk(source))  # what it holds, all ranks made alike
+    return not held and (found.meeting is None or found.meeting.name != "forward")
 
 
 def _is_topped_up(module: SourceModule, found: Mismatch) -> bool:
