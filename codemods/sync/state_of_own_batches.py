@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, ranks_in_file
-from codemods.analysis.files.loose_ends import by_a_setting, importers_of
+from codemods.analysis.files.loose_ends import brought_in_by, by_a_setting
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.ranks.uses import constructions
@@ -17,7 +17,7 @@ from codemods.project import Project
 from codemods.sites import Site
 from codemods.source import SourceModule
 
-_HOPS = 4
+_HOPS = 5
 _FILES = 40
 _TRAINS = (b"backward(", b"training_step")
 # A program that brings parameters and buffers together by hand.
@@ -160,15 +160,9 @@ def _several(project: Project, module: SourceModule) -> Evidence | None:
 
 
 def _find_several(project: Project, module: SourceModule) -> Evidence | None:
-    known, found = {module.path}, [module.path]
-    for _ in range(_HOPS + 1):
-        for path in found:
-            if (shown := _trained_beside(project, path) or _named_by_a_setting(project, path)) is not None:
-                return shown
-        found = [u for path in found for u in importers_of(project, path) if u not in known]
-        known.update(found)
-        if not found or len(known) > _FILES:
-            return None
+    for path in brought_in_by(project, module.path, hops=_HOPS, most=_FILES):
+        if (shown := _trained_beside(project, path) or _named_by_a_setting(project, path)) is not None:
+            return shown
     return None
 
 

@@ -7,6 +7,7 @@ of a factory is made by the script that imports it, over any number of imports, 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
@@ -99,19 +100,12 @@ def script_above(project: Project, module: SourceModule) -> Evidence | None:
 
 
 def _find_script(project: Project, module: SourceModule) -> Evidence | None:
-    known = {module.path}
-    found = [module.path]
-    for _ in range(_HOPS):
-        for path in found:
-            data = project.read(path) or b""
-            if _FIRST.search(data):
-                return None
-            if b"__main__" in data and _JOINS.search(data) and (shown := _shown(project, path)) is not None:
-                return shown
-        found = [u for path in found for u in importers_of(project, path) if u not in known]
-        known.update(found)
-        if not found or len(known) > _FILES:
+    for path in brought_in_by(project, module.path, hops=_HOPS, most=_FILES):
+        data = project.read(path) or b""
+        if _FIRST.search(data):
             return None
+        if b"__main__" in data and _JOINS.search(data) and (shown := _shown(project, path)) is not None:
+            return shown
     return None
 
 
@@ -121,6 +115,17 @@ def _shown(project: Project, path: str) -> Evidence | None:
     if shown is None:
         return None
     return Evidence("static", f"{path} brings it in and runs on several processes: {shown.text}", path, shown.line)
+
+
+def brought_in_by(project: Project, path: str, *, hops: int, most: int) -> Iterator[str]:
+    """The file, those that import it, those that import them: `hops` layers, ended where they come to more than `most` files."""
+    known, found = {path}, [path]
+    for _ in range(hops):
+        yield from found
+        found = [u for p in found for u in importers_of(project, p) if u not in known]
+        known.update(found)
+        if not found or len(known) > most:
+            return
 
 
 def importers_of(project: Project, path: str) -> list[str]:

@@ -191,7 +191,7 @@ class _Search:
     def _is_fetched(self, module: SourceModule, node: FunctionNode | ast.ClassDef) -> bool:
         """True where a setting holds the name, or a string of the Python that may be what it is looked up by.
 
-        A short word is said of many things: a function's name counts where functions are looked up by text at all.
+        A short word stands for many things: a function's name counts where functions are looked up by text at all.
         """
         name = node.name.encode()
         users = self._project.files_using(node.name, most=MANY_FILES)
