@@ -39,10 +39,7 @@ def recall(arguments: Sequence[str]) -> tuple[str, str, int] | None:
     try:
         asked = _asked(arguments)
         with open(_place(asked), "rb") as stored:
-            check, data = stored.read(4), stored.read()
-        if check != _checksum(data):  # a spoiled length would be believed, and memory taken for it
-            return None
-        known, written, code, trees, answer = marshal.loads(data)
+            known, written, code, trees, answer = marshal.loads(opened(stored.read()))
         if known != asked or code != code_state():
             return None
         if not all(_holds(root, absent, listing, names, state, written) for root, absent, listing, names, state in trees):
@@ -77,10 +74,27 @@ def remember(arguments: Sequence[str], paths: Iterable[str], trees: Sequence[Tre
         os.makedirs(folder(), exist_ok=True)
         fresh = f"{_place(asked)}.{os.getpid()}"
         with open(fresh, "wb") as out:
-            out.write(_checksum(data) + data)
+            out.write(sealed(data))
         os.replace(fresh, _place(asked))
     except (OSError, ValueError):
         return
+
+
+def sealed(data: bytes) -> bytes:
+    """What goes into a cache file: the bytes behind their checksum."""
+    return crc32(data).to_bytes(4, "big") + data
+
+
+def opened(stored: bytes) -> bytes:
+    """The bytes that `sealed` was given. Raises ValueError where they are not the same any more.
+
+    A disk that loses a page, or a copy that broke off, leaves a file that still loads: a spoiled length takes memory without
+    end, and a spoiled letter stands in the code that a fix would write.
+    """
+    check, data = stored[:4], stored[4:]
+    if check != crc32(data).to_bytes(4, "big"):
+        raise ValueError("the checksum of a cache file does not fit its contents")
+    return data
 
 
 def code_state() -> str:
@@ -109,10 +123,6 @@ def _asked(arguments: Sequence[str]) -> tuple[str, ...]:
 def _place(asked: tuple[str, ...]) -> str:
     name = crc32("\0".join(asked).encode("utf-8", "surrogateescape"))
     return os.path.join(folder(), f"{name:08x}.answer")
-
-
-def _checksum(data: bytes) -> bytes:
-    return crc32(data).to_bytes(4, "big")
 
 
 def _holds(root: str, absent: tuple[str, ...], listing: bytes, names: list[str], state: str, written: int) -> bool:

@@ -80,7 +80,7 @@ def load(tree: Tree, name: str, state: State) -> Report | None:
 
     try:
         data = (Path(answers.folder()) / f"{name}.report").read_bytes()
-        digest, written, rows = Restricted(io.BytesIO(data)).load()
+        digest, written, rows = Restricted(io.BytesIO(answers.opened(data))).load()
         if digest != state.digest or state.newest > written - answers.RACY:
             return None
         found, scanned, parsed, failed, elapsed = rows
@@ -110,5 +110,5 @@ def store(name: str, state: State, report: Report) -> None:
         place.mkdir(parents=True, exist_ok=True)
         fresh = place / f"{name}.{os.getpid()}.tmp"
         rows = (report.findings, report.scanned, report.parsed, report.failed, report.elapsed)
-        fresh.write_bytes(pickle.dumps((state.digest, written, rows), protocol=5))
+        fresh.write_bytes(answers.sealed(pickle.dumps((state.digest, written, rows), protocol=5)))
         os.replace(fresh, place / f"{name}.report")

@@ -171,9 +171,24 @@ def test_a_damaged_or_hostile_cache_file_is_passed_over(repo: Path, runs: list[i
         "imported name": b"ccodemods.findings\ndataclass\n.",
         "dotted": b"\x80\x04\x8c\x11codemods.findings\x8c\x16Finding.__init__.__globals__\x93.",
     }[kind]
-    stored.write_bytes(bad)
-    assert replace(check(repo), elapsed=0) == replace(first, elapsed=0)
-    assert len(runs) == 2 and not touched.exists()
+    for number, spoiled in enumerate((bad, answers.sealed(bad))):  # also by one who knows how to write the checksum
+        stored.write_bytes(spoiled)
+        assert replace(check(repo), elapsed=0) == replace(first, elapsed=0)
+        assert len(runs) == 2 + number and not touched.exists()
+
+
+def test_one_spoiled_letter_is_not_shown_as_a_finding(repo: Path, tmp_path: Path) -> None:
+    check(repo)
+    (stored,) = (tmp_path / "cache").glob("*.report")
+    good = stored.read_bytes()
+    place = good.index(b"validation_step")
+    wrong = good[:place] + b"x" + good[place + 1 :]
+    assert answers.opened(good) and len(wrong) == len(good)
+    stored.write_bytes(wrong)
+    assert "xalidation_step" not in repr(check(repo))
+    for spoiled in (wrong, good[:-1], good + b"x", good[:3]):
+        with pytest.raises(ValueError, match="checksum"):
+            answers.opened(spoiled)
 
 
 @pytest.mark.parametrize("name", ["dataclass", "Enum", "Sequence", "lowest", "annotations", "Finding.code"])
