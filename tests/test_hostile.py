@@ -62,6 +62,30 @@ CASES: dict[str, tuple[str, str]] = {  # text, and what is told of the file
         "",
     ),
     "a file cut off": (PLAIN[:-2], "line"),
+    "a ring of 1,000 functions": (
+        HEAD
+        + "".join(
+            f"def f{i}(x):\n    if dist.get_rank() == 0:\n        x = f{(i + 1) % 1000}(x)\n    dist.barrier()\n    return x\n\n\n"
+            for i in range(1000)
+        ),
+        "",
+    ),
+    "a function defined 300 times": (
+        HEAD
+        + "".join(
+            f"def step(x):\n    y = other(x)\n    torch.save(y, 'f{i}.pt')\n\n\ndef other(x):\n    dist.barrier()\n    return step(x)\n\n\n"
+            for i in range(300)
+        )
+        + "dist.init_process_group('gloo')\nstep(1)\n",
+        "",
+    ),
+    "150 classes, each above the next": (
+        f"{HEAD}import lightning.pytorch as pl\n\n\nclass A0(pl.LightningModule):\n    pass\n\n\n"
+        + "".join(
+            f"class A{i}(A{i - 1}):\n    def validation_step(self, b, i):\n        self.log('v', self.loss(b))\n\n\n" for i in range(1, 151)
+        ),
+        "",
+    ),
 }
 
 

@@ -10,7 +10,7 @@ from codemods.analysis.names import dotted
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record, replace
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, once_a_module
 
 _RANK_WORDS = late(rb"rank|RANK|master|main|primary|root|chief|_zero|process_index|PROCID|LOCALID")
 
@@ -106,15 +106,24 @@ def top_function(module: SourceModule, name: str) -> FunctionNode | None:
 
 def _nested(module: SourceModule, call: ast.Call, name: str) -> FunctionSite | None:
     """A function defined inside one of the functions round the call."""
-    named = functions_by_name(module).get(name, ())
-    scope = module.function_of(call) if named else None
-    while scope is not None:
-        owner = module.class_of(scope)
-        for function in named:
-            if module.function_of(function) is scope and module.class_of(function) is owner:
-                return FunctionSite(module, function)
+    homes = _inner_functions(module).get(name)
+    scope = module.function_of(call) if homes else None
+    while homes and scope is not None:
+        if (function := homes.get(scope)) is not None:
+            return FunctionSite(module, function)
         scope = module.function_of(scope)
     return None
+
+
+@once_a_module
+def _inner_functions(module: SourceModule) -> dict[str, dict[FunctionNode, FunctionNode]]:
+    """The functions defined inside others by their name, each under the function whose body they stand in."""
+    out: dict[str, dict[FunctionNode, FunctionNode]] = {}
+    for function in module.functions:
+        scope = module.function_of(function)
+        if scope is not None and module.class_of(function) is module.class_of(scope):
+            out.setdefault(function.name, {}).setdefault(scope, function)
+    return out
 
 
 def _method(project: Project | None, module: SourceModule, call: ast.Call, name: str) -> FunctionSite | None:

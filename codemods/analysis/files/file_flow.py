@@ -246,10 +246,15 @@ def may_touch_files(project: Project, module: SourceModule, call: ast.Call) -> b
         return True
     imports = module.imports.get(root, ())
     if not imports:
-        return bool(_FILE_WORDS.search(module.data))
+        return _speaks_of_files(project, module.path)
     for found in imports:
         resolved = project.resolve(f"{found.dotted}.{rest}" if rest else found.dotted, module.path)
-        if resolved is not None and _FILE_WORDS.search(project.read(resolved.path) or b""):
+        if resolved is not None and _speaks_of_files(project, resolved.path):
             return True
     return False
+
+
+def _speaks_of_files(project: Project, path: str) -> bool:
+    """Asked for each call of a file: the file is searched once."""
+    return project.keep(("speaks of files", path), lambda: bool(_FILE_WORDS.search(project.read(path) or b"")))
 

@@ -58,8 +58,10 @@ def _unmatched(project: Project, module: SourceModule) -> tuple[Guarded, ...]:
     if not sites:  # those of ranks that the source does not show only matter beside others
         return ()
     others = [g for place in hidden if (g := _collective(project, module, *place))]
-    found = sorted([*sites, *others], key=_position)
-    alone = (g for g in sorted(sites, key=_position) if not _is_matched(project, module, g, found))
+    by_ranks: dict[Ranks, list[Guarded]] = {}
+    for site in sites:
+        by_ranks.setdefault(site.guard.ranks, []).append(site)
+    alone = (g for g in sorted(sites, key=_position) if not _is_matched(project, module, g, by_ranks, others))
     return tuple(g for g in alone if _counts(project, module, g))
 
 
@@ -89,24 +91,23 @@ def _collective(
     return Guarded(node, collective, guards, module.function_of(node), reached)
 
 
-def _is_matched(project: Project, module: SourceModule, site: Guarded, others: list[Guarded]) -> bool:
+def _is_matched(
+    project: Project, module: SourceModule, site: Guarded, by_ranks: dict[Ranks, list[Guarded]], hidden: list[Guarded]
+) -> bool:
     """True where the ranks that this guard keeps out have a collective of their own: they wait for each other.
 
     In the same function or class any will do; elsewhere in the file (a way in and a way out) one of the same name.
+    hidden: those of ranks that the source does not show; `__enter__` and `__exit__` of a way to go one after another.
     """
-    ranks = site.guard.ranks
-    for other in others:
-        together = other.function is site.function or (
-            module.class_of(other.node) is not None and module.class_of(other.node) is module.class_of(site.node)
-        )
-        if _hides_ranks(other.guards):
-            if together and other.collective.name == site.collective.name:
-                return True  # `__enter__` and `__exit__` of a way to go one after another
-            continue
-        if other.guard.ranks is not negated(ranks):
-            continue
-        if together or other.collective.name == site.collective.name:
-            return True
+    owner, name = module.class_of(site.node), site.collective.name
+
+    def together(other: Guarded) -> bool:
+        return other.function is site.function or (owner is not None and module.class_of(other.node) is owner)
+
+    if any(other.collective.name == name or together(other) for other in by_ranks.get(negated(site.guard.ranks), ())):
+        return True
+    if any(other.collective.name == name and together(other) for other in hidden):
+        return True
     return _other_branch_speaks(module, site.guard) or _other_half_waits(project, module, site)
 
 

@@ -6,9 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.callers import entries, family_of
-from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.logged.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, once_a_module
 
 
 def twins(log: LogCall) -> Iterator[LogCall]:
@@ -35,12 +37,30 @@ def _logs_of_family(log: LogCall) -> list[tuple[LogCall, frozenset[str]]]:
 
 def _find_logs(log: LogCall) -> Iterator[tuple[LogCall, frozenset[str]]]:
     for site in family_of(log.project, log.facts):
-        for call in site.module.calls_named("log", "log_dict"):
-            owner = site.module.method_of(call)
-            if owner is not None and owner[0] is site.node and isinstance(call.func, ast.Attribute):
-                if dotted(call.func.value) == "self":
-                    found = LogCall(site.module, log.project, call, class_facts(log.project, site.module, site.node), owner[1])
-                    yield found, frozenset(ast.unparse(k) for k in key_nodes(found))
+        yield from _logs_of_class(log.project, site)
+
+
+def _logs_of_class(project: Project, site: ClassSite) -> list[tuple[LogCall, frozenset[str]]]:
+    """The log calls in the methods that stand in this class, with their keys."""
+    key = ("log calls of a class", site.module.path, site.node.lineno)
+    return project.memo(key, lambda: list(_find_in_class(project, site)))
+
+
+def _find_in_class(project: Project, site: ClassSite) -> Iterator[tuple[LogCall, frozenset[str]]]:
+    for call, function in _own_log_calls(site.module).get(site.node, ()):
+        found = LogCall(site.module, project, call, class_facts(project, site.module, site.node), function)
+        yield found, frozenset(ast.unparse(k) for k in key_nodes(found))
+
+
+@once_a_module
+def _own_log_calls(module: SourceModule) -> dict[ast.ClassDef, list[tuple[ast.Call, FunctionNode]]]:
+    """`self.log` and `self.log_dict` of a file, by the class in whose methods they stand."""
+    out: dict[ast.ClassDef, list[tuple[ast.Call, FunctionNode]]] = {}
+    for call in module.calls_named("log", "log_dict"):
+        place = module.method_of(call)
+        if place is not None and isinstance(call.func, ast.Attribute) and dotted(call.func.value) == "self":
+            out.setdefault(place[0], []).append((call, place[1]))
+    return out
 
 
 def _run_together(log: LogCall, other: LogCall) -> bool:
