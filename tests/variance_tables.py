@@ -30,7 +30,6 @@ MISSED = {
     "11-logged-through-an-attribute/accelerate_attribute_log_broken": OWN_LOG,
     "11-logged-through-an-attribute/fabric_attribute_log_broken": OWN_LOG,
     "11-logged-through-an-attribute/property_host_log_broken": OWN_LOG,
-    "11-logged-through-an-attribute/task_log_under_main_broken": "a log of another object is not known to wait",
 }  # fmt: skip
 
 # What is told and is wrong, or has nothing to do with the fault: (program, code) -> what is wrong with it.
