@@ -1,4 +1,4 @@
-"""Which files there are: what git lists, or a walk that heeds .gitignore; vendored folders left out of what is checked."""
+"""Which files there are: what git lists, or a walk that follows .gitignore; vendored folders left out of what is checked."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def git_files(root: Path) -> tuple[str, ...] | None:
 
 
 def walk_files(root: Path, below: str) -> Iterator[str]:
-    """Files under `root/below`, heeding every .gitignore on the way; links to folders are not followed."""
+    """Files under `root/below`, with every .gitignore on the way applied; links to folders are not followed."""
     stack: list[tuple[str, tuple[ignore_rules.Rule, ...]]] = [(below, ())]
     while stack:
         folder, rules = stack.pop()

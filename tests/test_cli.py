@@ -172,7 +172,7 @@ def test_per_file_ignores(tmp_path: Path) -> None:
         (["frobnicate"], "frobnicate"),
     ],
 )
-def test_trouble_is_one_message_and_exit_2(tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_an_error_is_one_message_and_exit_2(tmp_path: Path, arguments: list[str], says: str) -> None:
     done = ddpfix(tmp_path, *arguments)
     assert done.returncode == 2
     assert says in text(done.stderr)

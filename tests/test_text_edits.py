@@ -73,7 +73,7 @@ def test_an_edit_that_would_change_the_meaning_is_an_error() -> None:
         text_edits.replacements(file, [SetKeyword(file.path, file.span_between(0, 4), "a", "b")])
 
 
-def test_a_template_is_no_yaml_and_an_unknown_tag_is_no_trouble() -> None:
+def test_a_template_is_no_yaml_and_an_unknown_tag_is_no_error() -> None:
     assert TextFile("a.yaml", b"{% if x %}\na: {{ b }}\n{% endif %}\n").documents == ()
     assert len(TextFile("a.yaml", b"a: !include other.yaml\n---\nb: !!python/name:os.system x\n").documents) == 2
 

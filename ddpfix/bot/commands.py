@@ -60,7 +60,7 @@ def obey(bot: Bot, slug: str, number: int, comment: Comment) -> Outcome | None:
     _receipt(bot, slug, number, comment, "seen")
     try:
         outcome = _carried_out(bot, slug, forge.pull(slug, number), command)
-        if outcome.is_trouble or outcome.action in ("skipped", "left-to-human"):
+        if outcome.is_error or outcome.action in ("skipped", "left-to-human"):
             raise Refusal(f"{outcome.action}: {outcome.why}")
     except (Refusal, *FORESEEN) as error:
         why = hidden(str(error), forge.secrets())

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 # what somebody has to look at
-TROUBLES = ("failed", "refused")
+ERRORS = ("failed", "refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Outcome:
     url: str = ""
 
     @property
-    def is_trouble(self) -> bool:
-        return self.action in TROUBLES
+    def is_error(self) -> bool:
+        return self.action in ERRORS
 
     def line(self) -> str:
         what = f"{self.slug} {self.topic}".strip()

@@ -105,7 +105,7 @@ class Bot:
             return [Outcome(place.slug, only, "skipped", "this topic is no longer asked for")]
         out = [self._settled(place, topic, asked) for topic in work]
         # the old ones stay as long as there is nothing in their place
-        if not only and not any(o.is_trouble or o.action == "deferred" for o in out):
+        if not only and not any(o.is_error or o.action == "deferred" for o in out):
             open_ones = (p for t in topics for p in place.pulls.get(place.branch_of(t.name), ()) if p.state == "open")
             successor = next(open_ones, None)
             old = [supersede(place, name, successor) for name in sorted(place.branches) if name not in place.wanted]

@@ -8,7 +8,7 @@ import sys
 from typing import NoReturn
 
 from ddpfix import streams
-from ddpfix.cli.ends import CLEAN, INTERRUPTED, TROUBLE
+from ddpfix.cli.ends import CLEAN, ERROR, INTERRUPTED
 
 
 def main() -> NoReturn:
@@ -51,10 +51,10 @@ def tell(error: Exception) -> int:
     show = getattr(error, "show", None)
     if callable(show):  # the command line was not understood; the parser says so itself
         show()
-        return TROUBLE
+        return ERROR
     names = {cls.__name__ for cls in type(error).__mro__}
     parts = [getattr(error, name, "") for name in ("what", "why", "todo")]
-    if names & {"Trouble", "UnknownSelector", "NoSuchPath", "SettingsError"}:
+    if names & {"CommandError", "UnknownSelector", "NoSuchPath", "SettingsError"}:
         said = str(error)
     elif all(isinstance(p, str) for p in parts) and parts[0]:
         what, why, todo = parts
@@ -65,7 +65,7 @@ def tell(error: Exception) -> int:
         text = " ".join(str(error).split())
         said = f"{name}: {text}. This is a defect of ddpfix: `ddpfix --debug …` shows where; please report it."
     sys.stderr.write(f"ddpfix: {said}\n")
-    return TROUBLE
+    return ERROR
 
 
 def end(code: int) -> NoReturn:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.record import replace
-from ddpfix.cli.ends import Trouble
+from ddpfix.cli.ends import CommandError
 
 if TYPE_CHECKING:
     from ddpfix.discovery import Tree
@@ -42,15 +42,15 @@ def asked(
     from ddpfix import discovery, settings
 
     if config and isolated:
-        raise Trouble("--config and --isolated exclude each other", todo="Give one of them.")
+        raise CommandError("--config and --isolated exclude each other", todo="Give one of them.")
     if config and not config.is_file():
-        raise Trouble(f"{config} is no file", todo="Give a settings file to --config.")
+        raise CommandError(f"{config} is no file", todo="Give a settings file to --config.")
 
     out = []
     given = [stdin_as] if stdin_as else list(paths or [Path()])
     for path in given:
         if not path.exists() and not stdin_as:
-            raise Trouble(f"{path} does not exist", todo="Give a file or a folder.")
+            raise CommandError(f"{path} does not exist", todo="Give a file or a folder.")
     for root in dict.fromkeys(discovery.find_root(p) for p in given):
         stored = settings.Settings() if isolated else settings.read(config) if config else settings.load(root)
         chosen = replace(

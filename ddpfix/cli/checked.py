@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from codemods.record import replace
 from ddpfix.cli.asking import asked
-from ddpfix.cli.ends import CLEAN, FINDINGS, Trouble
+from ddpfix.cli.ends import CLEAN, FINDINGS, CommandError
 from ddpfix.cli.showing import clear_progress, note, progress
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def outputs(given: Sequence[str] | None) -> dict[Path, ModuleType]:
     for word in given or ():
         name, equals, file = word.partition("=")
         if not (equals and file):
-            raise Trouble(f"--output takes FORMAT=FILE, not {word!r}", todo="Give `--output sarif=ddpfix.sarif`, say.")
+            raise CommandError(f"--output takes FORMAT=FILE, not {word!r}", todo="Give `--output sarif=ddpfix.sarif`, say.")
         out[Path(file)] = formats.find(name)
     return out
 
@@ -103,9 +103,9 @@ def outputs(given: Sequence[str] | None) -> dict[Path, ModuleType]:
 def from_stdin(paths: Sequence[Path] | None, name: Path | None) -> Path | None:
     """The file whose text comes from stdin, if one does."""
     if name is None and STDIN in (paths or ()):
-        raise Trouble("`-` needs the name of the file it stands for", todo="Give it with --stdin-filename.")
+        raise CommandError("`-` needs the name of the file it stands for", todo="Give it with --stdin-filename.")
     if name is not None and list(paths or [STDIN]) != [STDIN]:
-        raise Trouble("--stdin-filename and paths exclude each other", todo="Give `-` or no path beside it.")
+        raise CommandError("--stdin-filename and paths exclude each other", todo="Give `-` or no path beside it.")
     return name
 
 
@@ -114,7 +114,7 @@ def level_of(fail_on: str, projects: Sequence[tuple[Tree, Settings]]) -> int:
     from ddpfix.settings import FAIL_ON
 
     if fail_on and fail_on not in FAIL_ON:
-        raise Trouble(f"--fail-on takes {', '.join(FAIL_ON)}, not {fail_on!r}")
+        raise CommandError(f"--fail-on takes {', '.join(FAIL_ON)}, not {fail_on!r}")
     return min(FAIL_ON.index(fail_on or settings.fail_on) for _, settings in projects)
 
 
@@ -126,12 +126,13 @@ def baseline_of(
 
     if file is None:
         if write:
-            raise Trouble("--write-baseline needs a file to write", todo="Give it with --baseline.")
+            raise CommandError("--write-baseline needs a file to write", todo="Give it with --baseline.")
         return None
     if len(projects) != 1:
-        raise Trouble("these paths lie in several projects", "a baseline is one project's", "Check one at a time.")
+        raise CommandError("these paths lie in several projects", "a baseline is one project's", "Check one at a time.")
     if write and narrowed:
-        raise Trouble("--write-baseline writes what whole files hold", todo="Leave --changed-since and --stdin-filename out.")
+        todo = "Leave --changed-since and --stdin-filename out."
+        raise CommandError("--write-baseline writes what whole files hold", todo=todo)
     return Baseline(file, *projects[0], write=write, narrowed=narrowed)
 
 
@@ -148,7 +149,7 @@ def write_files(answer: Answer, wanted: dict[Path, ModuleType], *, page: bool) -
             taken = path.stat().st_size if path.exists() else 0
             files.append(path, step_summary.markdown(answer, room=step_summary.LIMIT - taken))
     except OSError as error:
-        raise Trouble(f"{path} cannot be written", error.strerror or str(error)) from error
+        raise CommandError(f"{path} cannot be written", error.strerror or str(error)) from error
 
 
 def stated(tree: Tree, settings: Settings, config: Path | None, isolated: bool) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-CLEAN, FINDINGS, TROUBLE, INTERRUPTED = 0, 1, 2, 130
+CLEAN, FINDINGS, ERROR, INTERRUPTED = 0, 1, 2, 130
 
 
-class Trouble(Exception):
+class CommandError(Exception):
     """Something the user can repair: what, why, what to do, a line each."""
 
     def __init__(self, what: str, why: str = "", todo: str = "") -> None:

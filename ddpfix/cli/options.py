@@ -15,7 +15,7 @@ Extend = Annotated[Words, typer.Option("--extend-select", help="These codes, nam
 Unsafe = Annotated[bool, typer.Option("--unsafe-fixes/--no-unsafe-fixes", help="Fixes that rest on an assumption, too.")]
 Exclude = Annotated[Words, typer.Option("--exclude", help="Paths (globs) to leave alone.")]
 Config = Annotated[Path | None, typer.Option("--config", help="Take the settings from this file.", show_default=False)]
-Isolated = Annotated[bool, typer.Option("--isolated", help="Heed no settings file.")]
+Isolated = Annotated[bool, typer.Option("--isolated", help="Read no settings file.")]
 Force = Annotated[bool, typer.Option("--force-exclude", help="Leave out what is excluded even where it is named.")]
 Plugins = Annotated[bool, typer.Option("--allow-plugins", help="Run the plug-ins that the repository's own settings name.")]
 Logs = Annotated[list[Path] | None, typer.Option("--log", help="What a run of this code printed, as evidence.")]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ddpfix.cli.ends import Trouble
+from ddpfix.cli.ends import CommandError
 from ddpfix.cli.showing import note
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def written(shown: Shown, target: Path) -> str:
     try:
         files.write(target, text)
     except OSError as error:
-        raise Trouble(f"{target} cannot be written", error.strerror or str(error)) from error
+        raise CommandError(f"{target} cannot be written", error.strerror or str(error)) from error
     return f"{target}: {len(shown.found.items)} findings. Open it in a browser; its decisions come back as {shown.file.name}.\n"
 
 
@@ -62,10 +62,10 @@ def served(shown: Shown, port: int) -> str:
         serve(session, port=port, announce=_announce)
     except ModuleNotFoundError as error:
         missing = f"{error.name} is not installed"
-        raise Trouble("--serve needs Starlette and uvicorn", missing, "pip install 'ddpfix[web]'") from error
+        raise CommandError("--serve needs Starlette and uvicorn", missing, "pip install 'ddpfix[web]'") from error
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
-        raise Trouble(f"port {port} cannot be used", why, "Give another --port, or none.") from error
+        raise CommandError(f"port {port} cannot be used", why, "Give another --port, or none.") from error
     except KeyboardInterrupt:
         note("")
     if session.applied:

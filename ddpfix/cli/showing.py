@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ddpfix.cli.ends import Trouble
+from ddpfix.cli.ends import CommandError
 
 
 def note(text: str) -> None:
@@ -35,7 +35,7 @@ def clear_progress() -> None:
 
 def wants_color(color: str) -> bool:
     if color not in ("auto", "always", "never"):
-        raise Trouble(f"--color takes auto, always or never, not {color!r}")
+        raise CommandError(f"--color takes auto, always or never, not {color!r}")
     if color == "auto":
         return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     return color == "always"

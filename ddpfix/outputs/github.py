@@ -41,7 +41,7 @@ def _rows(answer: Answer) -> Iterator[str]:
 
 
 def annotation(answer: Answer, project: Checked, finding: Finding) -> str:
-    """One workflow command. Columns count from 1; they are heeded where the place is within one line."""
+    """One workflow command. Columns count from 1; GitHub reads them where the place is within one line."""
     span = first_line(project, finding)
     fields = {
         "file": answer.home(project, finding.path),

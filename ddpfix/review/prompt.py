@@ -43,7 +43,7 @@ class Stopped(Exception):
 
 @dataclass
 class Terminal:
-    """Where the review is shown and answered. look: asked anew for each screen, so a resized terminal is heeded."""
+    """Where the review is shown and answered. look: asked anew for each screen, so that it fits a resized terminal."""
 
     out: TextIO
     read: Callable[[], str]

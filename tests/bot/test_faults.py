@@ -1,4 +1,4 @@
-"""What goes wrong on the way: lost answers, servers in trouble, limits, two bots at once, rules, tokens that end."""
+"""What goes wrong on the way: lost answers, servers that fail, limits, two bots at once, rules, tokens that end."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_a_lost_answer_makes_no_second_pull_request(world: World) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502])
-def test_a_server_in_trouble_while_opening_makes_no_second_pull_request(world: World, status: int) -> None:
+def test_a_server_that_fails_while_opening_makes_no_second_pull_request(world: World, status: int) -> None:
     world.forge.faults.append(Fault("POST", r"/pulls$", status))
     assert world.safe().action == "created"
     assert open_pulls(world) == [1]
 
 
-def test_a_server_in_trouble_is_asked_again_where_that_is_safe(world: World) -> None:
+def test_a_server_that_fails_is_asked_again_where_that_is_safe(world: World) -> None:
     world.run()
     world.commit({"model.py": MODULE.replace(b"Model", b"Other")})
     world.forge.faults += [Fault("GET", r"/pulls$", 502), Fault("PATCH", r"/pulls/1$", 500), Fault("PATCH", r"/pulls/1$", 503)]

@@ -179,7 +179,7 @@ def test_a_file_of_some_megabytes_never_comes_into_memory(world: World) -> None:
     assert sys.getsizeof(world.pull()["body"]) < 30_000
 
 
-def test_what_is_asked_of_one_repository_is_no_trouble_to_the_next(world: World) -> None:
+def test_what_is_asked_of_one_repository_does_not_stop_the_next(world: World) -> None:
     bot = world.bot(topics=("safe",))
     read = bot.forge.repository
 

@@ -50,7 +50,7 @@ def test_several_formats_at_once_are_what_each_is_alone(tmp_path: Path) -> None:
         (["--stdin-filename", "none/model.py", "-"], "none does not exist"),
     ],
 )
-def test_trouble_is_one_line_and_exit_2(tmp_path: Path, words: list[str], says: str) -> None:
+def test_an_error_is_one_line_and_exit_2(tmp_path: Path, words: list[str], says: str) -> None:
     repo = make(tmp_path, {"model.py": MODULE})
     done = run(repo, "check", *words)
     assert done.returncode == 2

@@ -114,7 +114,7 @@ def test_what_nobody_asked_about_is_not_gone(tmp_path: Path) -> None:
         (None, ["--write-baseline", "--changed-since", "HEAD"], "Leave --changed-since and --stdin-filename out"),
     ],
 )
-def test_a_baseline_that_is_none_is_trouble(tmp_path: Path, content: bytes | None, words: list[str], says: str) -> None:
+def test_a_baseline_that_is_none_is_an_error(tmp_path: Path, content: bytes | None, words: list[str], says: str) -> None:
     repo = make(tmp_path, {"model.py": MODULE, **({"known.json": content} if content is not None else {})})
     done = run(repo, *BASE, *words, ".")
     assert done.returncode == 2
@@ -194,7 +194,7 @@ def test_text_that_looks_like_a_header_is_text() -> None:
     assert read_patch(patch) == {"a.py": ((1, 1), (9, 10), (21, 22))}
 
 
-def test_what_git_cannot_tell_is_trouble_with_a_way_out(tmp_path: Path) -> None:
+def test_what_git_cannot_tell_is_an_error_with_a_way_out(tmp_path: Path) -> None:
     repo = make(tmp_path, {"model.py": MODULE})
     done = run(repo, "check", "--changed-since", "origin/main", ".")
     assert done.returncode == 2

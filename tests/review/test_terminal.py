@@ -57,7 +57,7 @@ def test_accept_reject_and_stop_then_go_on_where_one_stopped(tmp_path: Path) -> 
         assert f"3/5 train.py:{third.finding.span.line}" in screen
 
 
-def test_at_60_columns_no_line_is_wider_and_a_resized_terminal_is_heeded(tmp_path: Path) -> None:
+def test_at_60_columns_no_line_is_wider_and_a_resized_terminal_is_used(tmp_path: Path) -> None:
     repo = classifier(tmp_path)
     with OnTerminal(repo, *TRAIN, columns=60) as person:
         narrow = plain(person.until(ASK))

@@ -12,7 +12,7 @@ import typer
 
 from ddpfix.cli.app import app
 from ddpfix.cli.asking import asked, with_evidence
-from ddpfix.cli.ends import CLEAN, FINDINGS, Trouble
+from ddpfix.cli.ends import CLEAN, FINDINGS, CommandError
 from ddpfix.cli.options import (
     AllowStale,
     Config,
@@ -78,7 +78,7 @@ def by_review(decisions: Path | None, allow_stale: bool, write_suppressions: boo
     from ddpfix.run import Options
 
     if decisions is None and (allow_stale or write_suppressions):
-        raise Trouble("--allow-stale and --write-suppressions go with --decisions", todo="Name the decisions file.")
+        raise CommandError("--allow-stale and --write-suppressions go with --decisions", todo="Name the decisions file.")
     return Options(decisions=files.read(decisions) if decisions else None, allow_stale=allow_stale, suppress=write_suppressions)
 
 
@@ -153,7 +153,7 @@ def apply(
 
     if len(projects) > 1:
         roots = " and ".join(str(tree.root) for tree, _ in projects)
-        raise Trouble(f"these paths lie in {roots}", todo="Apply to one repository at a time.")
+        raise CommandError(f"these paths lie in {roots}", todo="Apply to one repository at a time.")
     tree, settings = projects[0]
     tree, codemods = plugins.with_codemods(tree, settings)
     options = replace(
@@ -184,7 +184,7 @@ def read_proof(path: Path) -> ShownProof:
         return summary.read_proof(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         make_one = "Make one with `ddpfix prove --output-format json`."
-        raise Trouble(f"{path} cannot be used as a proof", str(error), make_one) from error
+        raise CommandError(f"{path} cannot be used as a proof", str(error), make_one) from error
 
 
 @app.command()

@@ -11,7 +11,7 @@ import typer
 
 from ddpfix.cli.app import Commands, app
 from ddpfix.cli.asking import words
-from ddpfix.cli.ends import CLEAN, TROUBLE, Trouble
+from ddpfix.cli.ends import CLEAN, ERROR, CommandError
 from ddpfix.cli.showing import note
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def run(
 ) -> None:
     """Bring the pull requests of some repositories up to date. Exit 2 where one failed."""
     if output_format not in ("text", "json"):
-        raise Trouble(f"--output-format takes text or json, not {output_format!r}")
+        raise CommandError(f"--output-format takes text or json, not {output_format!r}")
     _check_names(repositories)
     _need_extra()
     from ddpfix.bot.repositories import BotOptions
@@ -73,7 +73,7 @@ def run(
     outcomes = bot.run(repositories, _tell if output_format == "text" else None)
     if output_format == "json":
         sys.stdout.write(json.dumps([o.plain() for o in outcomes], ensure_ascii=False, indent=1) + "\n")
-    raise typer.Exit(TROUBLE if any(o.is_trouble for o in outcomes) else CLEAN)
+    raise typer.Exit(ERROR if any(o.is_error for o in outcomes) else CLEAN)
 
 
 @bot_app.command("review")
@@ -89,7 +89,7 @@ def review(
     """Put suggestions on the lines that a pull request changes. Never pushes."""
     slug, mark, number = pull_request.replace("!", "#").rpartition("#")
     if not mark or not number.isdigit():
-        raise Trouble(f"{pull_request} names no pull request", todo="Write it as OWNER/NAME#N.")
+        raise CommandError(f"{pull_request} names no pull request", todo="Write it as OWNER/NAME#N.")
     _check_names([slug])
     _need_extra()
     from ddpfix.bot.events import Job
@@ -100,7 +100,7 @@ def review(
     outcomes = do(bot, Job(slug, int(number)))
     for outcome in outcomes:
         _tell(outcome)
-    raise typer.Exit(TROUBLE if any(o.is_trouble for o in outcomes) else CLEAN)
+    raise typer.Exit(ERROR if any(o.is_error for o in outcomes) else CLEAN)
 
 
 @bot_app.command("serve")
@@ -128,7 +128,7 @@ def serve(
 
     secret = from_file_or_environment(secret_file, connect.SECRETS, "the webhook secret")
     if not secret:
-        raise Trouble("there is no webhook secret", todo="Set DDPFIX_WEBHOOK_SECRET, or give --webhook-secret-file.")
+        raise CommandError("there is no webhook secret", todo="Set DDPFIX_WEBHOOK_SECRET, or give --webhook-secret-file.")
     options = BotOptions(prefix=branch_prefix, topics=words(topics), blocked=words(block), labels=words(label), per_hour=per_hour)
     bot = _bot("github", api_url, token_file, app_id, app_key_file, author, options)
     worker = Worker(lambda job: do(bot, job), _tell)
@@ -161,7 +161,7 @@ def _check_names(slugs: list[str]) -> None:
     for slug in slugs:
         parts = slug.split("/")
         if len(parts) < 2 or not all(part and part not in (".", "..") and not part.startswith("-") for part in parts):
-            raise Trouble(f"{slug!r} is no repository", todo="Write it as OWNER/NAME.")
+            raise CommandError(f"{slug!r} is no repository", todo="Write it as OWNER/NAME.")
 
 
 def _need_extra() -> None:
@@ -169,4 +169,4 @@ def _need_extra() -> None:
 
     missing = [name for name in ("httpx2", "jwt", "starlette", "uvicorn") if find_spec(name) is None]
     if missing:
-        raise Trouble(f"the bot needs {', '.join(missing)}", todo="Install it with `pip install 'ddpfix[bot]'`.")
+        raise CommandError(f"the bot needs {', '.join(missing)}", todo="Install it with `pip install 'ddpfix[bot]'`.")

@@ -43,7 +43,7 @@ def check(
     show_settings: Annotated[bool, typer.Option("--show-settings", help="Say which settings hold here, check nothing.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Work everything out again.")] = False,
 ) -> None:
-    """Say what is wrong. Never changes code. Exit 0: nothing to fix; 1: findings; 2: trouble."""
+    """Say what is wrong. Never changes code. Exit 0: nothing to fix; 1: findings; 2: an error."""
     from ddpfix.cli import checked
 
     status = checked.check(

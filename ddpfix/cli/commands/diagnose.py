@@ -11,7 +11,7 @@ import typer
 
 from ddpfix.cli.app import app
 from ddpfix.cli.asking import asked
-from ddpfix.cli.ends import CLEAN, FINDINGS, Trouble
+from ddpfix.cli.ends import CLEAN, FINDINGS, CommandError
 from ddpfix.cli.options import Ignore, Plugins, Select, Unsafe
 from ddpfix.cli.showing import note
 
@@ -32,11 +32,11 @@ def diagnose(
     apply_: Annotated[bool, typer.Option("--apply", help="Commit the repairs of the cause, as `ddpfix apply` does.")] = False,
     output_format: Annotated[str, typer.Option("--output-format", help="text or json.")] = "text",
 ) -> None:
-    """Name the probable cause of a failed run from its log. Exit 0: named, or nothing failed; 1: unknown; 2: trouble."""
+    """Name the probable cause of a failed run from its log. Exit 0: named, or nothing failed; 1: unknown; 2: an error."""
     from ddpfix.diagnosis import command
 
     if output_format not in ("text", "json"):
-        raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
+        raise CommandError(f"no output format is called {output_format!r}", todo="Use text or json.")
     found = command.read(log)
     where = [repository or Path()] if repository or apply_ else []
     projects = asked(where, select, ignore, None, unsafe_fixes, None, plugins=allow_plugins) if where else []

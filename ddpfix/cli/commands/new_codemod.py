@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ddpfix.cli.app import app
-from ddpfix.cli.ends import CLEAN, Trouble
+from ddpfix.cli.ends import CLEAN, CommandError
 
 
 @app.command("new-codemod")
@@ -26,7 +26,7 @@ def new_codemod(
         made = scaffold.files(name, code, bowler=bowler)
         scaffold.refuse_existing(into, made)
     except scaffold.BadName as error:
-        raise Trouble(str(error)) from error
+        raise CommandError(str(error)) from error
     for path, text in made.items():
         (into / path).parent.mkdir(parents=True, exist_ok=True)
         (into / path).write_text(text, encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ddpfix.cli.app import app
-from ddpfix.cli.ends import CLEAN, TROUBLE
+from ddpfix.cli.ends import CLEAN, ERROR
 from ddpfix.cli.showing import note
 
 
@@ -31,4 +31,4 @@ def probe(
         probes.write(found, out)
     for line in probe_report.lines(found, str(out)):
         note(line)
-    raise typer.Exit(found.exit_status or (CLEAN if found.evidence.observed else TROUBLE))
+    raise typer.Exit(found.exit_status or (CLEAN if found.evidence.observed else ERROR))

@@ -11,7 +11,7 @@ import typer
 
 from ddpfix.cli.app import app
 from ddpfix.cli.asking import asked
-from ddpfix.cli.ends import CLEAN, FINDINGS, TROUBLE, Trouble
+from ddpfix.cli.ends import CLEAN, ERROR, FINDINGS, CommandError
 from ddpfix.cli.options import Exclude, Extend, Ignore, Plugins, Select, Unsafe, Words
 from ddpfix.cli.showing import note
 
@@ -34,13 +34,13 @@ def prove(
     allow_plugins: Plugins = False,
     output_format: Annotated[str, typer.Option("--output-format", help="text, or json for `apply --proof`.")] = "text",
 ) -> None:
-    """Run a training command on two CPU processes before and after the fixes. Exit 0: right after; 1: wrong; 2: trouble."""
+    """Run a training command on two CPU processes before and after the fixes. Exit 0: right after; 1: wrong; 2: an error."""
     from ddpfix import plugins
     from ddpfix.prove import proof as proofs
     from ddpfix.prove import report
 
     if output_format not in ("text", "json"):
-        raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
+        raise CommandError(f"no output format is called {output_format!r}", todo="Use text or json.")
     ((tree, settings),) = asked(None, select, ignore, extend_select, unsafe_fixes, exclude, plugins=allow_plugins)
     bounds = proofs.Bounds(nproc, steps, timeout, memory)
     chosen = plugins.chosen(settings, tree.root)
@@ -57,4 +57,4 @@ def prove(
         sys.stdout.write(table)
     if not made.right:
         note(made.output.rstrip())
-    raise typer.Exit(TROUBLE if made.impossible else CLEAN if made.right else FINDINGS)
+    raise typer.Exit(ERROR if made.impossible else CLEAN if made.right else FINDINGS)

@@ -14,7 +14,7 @@ import typer
 
 from ddpfix.cli.app import app
 from ddpfix.cli.asking import asked, with_evidence
-from ddpfix.cli.ends import CLEAN, Trouble
+from ddpfix.cli.ends import CLEAN, CommandError
 from ddpfix.cli.options import (
     Config,
     Exclude,
@@ -80,17 +80,18 @@ def review(
         )
         if len(projects) > 1:
             roots = " and ".join(str(tree.root) for tree, _ in projects)
-            raise Trouble(f"these paths lie in {roots}", todo="Review one repository at a time.")
+            raise CommandError(f"these paths lie in {roots}", todo="Review one repository at a time.")
         return with_evidence(projects, log, evidence)[0]
 
     if html and serve:
-        raise Trouble("--html writes the page, --serve shows it", todo="Give one of them.")
+        raise CommandError("--html writes the page, --serve shows it", todo="Give one of them.")
     tree, settings = look()
     if not (html or serve or (sys.stdin.isatty() and sys.stdout.isatty())):
         what = "Run it on a terminal, use --html or --serve, or write the file for `ddpfix apply --decisions` yourself."
-        raise Trouble("review asks on a terminal", "this is none", what)
+        raise CommandError("review asks on a terminal", "this is none", what)
     if not (html or os.access(decisions.parent, os.W_OK)):
-        raise Trouble(f"{decisions} cannot be written", "there is no such folder, or it is not yours", "Use --decisions FILE.")
+        why = "there is no such folder, or it is not yours"
+        raise CommandError(f"{decisions} cannot be written", why, "Use --decisions FILE.")
     found = items.review(tree, settings, progress=progress())
     clear_progress()
     for failure in found.failed:

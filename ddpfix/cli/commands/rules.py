@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ddpfix.cli.app import app
-from ddpfix.cli.ends import Trouble
+from ddpfix.cli.ends import CommandError
 
 
 @app.command()
@@ -19,7 +19,7 @@ def rules(
     from ddpfix import explain
 
     if output_format not in explain.FORMATS:
-        raise Trouble(f"no output format is called {output_format!r}", todo=f"Use {', '.join(explain.FORMATS)}.")
+        raise CommandError(f"no output format is called {output_format!r}", todo=f"Use {', '.join(explain.FORMATS)}.")
     sys.stdout.write(explain.rules(output_format))
 
 
@@ -32,5 +32,5 @@ def explain_command(
     from ddpfix import explain, plugins
 
     if output_format not in ("text", "json"):
-        raise Trouble(f"no output format is called {output_format!r}", todo="Use text or json.")
+        raise CommandError(f"no output format is called {output_format!r}", todo="Use text or json.")
     sys.stdout.write(explain.one(plugins.lookup(rule), output_format))

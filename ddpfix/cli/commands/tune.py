@@ -11,7 +11,7 @@ import typer
 
 from ddpfix.cli.app import app
 from ddpfix.cli.asking import asked
-from ddpfix.cli.ends import CLEAN, Trouble
+from ddpfix.cli.ends import CLEAN, CommandError
 from ddpfix.cli.options import Exclude, Ignore, Paths, Select, Words
 from ddpfix.cli.showing import command_line, note, show_patch
 
@@ -42,10 +42,10 @@ def tune(
     from ddpfix.tune.plan import plan
 
     if profile not in PROFILES:
-        raise Trouble(f"no profile is called {profile!r}", todo=f"Use {' or '.join(PROFILES)}.")
+        raise CommandError(f"no profile is called {profile!r}", todo=f"Use {' or '.join(PROFILES)}.")
     projects = asked(paths, select, ignore, None, False, exclude)
     if len(projects) > 1:
-        raise Trouble("these paths lie in several repositories", todo="Tune one at a time.")
+        raise CommandError("these paths lie in several repositories", todo="Tune one at a time.")
     tree, settings = projects[0]
     tuning = Tuning(profile, world_size, cores or (measure and os.cpu_count()) or 0)
     made = plan(tree, settings, tuning)
