@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.precision_alone import is_for_precision_alone
 from codemods.findings import Evidence
 from codemods.import_statements import imported_names
 from codemods.late_pattern import late
@@ -19,6 +20,7 @@ _NAMES = {
     ),
 }
 _PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "trl"})
+_FOR_ONE_TOO = frozenset({"seed_everything"})  # what a script of one process imports of such a package as well
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _WORDS = late(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|trl")
 _USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
@@ -42,11 +44,11 @@ def runs_trials(module: SourceModule) -> bool:
 
 def ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
     """What in the file itself shows that several processes run it."""
-    return project.keep(("ranks in file", module.path), lambda: _ranks_in_file(module))
+    return project.keep(("ranks in file", module.path), lambda: _ranks_in_file(project, module))
 
 
-def _ranks_in_file(module: SourceModule) -> Evidence | None:
-    if not _WORDS.search(module.data):
+def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
+    if not _WORDS.search(module.data) or is_for_precision_alone(project, module):
         return None
     for found in module.imports.values():
         for item in found:
@@ -84,6 +86,8 @@ def _shows_ranks(name: str) -> bool:
     root = family(name)
     if root in _NAMES:
         return last(name) in _NAMES[root]
+    if last(name) in _FOR_ONE_TOO:
+        return False
     return root in _PACKAGES or name.startswith("torch.distributed") or last(name) == "DistributedDataParallel"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, runs_trials
 from codemods.analysis.files.save_repairs import Repair, repairs
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
@@ -92,7 +93,8 @@ class UnguardedSave(DdpCodemod):
         if is_test_file(module.path) or runs_trials(module):
             return
         for found in repairs(project, module):
-            yield self._told(found)
+            if not is_run_by_nobody(project, found.module, found.at):
+                yield self._told(found)
 
     def _told(self, found: Repair) -> Finding:
         places = [Evidence("static", s.text, s.path, s.line) for s in found.steps]

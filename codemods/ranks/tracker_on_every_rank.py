@@ -15,6 +15,7 @@ from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, output_runs
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.uses import calls_of
 from codemods.codemod import DdpCodemod
 from codemods.corpus import calls
@@ -163,7 +164,7 @@ class TrackerOnEveryRank(DdpCodemod):
 
     def _starts(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for start in _runs_of(project):
-            if start.module is not module or not start.everywhere:
+            if start.module is not module or not start.everywhere or is_run_by_nobody(project, module, start.call):
                 continue
             call = start.call
             message = "every rank starts a run of its own here: one training stands there once for each process"
@@ -189,6 +190,8 @@ class TrackerOnEveryRank(DdpCodemod):
             if not ranks_in_file(project, module) or ranks_reaching(project, module, call).some:
                 continue
             uses = [c for c in module.calls_named(*TRACKER_METHODS) if not ranks_reaching(project, module, c).some]
+            if is_run_by_nobody(project, module, call):
+                continue
             if uses and not any(_asks_for_run(module, module.statement_of(c)) for c in uses):
                 message = "every rank makes a SummaryWriter and writes to it: TensorBoard draws each curve once for each process"
                 reason = (

@@ -38,6 +38,7 @@ from codemods.analysis.output.taken_away import may_be_gone
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.wrapped.wrapper_tests import arms_exclude
 from codemods.codemod import DdpCodemod
@@ -260,7 +261,9 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if done and (is_never_run(project, module, function) or runs_alone(module, function)):
                 continue
-            if done and not is_taken_as_a_whole(project, module, function):  # the dearest question, asked of few
+            if not done or is_taken_as_a_whole(project, module, function):  # the dearest questions, asked of few
+                continue
+            if not is_run_by_nobody(project, module, function.body[0]):
                 yield from done
         if ranks_in_file(project, module):
             yield from self._runs(module, project, module.tree, in_class=False)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.files.before_fit import comes_first
+from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, way_of_every_rank
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.file_paths import arguments_of, forms
@@ -20,6 +22,7 @@ from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
 from codemods.analysis.ranks.uses import CallSite, uses_of
 from codemods.analysis.variance.analysis import variance
@@ -130,7 +133,9 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
         return None
     if over_a_share(module, [statement]) or is_own_path(project, module, found.path) or not _is_one_path(project, module, found):
         return None
-    return way if _is_run_so(project, module, found, way) else None
+    if not _is_run_so(project, module, found, way) or is_dead(project, way) or is_run_by_nobody(project, module, call):
+        return None
+    return None if is_asked_for(module, call, found.path) and comes_first(project, way) and not removes else way
 
 
 def _is_for_good(module: SourceModule, found: FileCall) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.own_paths import callers_of, is_own_path
@@ -87,7 +88,7 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
     of_rank = variance(project).argument(module, save.call, save.index).cause in (Cause.RANK, Cause.DATA)
     if way is None or of_rank or is_own_path(project, module, save.path) or is_asked_for(module, save.call, save.path):
         return None
-    return way
+    return None if is_dead(project, way) else way
 
 
 def _is_left_to_trainer(project: Project, module: SourceModule, save: Save) -> bool:

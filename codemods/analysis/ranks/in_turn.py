@@ -50,7 +50,20 @@ def _orders(project: Project, module: SourceModule, entered: ast.expr) -> bool:
     site = called_function(project, module, entered)
     if site is None or not any(last(dotted(d)) == "contextmanager" for d in site.node.decorator_list):
         return False
-    return any(isinstance(n, ast.Yield) and in_turn(project, site.module, n) for n in walk_scope(site.node))
+    yields = [n for n in walk_scope(site.node) if isinstance(n, ast.Yield)]
+    if any(in_turn(project, site.module, n) for n in yields):
+        return True
+    return len(yields) > 1 and _yields_by_rank(project, site.module, yields)
+
+
+def _yields_by_rank(project: Project, module: SourceModule, yields: list[ast.Yield]) -> bool:
+    """True for `if rank == 0: yield`, a barrier, `if rank > 0: yield`."""
+    met: set[Ranks | None] = set()
+    for found in yields:
+        up = module.parent(module.statement_of(found))
+        if isinstance(up, ast.If):
+            met.add(ranks_of_test(module, up.test, project=project))
+    return bool(met & {*_FIRST}) and bool(met & {*_LATER})
 
 
 def _between_barriers(project: Project, module: SourceModule, up: ast.AST, below: ast.stmt) -> bool:

@@ -1,0 +1,59 @@
+"""What a Lightning script does above `fit`: rank 0 is through with it before its Trainer starts the other processes.
+
+`Trainer(strategy="ddp")` starts them in `fit`, `validate`, `test` and `predict` (`_SubprocessScriptLauncher.launch`); each runs the
+script again from its top. Only a launcher from outside (torchrun, srun) lets all ranks come to such a place at once.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.files.every_rank import Way
+from codemods.analysis.files.own_paths import callers_of
+from codemods.analysis.files.shown_ranks import is_launched_from_outside
+from codemods.analysis.names import family, qualified
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, line_of
+
+_STARTS = frozenset({"fit", "validate", "test", "predict", "tune"})
+_OTHERS = late(rb"init_process_group|Accelerator\(|deepspeed\.init|\bFabric\(|mp\.spawn|LightningCLI")
+_ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE)
+_UP = 4
+
+
+def comes_first(project: Project, way: Way) -> bool:
+    """True where the way to a place ends in a script of Lightning, above what starts the other processes."""
+    home, node = way.frames[-1]
+    return _is_above_fit(project, home, node)
+
+
+def rank_zero_was_there(project: Project, module: SourceModule, function: FunctionNode, up: int = _UP) -> bool:
+    """True where a script of Lightning comes to the function above `fit`: what it makes is there when the others look for it."""
+    for site in callers_of(project, module, function):
+        if _is_above_fit(project, site.module, site.call):
+            return True
+        outer = site.module.function_of(site.call)
+        if up > 0 and outer is not None and outer is not function and rank_zero_was_there(project, site.module, outer, up - 1):
+            return True
+    return False
+
+
+def _is_above_fit(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    function = module.function_of(node)
+    if not any(module.holds(word) for word in (b"Trainer(", b"Trainer.")) or _OTHERS.search(module.data):
+        return False
+    if is_launched_from_outside(project) or _is_of_a_class(project, module, function):
+        return False
+    made = [c for c in module.calls_named("Trainer", "from_argparse_args") if family(qualified(module, c.func)) == "lightning"]
+    if not made:
+        return False
+    started = [c for c in module.calls_named(*_STARTS) if isinstance(c.func, ast.Attribute) and module.function_of(c) is function]
+    return all(line_of(node) < c.lineno for c in started)
+
+
+def _is_of_a_class(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:
+    """True in the hooks of a Lightning class: a Trainer runs them, on every rank."""
+    owner = module.class_of(function) if function is not None else None
+    return owner is not None and any(class_facts(project, module, owner).is_a(role) for role in _ROLES)
