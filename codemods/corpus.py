@@ -65,10 +65,12 @@ def may_give_function(data: bytes, name: bytes) -> bool:
 
 
 def is_imported(data: bytes, at: int, end: int) -> bool:
-    """True if `data[at:end]` is a whole word behind `from` or `import`, in its line or in the brackets of an import."""
+    """True if `data[at:end]` is a whole word behind `from` or `import`: in its line, one that it goes on from, or in brackets."""
     if (at and data[at - 1] in WORD) or (end < len(data) and data[end] in WORD):
         return False
     line = data.rfind(b"\n", 0, at) + 1
+    while data.endswith((b"\\\n", b"\\\r\n"), 0, line):
+        line = data.rfind(b"\n", 0, line - 1) + 1  # the line above goes on here
     if _IMPORTS.search(data, max(line, data.rfind(b"\0", line, at) + 1), at):
         return True
     word = at

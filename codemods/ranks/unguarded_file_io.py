@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
+from codemods.analysis.files.before_fit import is_above_fit
+from codemods.analysis.files.dead_ways import is_never_asked_for
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
-from codemods.analysis.files.own_paths import is_named_by_rank, is_own_path
+from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
@@ -30,6 +32,7 @@ from codemods.analysis.output.guard_spelling import asks_the_group, guard_for, h
 from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
+from codemods.analysis.output.own_batches import is_of_own_batch
 from codemods.analysis.output.rank_data import rank_local, sees_batches
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.receivers import mode_of
@@ -40,6 +43,8 @@ from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause
 from codemods.analysis.wrapped.wrapper_tests import arms_exclude
 from codemods.codemod import DdpCodemod
 from codemods.data import host_only
@@ -60,6 +65,8 @@ _OF_A_NODE = late(r"cache|scratch|/tmp|tmpdir|temp_?dir|shm", re.IGNORECASE)  # 
 _EPOCHS = late(r"epoch|round|stage", re.IGNORECASE)
 _EXISTS = late(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
 _GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
+_MOVED = late(r"^(?:os\.rename|os\.renames|os\.replace|shutil\.move)\(")
+_LISTINGS = frozenset({"listdir", "scandir", "iterdir", "glob", "iglob", "rglob", "walk"})
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
 _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})
@@ -278,6 +285,8 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
                 continue
+            if _is_never_asked_for(project, module, run):
+                continue
             if function is module.tree and imports_again(module, run.first) is not None:
                 continue  # nobody knows the rank there
             spelled = guard_for(project, module, run.first)
@@ -301,6 +310,14 @@ class UnguardedFileIo(DdpCodemod):
             harm = "the second one raises FileNotFoundError" if _only_takes_away(files) else _OVERWRITE
             message = f"every rank comes here, and {phrases(files[:1])}: {harm}"
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
+            if _MOVED.search(files[0].text) and is_above_fit(project, module, run.first):
+                message = (
+                    f"each process runs the script up to here, and {files[0].text} takes the file away: those that `fit` starts "
+                    "later no longer find it, and do not go on as rank 0 does"
+                )
+                reason = "let `rank_zero_only.rank == 0` do it, and find the file under its old and its new name on every rank"
+                yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
+                continue
             if told := self._why_not(module, project, function, run, paths):
                 yield self.finding(module, run.first, message, evidence=evidence, reason=told)
                 continue
@@ -318,6 +335,8 @@ class UnguardedFileIo(DdpCodemod):
                 if _only_takes_away(files):
                     continue  # what is gone cannot be gathered
                 reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
+                if _goes_over_a_listing(module, run):
+                    reason = "all ranks go through the same files: let rank 0 do it, and a barrier behind the loop"
                 if _is_fetched(module, run):
                     reason = "let rank 0 fetch it, and put a barrier behind the loop, before another rank reads it"
                 yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
@@ -426,7 +445,15 @@ def _for_some(project: Project, effect: Effect) -> bool:
     if is_for_some(project, home, calls[0]):
         return True
     paths = [f.path for c in calls if (f := file_call(home, c)) is not None]
-    return any(is_named_by_rank(project, home, p) for p in paths)
+    return any(is_named_by_rank(project, home, p) or _is_given_own(project, home, p) for p in paths)
+
+
+def _is_given_own(project: Project, module: SourceModule, path: ast.expr) -> bool:
+    """True where a caller names the file after what its rank alone has: the sample of a batch."""
+    analysis = variance(project)
+    given = given_to(project, module, path)
+    return any(is_of_own_batch(project, home, n) or analysis.value(home, n).cause is Cause.DATA
+               for home, value in given for n in walk(value) if isinstance(n, (ast.Name, ast.Attribute)))  # fmt: skip
 
 
 def _is_made_sure_of(project: Project, effect: Effect) -> bool:
@@ -454,6 +481,13 @@ def _is_on_demand(project: Project, module: SourceModule, run: Run) -> bool:
 _OF_ONE = late(r"accelerator\.device|current_device\(|rank")
 _FROM_THE_NET = late(r"requests\.|urllib|httpx\.|aiohttp\.")
 _NOT_READ = "assumes that the other ranks do not read it:"
+
+
+def _is_never_asked_for(project: Project, module: SourceModule, run: Run) -> bool:
+    """True where each file of the run stands under a test that no caller makes true."""
+    calls = (n for s in run.statements for n in walk(s) if isinstance(n, ast.Call))
+    changes = [c for c in calls if (f := file_call(module, c)) is not None and f.act in CHANGES]
+    return bool(changes) and all(is_never_asked_for(project, module, c) for c in changes)
 
 
 def _writes_of(module: SourceModule, run: Run) -> tuple[Write, ...]:
@@ -492,6 +526,19 @@ def _is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, ru
         return True
     loops = [up for up in module.ancestors(run.first) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))]
     return any(not (isinstance(up, ast.For) and _is_counted(module, up)) for up in loops)
+
+
+def _goes_over_a_listing(module: SourceModule, run: Run) -> bool:
+    """True in a loop over what lies in a folder, or over what stands in the source: the same for all ranks."""
+    for up in module.ancestors(run.first):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.For):
+            items = [up.iter, *(assigned(module, up.iter, up.iter.id) if isinstance(up.iter, ast.Name) else ())]
+            calls = (n for i in items for n in walk(i) if isinstance(n, ast.Call))
+            if any(isinstance(i, (ast.List, ast.Tuple)) for i in items) or any(last(dotted(c.func)) in _LISTINGS for c in calls):
+                return True
+    return False
 
 
 def _is_fetched(module: SourceModule, run: Run) -> bool:

@@ -1,7 +1,7 @@
 """What a Lightning script does above `fit`: rank 0 is through with it before its Trainer starts the other processes.
 
-`Trainer(strategy="ddp")` starts them in `fit`, `validate`, `test` and `predict` (`_SubprocessScriptLauncher.launch`); each runs the
-script again from its top. Only a launcher from outside (torchrun, srun) lets all ranks come to such a place at once.
+`Trainer(strategy="ddp")` starts them in `fit`, `validate`, `test` and `predict` (`_SubprocessScriptLauncher.launch`); each runs
+the script again from its top. Only a launcher from outside (torchrun, srun) lets all ranks come to such a place at once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.every_rank import Way
+from codemods.analysis.files.loose_ends import BROUGHT_IN
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.files.shown_ranks import is_launched_from_outside
 from codemods.analysis.names import family, qualified
@@ -26,31 +27,54 @@ _UP = 4
 def comes_first(project: Project, way: Way) -> bool:
     """True where the way to a place ends in a script of Lightning, above what starts the other processes."""
     home, node = way.frames[-1]
-    return _is_above_fit(project, home, node)
+    return is_above_fit(project, home, node)
 
 
-def rank_zero_was_there(project: Project, module: SourceModule, function: FunctionNode, up: int = _UP) -> bool:
-    """True where a script of Lightning comes to the function above `fit`: what it makes is there when the others look for it."""
-    for site in callers_of(project, module, function):
-        if _is_above_fit(project, site.module, site.call):
+def is_made_above_fit(project: Project, way: Way) -> bool:
+    """True where a script of Lightning comes to the place above `fit`: what is made there is there for those that start later."""
+    if comes_first(project, way) or _is_of_a_script(project, way):
+        return True
+    places = ((home, home.function_of(node)) for home, node in (way.frames[0], way.frames[-1]))
+    return any(function is not None and _was_there(project, home, function) for home, function in places)
+
+
+def _was_there(project: Project, module: SourceModule, function: FunctionNode, up: int = _UP) -> bool:
+    for site in callers_of(project, module, function) if not _starts_in(module, function) else ():
+        if is_above_fit(project, site.module, site.call):
             return True
         outer = site.module.function_of(site.call)
-        if up > 0 and outer is not None and outer is not function and rank_zero_was_there(project, site.module, outer, up - 1):
+        if up > 0 and outer is not None and outer is not function and _was_there(project, site.module, outer, up - 1):
             return True
     return False
 
 
-def _is_above_fit(project: Project, module: SourceModule, node: ast.AST) -> bool:
-    function = module.function_of(node)
+def _is_of_a_script(project: Project, way: Way) -> bool:
+    """True for a class that a script of Lightning brings in over other files: no hook makes it, so the script itself does."""
+    if BROUGHT_IN not in way.shown.text:
+        return False
+    script = project.module(way.shown.path)
+    return script is not None and _starts_by_itself(project, script)
+
+
+def _starts_by_itself(project: Project, module: SourceModule) -> bool:
+    """True for a script whose Trainer starts the processes, and nobody else."""
     if not any(module.holds(word) for word in (b"Trainer(", b"Trainer.")) or _OTHERS.search(module.data):
         return False
-    if is_launched_from_outside(project) or _is_of_a_class(project, module, function):
+    made = (c for c in module.calls_named("Trainer", "from_argparse_args") if family(qualified(module, c.func)) == "lightning")
+    return any(made) and not is_launched_from_outside(project)
+
+
+def is_above_fit(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True for a place of a script, or of a function that it calls, above what starts the other processes."""
+    function = module.function_of(node)
+    if not _starts_by_itself(project, module) or _is_of_a_class(project, module, function):
         return False
-    made = [c for c in module.calls_named("Trainer", "from_argparse_args") if family(qualified(module, c.func)) == "lightning"]
-    if not made:
-        return False
-    started = [c for c in module.calls_named(*_STARTS) if isinstance(c.func, ast.Attribute) and module.function_of(c) is function]
-    return all(line_of(node) < c.lineno for c in started)
+    return all(line_of(node) < c.lineno for c in _starts_in(module, function))
+
+
+def _starts_in(module: SourceModule, function: FunctionNode | None) -> list[ast.Call]:
+    calls = module.calls_named(*_STARTS)
+    return [c for c in calls if isinstance(c.func, ast.Attribute) and module.function_of(c) is function]
 
 
 def _is_of_a_class(project: Project, module: SourceModule, function: FunctionNode | None) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts, find_class
-from codemods.analysis.files.before_fit import comes_first, rank_zero_was_there
+from codemods.analysis.files.before_fit import is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.filled_on_demand import is_thought_of
@@ -53,9 +53,7 @@ def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
         if folder is not None and is_own_path(project, module, folder, whole=False):
             continue
         way = way_of_every_rank(project, module, call, loose=True)
-        if way is None or _waits(way) or comes_first(project, way):
-            continue
-        if function is None or not (rank_zero_was_there(project, module, function) or is_dead(project, way)):
+        if way is not None and not (_waits(way) or is_made_above_fit(project, way) or is_dead(project, way)):
             told.add(key)
             yield Fetch(call, folder, way)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import ranks_in_file
 from codemods.analysis.files.asked_paths import asked as asked_in
-from codemods.analysis.files.before_fit import comes_first, rank_zero_was_there
+from codemods.analysis.files.before_fit import is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, Act, FileCall, file_call, meets
@@ -97,7 +97,7 @@ def _filled(
     if read is None or is_own_path(project, module, asked.path, whole=False) or is_thought_of(project, module, function):
         return None
     way = way_of_every_rank(project, module, node, loose=True)
-    if way is None or comes_first(project, way) or rank_zero_was_there(project, module, function) or is_dead(project, way):
+    if way is None or is_made_above_fit(project, way) or is_dead(project, way):
         return None
     return OnDemand(function, asked, made[0], read, way, by_zero)
 

@@ -20,6 +20,7 @@ from codemods.source import FunctionNode, SourceModule, line_of
 
 _SETTINGS = (".yaml", ".yml")
 _MAKES = late(rb"\binstantiate(?:_from_config)?\(|\bLightningCLI\(")
+BROUGHT_IN = "brings it in and runs on several processes"
 _HOPS = 6
 _FILES = 60
 # What a project that lets one process in first says about it, anywhere on the way.
@@ -114,7 +115,7 @@ def _shown(project: Project, path: str) -> Evidence | None:
     shown = ranks_in_file(project, script) if script is not None else None
     if shown is None:
         return None
-    return Evidence("static", f"{path} brings it in and runs on several processes: {shown.text}", path, shown.line)
+    return Evidence("static", f"{path} {BROUGHT_IN}: {shown.text}", path, shown.line)
 
 
 def brought_in_by(project: Project, path: str, *, hops: int, most: int) -> Iterator[str]:
