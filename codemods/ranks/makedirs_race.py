@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
-from codemods.analysis.files.every_rank import is_for_some, is_of_the_starter
+from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.files.before_fit import is_made_above_fit
+from codemods.analysis.files.dead_ways import is_dead
+from codemods.analysis.files.every_rank import is_for_some, is_of_the_starter, way_of_every_rank
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
@@ -139,6 +141,8 @@ class MakedirsRace(DdpCodemod):
     def _judge(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         evidence = ranks_in_file(project, module)
         borrowed = None if evidence else ranks_in_importers(project, module)
+        if evidence is None and borrowed is None:
+            borrowed = _shown_by_callers(project, module, call)
         shown = evidence or borrowed
         if shown is None or ranks_reaching(project, module, call).some or is_of_the_starter(project, module, call):
             return None
@@ -216,6 +220,17 @@ def _gives_exist_ok(call: ast.Call, spelling: str) -> bool:
     if any(isinstance(a, ast.Starred) for a in call.args):
         return True
     return len(call.args) >= position or any(k.arg == "exist_ok" for k in call.keywords)
+
+
+def _shown_by_callers(project: Project, module: SourceModule, call: ast.Call) -> Evidence | None:
+    """What shows several processes on a way to a helper that makes what it does not find, over any number of files."""
+    path = folder_of(call, creates_folder(module, call))
+    if path is None or module.function_of(call) is None or not _is_tested(module, call, path):
+        return None
+    if not may_be_run_by_ranks(project, module.path) or _OWN_PATH.search(origin_text(module, path)):
+        return None
+    way = way_of_every_rank(project, module, call)
+    return way.shown if way is not None and not is_made_above_fit(project, way) and not is_dead(project, way) else None
 
 
 def _asks_for_rank(module: SourceModule, call: ast.Call) -> bool:

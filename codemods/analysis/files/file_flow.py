@@ -10,7 +10,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.files.file_calls import Act, file_call, names_the_rank
 from codemods.analysis.files.file_paths import forms, outside
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over
 from codemods.late_pattern import late
@@ -97,10 +97,15 @@ def _of_call(project: Project, module: SourceModule, call: ast.Call, depth: int)
     site = callee(project, module, call)
     if site is None:
         end = last(dotted(call.func)) or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
-        if _WAITING.search(end) and end not in _NOT_WAITING:
+        if _WAITING.search(end) and end not in _NOT_WAITING and not _of_the_device(module, call):
             yield Step(None, frozenset(), module, call, ranks_in_function(project, module, call))
         return
     yield from brought_out(project, site, module, call, None, depth)
+
+
+def _of_the_device(module: SourceModule, call: ast.Call) -> bool:
+    """`torch.cuda.synchronize()` waits for the own device, and for no other rank."""
+    return qualified(module, call.func).endswith((".cuda.synchronize", ".xpu.synchronize", ".npu.synchronize"))
 
 
 def brought_out(

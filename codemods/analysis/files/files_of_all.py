@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.before_fit import comes_first
 from codemods.analysis.files.dead_ways import is_dead
@@ -84,7 +85,26 @@ def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
         key = (id(module.function_of(call)), " ".join(module.text_of(found.path).split()))
         if way is not None and key not in seen:
             seen.add(key)
-            yield FileOfAll(*_place(module, call, found.path, way), module, found, way)
+            for each in (way, *_other_ways(project, module, found, way)):
+                yield FileOfAll(*_place(module, call, found.path, each), module, found, each)
+
+
+def _other_ways(project: Project, module: SourceModule, found: FileCall, way: Way) -> Iterator[Way]:
+    """The other callers that name a path which the function is only handed: each of them is a file of its own."""
+    function = module.function_of(found.call)
+    if function is None or len(way.frames) < 2 or not isinstance(found.path, ast.Name):
+        return
+    for site in callers_of(project, module, function):
+        if site.call is way.frames[1][1] or found.path.id not in arguments_of(function, site.call):
+            continue
+        if not leads_to(project, site, function) and not _is_only_one(project, module, function):
+            continue
+        above = way_of_every_rank(project, site.module, site.call)
+        other = Way(((module, found.call), *above.frames), above.shown) if above is not None else None
+        if other is None or ranks_reaching(project, site.module, site.call).some or is_dead(project, other):
+            continue
+        if _is_run_so(project, module, found, other) and not is_run_by_nobody(project, site.module, site.call):
+            yield other
 
 
 def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
@@ -96,7 +116,7 @@ def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
     if found is None or found.act not in (Act.WRITES, Act.FILLS, Act.REMOVES) or is_in_memory(module, found.path):
         return None
     name = qualified(module, call.func)
-    if name.startswith("logging.") and not _empties(call):
+    if name.startswith("logging.") and not _empties(module, call):
         return None  # lines that are added stay those of their rank
     if name in _MOVES and call.args:
         return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move
@@ -106,10 +126,15 @@ def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
     return None if "a" in mode or "+" in mode.replace("w+", "") else found
 
 
-def _empties(call: ast.Call) -> bool:
-    """`FileHandler(path, "w")`, `basicConfig(filename=path, filemode="w")`: each rank empties the log first."""
+def _empties(module: SourceModule, call: ast.Call) -> bool:
+    """`FileHandler(path, "w")`, `basicConfig(filename=path, filemode="w")`: each rank empties the log first.
+
+    So it does in a run that does not resume, `"a" if resume else "w"`.
+    """
     modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg in ("mode", "filemode"))]
-    return any(isinstance(m, ast.Constant) and m.value == "w" for m in modes)
+    modes += [v for m in modes if isinstance(m, ast.Name) for v in assigned(module, m, m.id)]
+    arms = [arm for m in modes for arm in ((m.body, m.orelse) if isinstance(m, ast.IfExp) else (m,))]
+    return any(isinstance(m, ast.Constant) and m.value == "w" for m in arms)
 
 
 def _mode(call: ast.Call) -> str:

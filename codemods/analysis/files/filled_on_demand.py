@@ -17,6 +17,7 @@ from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.later_reads import handed_on, of_callers
 from codemods.analysis.files.own_paths import callers_of, is_own_path
+from codemods.analysis.files.waits_for_files import waits_for_it
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import to_a_launcher
@@ -49,20 +50,23 @@ class OnDemand:
 
 
 def filled_on_demand(project: Project, module: SourceModule) -> tuple[OnDemand, ...]:
-    """One for each function of the file that asks for a path, writes it in place and reads it, on every rank."""
+    """One for each path that a function of the file asks for, writes in place and reads, on every rank."""
     return project.memo(("filled on demand", module.path), lambda: tuple(_find(project, module)))
 
 
 def _find(project: Project, module: SourceModule) -> Iterator[OnDemand]:
-    done: set[int] = set()
+    done: set[tuple[int, str]] = set()
+    told: set[int] = set()
     for node in module.nodes(ast.If):
         function = module.function_of(node)
-        if function is None or id(function) in done:
-            continue
+        if function is None or any(id(up) in told for up in module.ancestors(node)):
+            continue  # what is made on the way to another file is told with that
         for asked in asked_in(project, module, node.test):
-            found = _filled(project, module, function, node, asked)
+            key = id(function), " ".join(module.text_of(asked.path).split())
+            found = _filled(project, module, function, node, asked) if key not in done else None
             if found is not None:
-                done.add(id(function))
+                done.add(key)
+                told.add(id(node))
                 yield found
                 break
 
@@ -79,21 +83,25 @@ def _filled(
 ) -> OnDemand | None:
     wanted = forms(module, asked.path)
     missing = _where_missing(module, node, asked.call)
-    if not wanted or not missing or _is_forbidden(missing):
+    if not wanted or not missing or _is_forbidden(missing) or _ends_there(missing):
         return None
-    steps = steps_in(project, module, list(missing))
+    steps = list(steps_in(project, module, list(missing)))
     made = [_named_as(s, wanted) for s in steps if s.act in (Act.WRITES, Act.FILLS) and _is_asked_for(s, wanted)]
     by_zero = all(s.ranks is Ranks.ZERO for s in made)
     if not made or not (by_zero or all(s.ranks is Ranks.ALL for s in made)) or any(_moves(s) for s in made):
         return None
     everything = list(steps_in(project, module, list(function.body)))
-    if any(s.act is None for s in everything):
+    if by_zero and any(s.act is None for s in everything):
         return None  # it waits for the other ranks, so somebody has thought of them
     read = next((r for r in (*everything, *_of_readers(project, module, function)) if _reads(made, r)), None)
     if read is None and not by_zero:
         read = _read_later(project, module, function, node, made, wanted)
     if by_zero and read is not None and not _is_left_to_zero(project, module, node, missing, read):
         return None
+    if read is not None and not by_zero and any(s.act is None for s in everything):
+        behind = steps[next(i for i, s in enumerate(steps) if s.call is made[0].call) + 1 :]
+        if any(s.act is None for s in behind) or waits_for_it(project, module, function, node, read):
+            return None
     if read is None or is_own_path(project, module, asked.path, whole=False) or is_thought_of(project, module, function):
         return None
     way = way_of_every_rank(project, module, node, loose=True)
@@ -133,6 +141,13 @@ def _is_left_to_zero(project: Project, module: SourceModule, node: ast.If, missi
 def _is_forbidden(missing: list[ast.stmt]) -> bool:
     """True where some callers may not make it: `if read_only: raise`. Which of them are ranks is not seen."""
     return any(isinstance(s, ast.If) and isinstance(s.test, ast.Name) and isinstance(s.body[-1], ast.Raise) for s in missing)
+
+
+def _ends_there(missing: list[ast.stmt]) -> bool:
+    """True where the program ends behind the writing: a later run reads it."""
+    end = missing[-1]
+    called = dotted(end.value.func) if isinstance(end, ast.Expr) and isinstance(end.value, ast.Call) else ""
+    return last(called) in ("exit", "_exit", "quit")
 
 
 def _is_asked_for(step: Step, wanted: frozenset[str]) -> bool:

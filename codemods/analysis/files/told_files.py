@@ -10,6 +10,7 @@ from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.tests_at_hand import test_at_hand
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.lost_groups import group_is_over
+from codemods.analysis.names import qualified
 from codemods.project import Project
 from codemods.source import SourceModule, line_of
 
@@ -26,6 +27,8 @@ def message_of(found: FileOfAll) -> str:
         return f"{who} takes `{what}` away: the second one raises FileNotFoundError"
     if found.file.act is Act.FILLS:
         return f"{who} fills `{what}`: FileExistsError, or a torn copy"
+    if qualified(found.home, found.file.call.func).startswith("logging."):
+        return f"{who} writes `{what}`: each rank empties the log as it opens it, and what others have logged is lost"
     return f"{who} writes `{what}`: the ranks overwrite each other's output"
 
 
