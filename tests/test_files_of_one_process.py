@@ -54,7 +54,8 @@ def test_a_loader_of_a_data_module_that_the_script_asks_above_fit() -> None:
 def test_what_a_script_of_lightning_moves_away_from_its_later_processes() -> None:
     moved = (
         "import os\nimport lightning.pytorch as pl\n\n\ndef main(args):\n    for name in os.listdir(args.folder):\n"
-        "        if name == 'last.ckpt':\n            os.rename(os.path.join(args.folder, name), args.resume)\n"
+        "        if name == 'last.ckpt':\n            args.resume = 'first.ckpt'\n"
+        "            os.rename(os.path.join(args.folder, name), args.resume)\n"
         "    trainer = pl.Trainer(devices=4)\n    trainer.fit(Net(), ckpt_path=args.resume)\n"
     )
     found = check_told(UnguardedFileIo, moved + START, reason="rank_zero_only.rank == 0")

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
@@ -67,6 +68,7 @@ _EXISTS = late(r"\b(?:exists|isdir|isfile|is_dir|is_file)\(")
 _GONE = late(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(")
 _MOVED = late(r"^(?:os\.rename|os\.renames|os\.replace|shutil\.move)\(")
 _LISTINGS = frozenset({"listdir", "scandir", "iterdir", "glob", "iglob", "rglob", "walk"})
+_NUMBER = late(r"(?:^|_)(?:idx|index|nb|num|step|iter|iteration|epoch|count|batch|i|j|k|n)$")
 _ON_HANDLES = frozenset({"write", "writelines", "writerow", "writerows", "writeheader", "flush"})
 _PATH_KEYWORDS = frozenset({"f", "file", "filename", "fname", "fp", "path", "path_or_buf", "filepath", "path_or_buffer"})
 _TAKES_TWO = frozenset({"rename", "renames", "replace", "move", "copy", "copy2", "copyfile", "copytree"})
@@ -310,7 +312,7 @@ class UnguardedFileIo(DdpCodemod):
             harm = "the second one raises FileNotFoundError" if _only_takes_away(files) else _OVERWRITE
             message = f"every rank comes here, and {phrases(files[:1])}: {harm}"
             evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
-            if _MOVED.search(files[0].text) and is_above_fit(project, module, run.first):
+            if _MOVED.search(files[0].text) and _decides(module, run) and is_above_fit(project, module, run.first):
                 message = (
                     f"each process runs the script up to here, and {files[0].text} takes the file away: those that `fit` starts "
                     "later no longer find it, and do not go on as rank 0 does"
@@ -452,8 +454,27 @@ def _is_given_own(project: Project, module: SourceModule, path: ast.expr) -> boo
     """True where a caller names the file after what its rank alone has: the sample of a batch."""
     analysis = variance(project)
     given = given_to(project, module, path)
-    return any(is_of_own_batch(project, home, n) or analysis.value(home, n).cause is Cause.DATA
-               for home, value in given for n in walk(value) if isinstance(n, (ast.Name, ast.Attribute)))  # fmt: skip
+    names = ((home, n) for home, value in given for n in walk(value) if isinstance(n, (ast.Name, ast.Attribute)))
+    return any((is_of_own_batch(project, home, n) or analysis.value(home, n).cause is Cause.DATA) and not _counts(home, n)
+               for home, n in names)  # fmt: skip
+
+
+def _counts(module: SourceModule, name: ast.expr) -> bool:
+    """True for the number of a batch, or of an item in it: every rank has a first one."""
+    if not isinstance(name, ast.Name) or isinstance(module.parent(name), (ast.Subscript, ast.Attribute)):
+        return False
+    if _NUMBER.search(name.id):
+        return True
+    bound = [b.node for b in bindings_of(module, name)]
+    loops = [n for n in bound if isinstance(n, (ast.For, ast.AsyncFor)) and isinstance(n.iter, ast.Call)]
+    return any(last(dotted(n.iter.func)) == "range" or _is_first_of(n, name) for n in loops if isinstance(n.iter, ast.Call))
+
+
+def _is_first_of(loop: ast.For | ast.AsyncFor, name: ast.Name) -> bool:
+    """`i` of `for i, x in enumerate(batch)`."""
+    counted = isinstance(loop.iter, ast.Call) and last(dotted(loop.iter.func)) == "enumerate"
+    first = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) and loop.target.elts else None
+    return counted and isinstance(first, ast.Name) and first.id == name.id
 
 
 def _is_made_sure_of(project: Project, effect: Effect) -> bool:
@@ -526,6 +547,12 @@ def _is_of_a_share(module: SourceModule, function: FunctionNode | ast.Module, ru
         return True
     loops = [up for up in module.ancestors(run.first) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))]
     return any(not (isinstance(up, ast.For) and _is_counted(module, up)) for up in loops)
+
+
+def _decides(module: SourceModule, run: Run) -> bool:
+    """True where names are given beside the run, in its block: who finds the file goes on in another way."""
+    beside = (s for s in module.block_of(run.first) if s not in run.statements)
+    return any(isinstance(s, (ast.Assign, ast.AugAssign)) for s in beside) and isinstance(module.parent(run.first), ast.If)
 
 
 def _goes_over_a_listing(module: SourceModule, run: Run) -> bool:
