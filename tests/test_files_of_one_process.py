@@ -182,3 +182,94 @@ def test_a_file_that_the_caller_names_after_its_sample() -> None:
     )
     check_nothing(UnguardedFileIo, module.format("batch['name'][0]"), files={"draw.py": draw})
     check_told(UnguardedFileIo, module.format("f'{batch_idx}.png'"), files={"draw.py": draw}, reason="gather")
+
+
+# Waits that are for something else, and those that are for the file
+
+TRAINS = (
+    "import os\nimport torch\nimport torch.distributed as dist\n\n\ndef run(rank, args):\n    dist.init_process_group('gloo')\n"
+    "    {above}\n    if not os.path.exists(args.rows):\n        torch.save(make(), args.rows)\n        {inside}\n    {between}\n"
+    "    rows = torch.load(args.rows)\n    for row in rows:\n        loss = step(row)\n        dist.all_reduce(loss)\n"
+    "    dist.barrier()\n"
+    "\n\nif __name__ == '__main__':\n    torch.multiprocessing.spawn(run, (parse(),), 2)\n"
+)
+
+
+def trains(above: str = "pass", inside: str = "pass", between: str = "pass") -> str:
+    return TRAINS.format(above=above, inside=inside, between=between)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [trains(), trains(above="dist.barrier()"), trains(above="if rank == 0:\n        print('on')"),
+     trains(between="torch.cuda.synchronize()")],
+)  # fmt: skip
+def test_a_cache_in_a_function_that_trains(source: str) -> None:
+    found = findings_of(CacheFilledByEveryRank, source, path="train.py")
+    assert [f.code for f in found] == ["DDP307"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [trains(between="dist.barrier()"), trains(inside="dist.barrier()"),
+     trains(above="if rank == 0:\n        prepare_rows(args.rows)\n    dist.barrier()"),
+     trains(above="if rank != 0:\n        dist.barrier()")],
+)  # fmt: skip
+def test_a_function_that_waits_for_its_cache(source: str) -> None:
+    check_nothing(CacheFilledByEveryRank, source)
+
+
+def test_a_program_that_ends_behind_the_writing() -> None:
+    source = "import sys\n" + trains(inside="sys.exit()")
+    check_nothing(CacheFilledByEveryRank, source)
+
+
+def test_two_caches_of_one_function_and_one_that_is_a_part_of_another() -> None:
+    again = "if not os.path.exists(args.words):\n        torch.save(make(), args.words)\n    words = torch.load(args.words)"
+    assert len(findings_of(CacheFilledByEveryRank, trains(above=again), path="train.py")) == 2
+    part = "if not os.path.exists(args.zip):\n            torch.save(make(), args.zip)\n        rows = torch.load(args.zip)"
+    assert len(findings_of(CacheFilledByEveryRank, trains(inside=part), path="train.py")) == 1
+
+
+def test_a_download_that_is_checked_before_it_is_used_again() -> None:
+    fetch = (
+        "import os\nimport urllib.request\nimport torch.distributed as dist\n\n\ndef fetch(url, path):\n"
+        "    if os.path.isfile(path):\n        if whole(open(path, 'rb').read()):\n            return path\n        else:\n"
+        "            print('again')\n    with urllib.request.urlopen(url) as source, open(path, 'wb') as out:\n"
+        "        out.write(source.read())\n    return path\n\n\ndef main(args):\n    dist.init_process_group('gloo')\n"
+        "    return load(fetch(args.url, args.path))\n"
+    )
+    found = findings_of(CacheFilledByEveryRank, fetch + START, path="train.py")
+    assert [f.code for f in found] == ["DDP307"]
+
+
+@pytest.mark.parametrize("mode", ["'w'", "'a' if args.resume else 'w'", "mode"])
+def test_a_log_that_a_run_empties_unless_it_resumes(mode: str) -> None:
+    source = (
+        "import logging\nimport torch.distributed as dist\n\n\ndef main(args):\n    mode = 'w'\n"
+        "    if args.resume:\n        mode = 'a'\n"
+        f"    handler = logging.FileHandler(args.log, mode={mode})\n    dist.init_process_group('gloo')\n"
+    )
+    found = check_told(UnguardedFileIo, source + START, reason="no group exists yet")
+    assert "each rank empties the log" in found.message
+
+
+def test_each_caller_that_names_a_path() -> None:
+    helper = "import json\n\n\ndef keep(values, path):\n    with open(path, 'w') as f:\n        json.dump(values, f)\n"
+    train = (
+        "import torch.distributed as dist\nfrom helper import keep\n\n\ndef main(args):\n    keep(vars(args), 'args.json')\n"
+        "    keep(args.splits, 'splits.json')\n    if dist.get_rank() == 0:\n        keep(args.names, 'names.json')\n"
+        "    dist.init_process_group('gloo')\n"
+    )
+    found = findings_of(UnguardedFileIo, helper, {"train.py": train + START}, path="helper.py")
+    assert sorted(f.span.line for f in found) == [6, 7]
+
+
+def test_samples_under_a_number_in_a_module_whose_base_comes_by_a_star() -> None:
+    tools = "import pytorch_lightning as pl\nimport soundfile\n\n\ndef save_wave(x, path):\n    soundfile.write(path, x, 16000)\n"
+    source = (
+        "import os\nfrom tools import *\n\n\nclass Net(pl.LightningModule):\n    def validation_step(self, batch, batch_idx):\n"
+        "        out = self(batch['x'])\n        save_wave(out[0], os.path.join(self.folder, f'{batch_idx}.wav'))\n"
+    )
+    check_told(UnguardedFileIo, source, reason="put the rank into the name", files={"tools.py": tools})
+    check_nothing(UnguardedFileIo, source, files={"tools.py": "__all__ = ['save_wave']\n" + tools})

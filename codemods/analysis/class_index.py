@@ -9,7 +9,7 @@ from enum import Enum
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, family, is_from, last, qualified
 from codemods.project import Project
-from codemods.record import record
+from codemods.record import record, replace
 from codemods.source import FunctionNode, SourceModule
 
 
@@ -191,9 +191,27 @@ def _facts(project: Project, start: ClassSite) -> ClassFacts:
                 builtin = family(name) in HARMLESS_FAMILIES or name in _BUILTIN_BASES
                 if _is_imported(site.module, written) and not name.startswith("."):
                     external.append(name)
+                elif brought := _by_star(project, site.module, written):
+                    external.append(brought)
                 elif not builtin:
                     unresolved.append(written)
     return ClassFacts(tuple(lineage), tuple(external), tuple(unresolved))
+
+
+def _by_star(project: Project, module: SourceModule, written: str, depth: int = 2) -> str:
+    """`lightning.LightningModule` for `pl.LightningModule`, where `from helpers import *` brings `pl` along; "" without one."""
+    root, _, rest = written.partition(".")
+    for star in module.imports.get("*", ()) if not root.startswith("_") else ():
+        resolved = project.resolve(replace(star, name=root).dotted, module.path)
+        inner = project.module(resolved.path) if resolved is not None and resolved.path != module.path else None
+        if inner is None or inner.holds(b"__all__"):
+            continue
+        if found := inner.imports.get(root):
+            name = found[0].dotted
+            return f"{name}.{rest}" if rest and not name.startswith(".") else "" if rest else name
+        if depth > 0 and (name := _by_star(project, inner, written, depth - 1)):
+            return name
+    return ""
 
 
 _BUILTIN_BASES = frozenset(

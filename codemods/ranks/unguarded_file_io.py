@@ -182,7 +182,7 @@ class UnguardedFileIo(DdpCodemod):
         rb"(?<!def )\b(?!(?:on_)?save_checkpoint\b|save_hyperparameters\b|Popen\b|dumps\b|safe_open\b|is_open|remove_duplicate"
         rb"|remove(?:pre|suf)fix\(|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()\w*"
         rb"(?:(?:save|dump|writ|to_csv|remove|rmtree|make_archive|rename|unlink|copy|move)\w*\(|open\w*\("
-        rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(|\bFileHandler\([^\n]*[\"']w[\"']"
+        rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(|\bFileHandler\([^\n]*(?:[\"']w[\"']|mode=\w)"
         rb"|\bfilemode\s*=\s*[\"']w",
         b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
         b"move", b"shutil", b"FileHandler", b"filemode",
@@ -336,7 +336,7 @@ class UnguardedFileIo(DdpCodemod):
             if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and _is_of_a_share(module, function, run):
                 if _only_takes_away(files):
                     continue  # what is gone cannot be gathered
-                reason = "it is written for each batch or item, and the ranks may each have a share: gather, then write once"
+                reason = "each rank may have items of its own: put the rank into the name, or gather them and let rank 0 write"
                 if _goes_over_a_listing(module, run):
                     reason = "all ranks go through the same files: let rank 0 do it, and a barrier behind the loop"
                 if _is_fetched(module, run):

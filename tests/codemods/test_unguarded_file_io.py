@@ -216,9 +216,9 @@ def test_what_only_this_rank_has_seen_is_told() -> None:
 def test_what_is_written_for_each_item_is_told() -> None:
     write = ("    with open(args.out, 'a') as f:", "        f.write(row.name)", "    row.close()")
     lines = (TRAINER, "for row in evaluate(args):", *write)
-    check_told(UnguardedFileIo, script(*lines), reason="share")
+    check_told(UnguardedFileIo, script(*lines), reason="put the rank into the name")
     place = {"name": "validation_step", "arguments": "self, batch, i", "base": "pl.LightningModule"}
-    check_told(UnguardedFileIo, hook("open('a', 'w').write(str(i))", **place), reason="share")
+    check_told(UnguardedFileIo, hook("open('a', 'w').write(str(i))", **place), reason="put the rank into the name")
 
 
 def test_folders_stay_outside() -> None:

@@ -120,12 +120,17 @@ def _where_missing(module: SourceModule, node: ast.If, call: ast.Call) -> list[a
             break
     if negated:
         return node.body
-    if node.orelse:
+    if not _may_return(node.body[-1]):
         return node.orelse
-    if isinstance(node.body[-1], ast.Return):
-        block = module.block_of(node)
-        return block[next(i for i, s in enumerate(block) if s is node) + 1 :]
-    return []
+    block = module.block_of(node)
+    return [*node.orelse, *block[next(i for i, s in enumerate(block) if s is node) + 1 :]]
+
+
+def _may_return(end: ast.stmt) -> bool:
+    """True for `return path`, and for one that hangs on what is found: `if is_whole(path): return path`."""
+    if isinstance(end, ast.If):
+        return any(_may_return(arm[-1]) for arm in (end.body, end.orelse) if arm)
+    return isinstance(end, ast.Return)
 
 
 def _is_left_to_zero(project: Project, module: SourceModule, node: ast.If, missing: list[ast.stmt], read: Step) -> bool:
