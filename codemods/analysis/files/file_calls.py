@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import last, qualified
 from codemods.record import record
 from codemods.source import SourceModule, walk
@@ -72,6 +73,8 @@ _KEYWORDS = frozenset(
 _NO_FILE = ("webbrowser.", "wave.", "os.")
 _ARCHIVES = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open",
              "rich.progress.open")
+_CHAINED = 5
+_IMAGES = frozenset({"PIL.Image.fromarray", "PIL.Image.new", "torchvision.transforms.functional.to_pil_image"})
 NAMES = frozenset({"open", "exists", "load", "save_model", "save", *map(last, _FUNCTIONS), *map(last, _ARCHIVES), *_METHODS})
 # Data sets of torchvision are fetched into their root by `download=True`, and read from it without.
 _FETCHED = "torchvision.datasets."
@@ -106,12 +109,32 @@ def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
             known = Act.ASKS, -1
         if end == "from_pretrained" and len(call.args) > 1:  # PeftModel.from_pretrained(model, folder)
             known = Act.LOADS, 1
+    if known is None and end == "save" and _is_image(module, func):
+        known = Act.WRITES, 0
     if known is None:
         return None
     if name == "numpy.memmap" and _is_made(call):
         known = Act.WRITES, 0
     path = _argument(call, known[1])
     return FileCall(call, path, known[0]) if path is not None else None
+
+
+def _is_image(module: SourceModule, func: ast.expr) -> bool:
+    """`Image.fromarray(x).resize(size).save`, also where the image has a name of its own."""
+    made: ast.expr = func
+    for _ in range(_CHAINED):  # `image = image.resize(size)` goes round
+        if not isinstance(made, ast.Attribute) or not isinstance(made.value, (ast.Call, ast.Name)):
+            return False
+        held: ast.expr = made.value
+        if isinstance(held, ast.Name):
+            values = assigned(module, held, held.id)
+            if len(values) != 1 or not isinstance(values[0], ast.Call):
+                return False
+            held = values[0]
+        if not isinstance(held, ast.Call) or qualified(module, held.func) in _IMAGES:
+            return isinstance(held, ast.Call)
+        made = held.func
+    return False
 
 
 def _is_made(call: ast.Call) -> bool:
