@@ -102,7 +102,8 @@ class UnguardedFileIo(DdpCodemod):
     the smallest block of them under a test for rank 0. Where no such test is at hand, it tells what every rank writes anew,
     moves or takes away under one name: above the start of the process group, in helpers whose callers show the processes, on the
     module level of a script that `mp.spawn` imports again in each process, and a log that each
-    rank opens anew (`FileHandler(path, "w")`). It names the way by which every rank comes there.
+    rank opens anew (`FileHandler(path, "w")`). What a Lightning script moves away above `fit` is told as what its later
+    processes no longer find. It names the way by which every rank comes there.
 
     ## Why it matters
     The ranks open the same file at once: the last writer wins, lines are torn, appended rows stand there once for each rank.
@@ -159,6 +160,8 @@ class UnguardedFileIo(DdpCodemod):
     - Hooks that only write (DDP201 takes them as a whole), folders (DDP204), `torch.save` (DDP501).
     - Statements that are guarded already, by a test, a decorator, or every caller; a repository's own tests.
     - Functions of a repository of scripts that nothing in it calls, hands on or names; those that are only handed on.
+    - Tests of a parameter that no caller makes true, files that a caller names after the sample of a batch, and an Accelerator that
+      a program of one process has for half precision alone.
     - Where no test is at hand, silent about: lines that are added (`"a"`), files of one item of a loop, names made of a clock or
       of random letters, handlers of errors (unless every rank fails at that very file), locks, calls that may be another
       object's method of that name, functions under a decorator of the project that asks for the rank, paths that no call gives.

@@ -30,7 +30,8 @@ class CacheFilledByEveryRank(DdpCodemod):
     constructors, too, where every rank comes, that ask whether a file or folder is there, write or unpack it in place where it is
     not, and read it; so where rank 0 alone writes it in place while the others still ask. The test may stand in a function of the
     project that answers for the path, and the reader may be the caller, or a loader that is given the path. A file that one call
-    writes gets another name until it is whole; the rest is told. Tells what every rank fetches into one folder on the first run:
+    writes gets another name until it is whole; the rest is told. A wait of the function counts where it stands between the making
+    and the reading, or above the test behind something that some ranks do alone: a training waits at many other places. Tells what every rank fetches into one folder on the first run:
     `torch.hub.load`, data sets of torchvision and torchaudio with `download=True`, and data sets of torch_geometric with a
     `process` or `download` of their own. A class that a Lightning data module names is made on every rank; so is one that goes
     out of a factory or a registry which a script of several processes imports, or that a setting names for such a
@@ -93,6 +94,9 @@ class CacheFilledByEveryRank(DdpCodemod):
       barrier above behind something that some ranks do alone and that may bring the files.
     - Says nothing of a class of a factory where a file between it and the script lets one process in first.
     - Says nothing where some callers may not write (`if read_only: raise`).
+    - Says nothing of what a Lightning script makes above `fit`, unless a text or a job script of the repository starts all
+      processes from outside (torchrun, srun): rank 0 is through with it before its Trainer starts the others.
+    - Says nothing of functions that no program comes to, and of what the program ends behind.
     - Says nothing of a file that `os.replace` or `rename` puts in its place.
     - Says nothing where some caller lets rank 0 in first, or alone: the others find the files.
     - Says nothing where the constructor or function waits for the other ranks, takes a lock, or writes under a test of the rank.
