@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file
-from codemods.analysis.files.every_rank import way_of_every_rank
+from codemods.analysis.files.every_rank import is_for_some, way_of_every_rank
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for
@@ -188,6 +188,8 @@ class TrackerOnEveryRank(DdpCodemod):
             if qualified(module, call.func) not in _WRITERS or names_rank(module.text_of(module.statement_of(call))):
                 continue
             if not ranks_in_file(project, module) or ranks_reaching(project, module, call).some:
+                continue
+            if is_for_some(project, module, call):
                 continue
             uses = [c for c in module.calls_named(*TRACKER_METHODS) if not ranks_reaching(project, module, c).some]
             if is_run_by_nobody(project, module, call):

@@ -31,9 +31,10 @@ class CacheFilledByEveryRank(DdpCodemod):
     not, and read it; so where rank 0 alone writes it in place while the others still ask. The test may stand in a function of the
     project that answers for the path, and the reader may be the caller, or a loader that is given the path. A file that one call
     writes gets another name until it is whole; the rest is told. A wait of the function counts where it stands between the making
-    and the reading, or above the test behind something that some ranks do alone: a training waits at many other places. Tells what every rank fetches into one folder on the first run:
-    `torch.hub.load`, data sets of torchvision and torchaudio with `download=True`, and data sets of torch_geometric with a
-    `process` or `download` of their own. A class that a Lightning data module names is made on every rank; so is one that goes
+    and the reading, or above the test behind something that some ranks do alone: a training waits at many other places. Tells
+    what every rank fetches into one folder on the first run: `torch.hub.load`, data sets of torchvision and torchaudio with
+    `download=True`, and data sets of torch_geometric with a `process` or `download` of their own. A class that a Lightning data
+    module names is made on every rank; so is one that goes
     out of a factory or a registry which a script of several processes imports, or that a setting names for such a
     script.
 

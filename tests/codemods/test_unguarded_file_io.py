@@ -401,7 +401,8 @@ def test_what_is_only_taken_away_for_each_item_is_not_to_be_gathered(gone: str) 
     lines = (TRAINER, "for old in args.folder.glob('*')[:-1]:", f"    {gone}")
     source = script(*lines, "    args.fit(old)").replace("import json", "import shutil, json")
     check_nothing(UnguardedFileIo, source)
-    check_told(UnguardedFileIo, source.replace(gone, "os.rename(old, old + '.bak')"), reason="all ranks go through the same files")
+    moved = source.replace(gone, "os.rename(old, old + '.bak')")
+    check_told(UnguardedFileIo, moved, reason="all ranks go through the same files")
     check_told(UnguardedFileIo, source.replace(gone, f"open(old + '.log', 'w').write('a')\n        {gone}"),
                reason="all ranks go through the same files")  # fmt: skip
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
-from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.before_fit import comes_first
+from codemods.analysis.files.changed_files import MOVES, changed
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, way_of_every_rank
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
@@ -33,7 +32,6 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
-_MOVES = frozenset({"os.rename", "os.renames", "os.replace", "shutil.move"})
 _CLOCK = late(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|\brandom\b|token_hex|uuid")
 _LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|try_acquire|[bB]aton|filelock|fcntl")
 _GONE = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
@@ -61,7 +59,7 @@ class FileOfAll:
     @property
     def removes(self) -> bool:
         """True where the second rank no longer finds what it takes away."""
-        return self.file.act is Act.REMOVES or qualified(self.home, self.file.call.func) in _MOVES
+        return self.file.act is Act.REMOVES or qualified(self.home, self.file.call.func) in MOVES
 
 
 def files_of_all(project: Project, module: SourceModule) -> tuple[FileOfAll, ...]:
@@ -74,10 +72,10 @@ def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
         return
     in_memory = any(module.holds(word) for word in (b"BytesIO", b"StringIO", b"TemporaryFile"))
     saves = {id(s.call) for s in saves_in(project, module)}
-    once = {id(found.function) for found in filled_on_demand(project, module)}  # DDP307 tells of these as one
+    once = set(_of_caches(project, module))  # DDP307 tells of these as one
     seen: set[tuple[int, str]] = set()
     for call in module.nodes(ast.Call):
-        if id(call) in saves or id(module.function_of(call)) in once or (found := _changed(module, call)) is None:
+        if id(call) in saves or id(call) in once or (found := changed(module, call)) is None:
             continue
         if in_memory and is_in_memory(module, found.path):
             continue
@@ -87,6 +85,15 @@ def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
             seen.add(key)
             for each in (way, *_other_ways(project, module, found, way)):
                 yield FileOfAll(*_place(module, call, found.path, each), module, found, each)
+
+
+def _of_caches(project: Project, module: SourceModule) -> Iterator[int]:
+    """The calls of functions that make sure of a file; of one that trains, those under the test for it."""
+    for found in filled_on_demand(project, module):
+        test = module.statement_of(found.asked.call)
+        home: ast.AST = test if "backward(" in module.text_of(found.function) else found.function
+        yield from (id(n) for n in walk(home) if isinstance(n, ast.Call))
+        yield id(found.write.call)
 
 
 def _other_ways(project: Project, module: SourceModule, found: FileCall, way: Way) -> Iterator[Way]:
@@ -107,46 +114,10 @@ def _other_ways(project: Project, module: SourceModule, found: FileCall, way: Wa
             yield other
 
 
-def _changed(module: SourceModule, call: ast.Call) -> FileCall | None:
-    """What a call does to a path that others share: it writes it anew, moves or removes it.
-
-    Lines that are added stay those of their rank.
-    """
-    found = file_call(module, call)
-    if found is None or found.act not in (Act.WRITES, Act.FILLS, Act.REMOVES) or is_in_memory(module, found.path):
-        return None
-    name = qualified(module, call.func)
-    if name.startswith("logging.") and not _empties(module, call):
-        return None  # lines that are added stay those of their rank
-    if name in _MOVES and call.args:
-        return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move
-    if found.act is Act.FILLS and name != "shutil.copytree":
-        return None
-    mode = _mode(call) if (last(name) or last(dotted(call.func))) == "open" else ""
-    return None if "a" in mode or "+" in mode.replace("w+", "") else found
-
-
-def _empties(module: SourceModule, call: ast.Call) -> bool:
-    """`FileHandler(path, "w")`, `basicConfig(filename=path, filemode="w")`: each rank empties the log first.
-
-    So it does in a run that does not resume, `"a" if resume else "w"`.
-    """
-    modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg in ("mode", "filemode"))]
-    modes += [v for m in modes if isinstance(m, ast.Name) for v in assigned(module, m, m.id)]
-    arms = [arm for m in modes for arm in ((m.body, m.orelse) if isinstance(m, ast.IfExp) else (m,))]
-    return any(isinstance(m, ast.Constant) and m.value == "w" for m in arms)
-
-
-def _mode(call: ast.Call) -> str:
-    given = [*call.args[:2], *(k.value for k in call.keywords if k.arg == "mode")]
-    texts = [g.value for g in given if isinstance(g, ast.Constant) and isinstance(g.value, str)]
-    return next((t for t in reversed(texts) if re.fullmatch(r"[rwaxbtU+]{1,4}", t)), "")
-
-
 def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     """How every rank comes to a change of one and the same path; None where any of it is not shown."""
     call, statement = found.call, module.statement_of(found.call)
-    removes = found.act is Act.REMOVES or qualified(module, call.func) in (*_MOVES, "shutil.copytree")
+    removes = found.act is Act.REMOVES or qualified(module, call.func) in (*MOVES, "shutil.copytree")
     if removes and _puts_up_with_it(module, call):
         return None
     if not _is_for_good(module, found) or (not removes and is_asked_for(module, call, found.path)):

@@ -1,0 +1,47 @@
+"""What a call does to a path that others share: it writes it anew, moves or removes it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.files.file_calls import Act, FileCall, file_call
+from codemods.analysis.files.written_saves import is_in_memory
+from codemods.analysis.names import dotted, last, qualified
+from codemods.source import SourceModule
+
+MOVES = frozenset({"os.rename", "os.renames", "os.replace", "shutil.move"})
+
+
+def changed(module: SourceModule, call: ast.Call) -> FileCall | None:
+    """The change that a call makes; None for any other, and for lines that are added: those stay with their rank."""
+    found = file_call(module, call)
+    if found is None or found.act not in (Act.WRITES, Act.FILLS, Act.REMOVES) or is_in_memory(module, found.path):
+        return None
+    name = qualified(module, call.func)
+    if name.startswith("logging.") and not _empties(module, call):
+        return None  # lines that are added stay those of their rank
+    if name in MOVES and call.args:
+        return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move
+    if found.act is Act.FILLS and name != "shutil.copytree":
+        return None
+    mode = _mode(call) if (last(name) or last(dotted(call.func))) == "open" else ""
+    return None if "a" in mode or "+" in mode.replace("w+", "") else found
+
+
+def _empties(module: SourceModule, call: ast.Call) -> bool:
+    """`FileHandler(path, "w")`, `basicConfig(filename=path, filemode="w")`: each rank empties the log first.
+
+    So it does in a run that does not resume, `"a" if resume else "w"`.
+    """
+    modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg in ("mode", "filemode"))]
+    modes += [v for m in modes if isinstance(m, ast.Name) for v in assigned(module, m, m.id)]
+    arms = [arm for m in modes for arm in ((m.body, m.orelse) if isinstance(m, ast.IfExp) else (m,))]
+    return any(isinstance(m, ast.Constant) and m.value == "w" for m in arms)
+
+
+def _mode(call: ast.Call) -> str:
+    given = [*call.args[:2], *(k.value for k in call.keywords if k.arg == "mode")]
+    texts = [g.value for g in given if isinstance(g, ast.Constant) and isinstance(g.value, str)]
+    return next((t for t in reversed(texts) if re.fullmatch(r"[rwaxbtU+]{1,4}", t)), "")
