@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_calls import Act
+from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.guards.barrier_spelling import barrier_for
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.file_handover import Handover, handovers
@@ -106,6 +107,8 @@ class MissingBarrier(DdpCodemod):
             function = found.function
             if function is not None and (function.name == "prepare_data" or guarded_call(project, found.module, function)):
                 continue
+            if any(cache.write.call is found.write.call for cache in filled_on_demand(project, found.write.module)):
+                continue  # whoever asks for it may make it for itself: DDP307 tells of these
             yield self._told(project, found)
 
     def _told(self, project: Project, found: Handover) -> Finding:
