@@ -283,3 +283,12 @@ def test_a_writer_under_a_flag_that_nothing_resolves(test: str) -> None:
     )
     check_nothing(TrackerOnEveryRank, source.format(test))
     check_told(TrackerOnEveryRank, source.format("args.draws"), reason="make it on rank 0")
+
+
+def test_a_folder_that_a_person_is_asked_about() -> None:
+    source = (
+        "import shutil\nimport torch.distributed as dist\n\n\ndef sure(text):\n    return input(text) == 'y'\n\n\n"
+        "def main(args):\n    if {}:\n        shutil.rmtree(args.out)\n    dist.init_process_group('gloo')\n" + START
+    )
+    check_nothing(UnguardedFileIo, source.format("sure('clear?')"))
+    check_told(UnguardedFileIo, source.format("args.clear"), reason="no group exists yet")

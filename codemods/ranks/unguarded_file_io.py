@@ -275,7 +275,7 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if not done or is_taken_as_a_whole(project, module, function):  # the dearest questions, asked of few
                 continue
-            if not is_run_by_nobody(project, module, function.body[0]):
+            if not is_run_by_nobody(project, module, function.body[0], shared=False):
                 yield from done
         if ranks_in_file(project, module):
             yield from self._runs(module, project, module.tree, in_class=False)

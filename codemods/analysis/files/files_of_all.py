@@ -110,7 +110,7 @@ def _other_ways(project: Project, module: SourceModule, found: FileCall, way: Wa
         other = Way(((module, found.call), *above.frames), above.shown) if above is not None else None
         if other is None or ranks_reaching(project, site.module, site.call).some or is_dead(project, other):
             continue
-        if _is_run_so(project, module, found, other) and not is_run_by_nobody(project, site.module, site.call):
+        if _is_run_so(project, module, found, other) and not is_run_by_nobody(project, site.module, site.call, shared=False):
             yield other
 
 
@@ -118,7 +118,7 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     """How every rank comes to a change of one and the same path; None where any of it is not shown."""
     call, statement = found.call, module.statement_of(found.call)
     removes = found.act is Act.REMOVES or qualified(module, call.func) in (*MOVES, "shutil.copytree")
-    if removes and _puts_up_with_it(module, call):
+    if removes and (_puts_up_with_it(module, call) or _is_a_person_asked(project, module, call)):
         return None
     if not _is_for_good(module, found) or (not removes and is_asked_for(module, call, found.path)):
         return None
@@ -129,7 +129,9 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
         return None
     if over_a_share(module, [statement]) or is_own_path(project, module, found.path) or not _is_one_path(project, module, found):
         return None
-    if not _is_run_so(project, module, found, way) or is_dead(project, way) or is_run_by_nobody(project, module, call):
+    if not _is_run_so(project, module, found, way) or is_dead(project, way):
+        return None
+    if is_run_by_nobody(project, module, call, shared=False):
         return None
     return None if is_asked_for(module, call, found.path) and comes_first(project, way) and not removes else way
 
@@ -163,6 +165,16 @@ def _puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
             if any(t is None or last(dotted(t)) in _GONE for t in types):
                 return True
         below = up
+    return False
+
+
+def _is_a_person_asked(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True under a test that waits for an answer on the terminal, which one process has at most."""
+    tests = [up.test for up in module.ancestors(call) if isinstance(up, ast.If)]
+    for asked in (n for test in tests for n in walk(test) if isinstance(n, ast.Call)):
+        site = called_function(project, module, asked)
+        if dotted(asked.func) == "input" or (site is not None and "input(" in site.module.text_of(site.node)):
+            return True
     return False
 
 

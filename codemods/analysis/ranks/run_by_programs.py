@@ -46,9 +46,10 @@ _ROLES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MO
           Role.DATASET)  # fmt: skip
 
 
-def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> bool:
+def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, shared: bool = True) -> bool:
     """True where the project has programs, and none of them comes to `node` in a run of several processes.
 
+    shared: a program that makes an Accelerator and shares nothing out counts as one of one process.
     Dear where a name stands in many files: to be asked of what would be reported.
     """
     function = module.function_of(node)
@@ -56,8 +57,9 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST) -> b
         return True
     if not _has_programs(project):
         return False
-    if function is None or _shares_nothing(module):
-        return _shares_nothing(module)
+    unshared = shared and _shares_nothing(module)
+    if function is None or unshared:
+        return unshared
     return not _Search(project).comes_to(module, node, shown=False)
 
 
