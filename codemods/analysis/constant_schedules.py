@@ -29,7 +29,7 @@ def read_lengths(project: Project, schedule: Schedule, known: list[Length]) -> l
 
 
 def _kinds(project: Project, module: SourceModule, node: ast.expr | None) -> set[str]:
-    """The kinds that the project's configurations, scripts and defaults ask for; none where only a default says one: users choose."""
+    """The kinds that configurations, scripts and defaults ask for; none where only a default says one: users choose."""
     if isinstance(node, ast.Constant):
         return {str(node.value)}
     name = last(dotted(node)) if node is not None else ""

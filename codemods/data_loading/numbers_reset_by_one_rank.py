@@ -99,30 +99,32 @@ class NumbersResetByOneRank(DdpCodemod):
         if is_test_file(module.path):
             return
         for call in module.calls_named("manual_seed"):
-            if qualified(module, call.func) != "torch.manual_seed" or len(call.args) != 1 or not _is_fixed(project, module, call):
+            plain = qualified(module, call.func) == "torch.manual_seed" and len(call.args) == 1
+            if not plain or not _is_fixed(project, module, call):
                 continue
             if ranks_reaching(project, module, call) not in _ZERO or not in_training_loop(project, module, call):
                 continue
             draws = [d for d in draws_near(project, module.path) if d.generator is None]
             if draws:
                 first = draws[0]
-                drawn = Evidence("static", f"`{short(first.module, first.call)}` in training", first.module.path, first.call.lineno)
-                yield self._tell(module, call, drawn)
+                shown = f"`{short(first.module, first.call)}` in training"
+                yield self._tell(module, call, Evidence("static", shown, first.module.path, first.call.lineno))
 
     def _tell(self, module: SourceModule, call: ast.Call, drawn: Evidence) -> Finding:
         taken = not isinstance(module.parent(call), ast.Expr)
         torch = any(i.dotted == "torch" for i in module.imports.get("torch", ()))
-        edits = [ReplaceExpression(module.path, module.span(call.func), "torch.Generator().manual_seed")] if taken and torch else []
+        own = "torch.Generator().manual_seed"
+        edits = [ReplaceExpression(module.path, module.span(call.func), own)] if taken and torch else []
         reason = (
             "assumes that nothing else there has to draw the same numbers each time"
             if edits
-            else "draw from a generator of its own (`torch.Generator().manual_seed(...)`), or put `torch.random.fork_rng()` round it"
+            else f"draw from a generator of its own (`{own}(...)`), or put `torch.random.fork_rng()` round it"
         )
         return self.finding(
             module,
             call,
-            f"rank 0 alone comes to `{short(module, call)}` in the midst of the training, and it sets back the numbers of the whole "
-            "process: rank 0 then trains with the same noise again and again, the other ranks go on",
+            f"rank 0 alone comes to `{short(module, call)}` in the midst of the training, and it sets back the numbers of the "
+            "whole process: rank 0 then trains with the same noise again and again, the other ranks go on",
             level=Applicability.UNSAFE if edits else Applicability.DISPLAY,
             edits=edits,
             evidence=[drawn],

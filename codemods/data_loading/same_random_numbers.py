@@ -121,7 +121,8 @@ class SameRandomNumbers(DdpCodemod):
 
     def _of_process(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Draws from the numbers of the process, by the seed that fixed them."""
-        mine = [s for s in (*seeds_in(module), *handed_seeds(project, module)) if _fixes_torch(s) and not is_in_helper(project, s)]
+        seeds = [s for s in (*seeds_in(module), *handed_seeds(project, module)) if _fixes_torch(s)]
+        mine = [s for s in seeds if not is_in_helper(project, s)]
         draws = [d for d in draws_near(project, module.path) if d.generator is None] if mine else []
         told: set[int] = set()
         for seed in mine:

@@ -76,8 +76,8 @@ class ScheduleLength(DdpCodemod):
       whose length is divided by their number, which is told.
     - Tells a length that is given or else counted from the loader: only the first wants the factor.
     - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
-    - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant schedule, or
-      for one that warms up for no steps.
+    - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
+      schedule, or for one that warms up for no steps.
     - Tells a scheduler that is stepped once an epoch: it should not be prepared.
     - A repository's own tests.
 

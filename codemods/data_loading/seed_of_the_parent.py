@@ -28,8 +28,8 @@ class SeedOfTheParent(DdpCodemod):
     `torch.multiprocessing.spawn`, by itself or by a helper, where nothing that the ranks run seeds anything.
 
     ## Why it matters
-    `spawn` starts fresh interpreters: they have nothing of the random numbers of their parent. `--seed 1` twice gives two different
-    runs. Masks, orders and splits that ranks draw, and are taken for the same on all of them, differ. Nothing fails.
+    `spawn` starts fresh interpreters: they have nothing of the random numbers of their parent. `--seed 1` twice gives two
+    different runs. Masks, orders and splits that are taken for the same on all ranks differ. Nothing fails.
 
     ## Example
     ```python
@@ -67,7 +67,7 @@ class SeedOfTheParent(DdpCodemod):
     There is no fix: whether the ranks want the same numbers or others is a decision, and so is where they need them.
 
     ## Refuses
-    - Says nothing where the worker, or what it calls, seeds, calls anything with "seed" in its name, or hands a seed on (`seed=`).
+    - Says nothing where the worker, or what it calls, seeds, or hands a seed on (`seed=`), by any name with "seed" in it.
     - Says nothing of a seed at the top of a file: fresh interpreters import the file, and run it.
     - Says nothing where the start method is "fork", whose children have the parent's numbers.
     - Says nothing where the worker is not seen.
@@ -105,8 +105,8 @@ class SeedOfTheParent(DdpCodemod):
         return self.finding(
             module,
             seed,
-            f"`{short(module, seed)}` seeds the parent alone: the processes that line {start.lineno} starts run `{name}` as fresh "
-            "interpreters, and this seed has no effect on what they draw",
+            f"`{short(module, seed)}` seeds the parent alone: the processes that line {start.lineno} starts run `{name}` as "
+            "fresh interpreters, and this seed has no effect on what they draw",
             evidence=[
                 Evidence("static", "the processes are started here", module.path, start.lineno),
                 Evidence("static", "nothing that they run seeds", worker.module.path, worker.node.lineno),

@@ -40,8 +40,11 @@ def test_a_seed_whose_result_is_not_used() -> None:
     check_told(RULE, program("torch.manual_seed(42)"), reason="draw from a generator of its own")
 
 
-@pytest.mark.parametrize("seed", ["torch.manual_seed(step)", "state = torch.get_rng_state(); torch.manual_seed(42)", "pass",
-                                  "g = torch.Generator().manual_seed(42)", "torch.manual_seed(torch.initial_seed())"])  # fmt: skip
+@pytest.mark.parametrize(
+    "seed",
+    ["torch.manual_seed(step)", "state = torch.get_rng_state(); torch.manual_seed(42)", "pass",
+     "g = torch.Generator().manual_seed(42)", "torch.manual_seed(torch.initial_seed())"],
+)  # fmt: skip
 def test_seeds_that_repeat_nothing(seed: str) -> None:
     check_nothing(RULE, program(seed))
 

@@ -151,7 +151,9 @@ def test_tests_of_a_repository_stay() -> None:
     check_nothing(RankFromLocalIndex, script(LOCAL, "s = DistributedSampler(data, rank=local_rank)"), path="tests/test_a.py")
 
 
-ACCELERATE = "from accelerate import Accelerator\nfrom torch.utils.data import DistributedSampler\n\naccelerator = Accelerator()\n"
+ACCELERATE = (
+    "from accelerate import Accelerator\nfrom torch.utils.data import DistributedSampler\n\naccelerator = Accelerator()\n"
+)
 LOADER = "\n\ndef loader_of(data, rank=0, size=1):\n    return DistributedSampler(data, num_replicas=size, rank=rank)\n\n\n"
 
 

@@ -49,7 +49,8 @@ def test_one_process_that_the_parent_is_itself() -> None:
 
 
 def test_the_block_under_main() -> None:
-    source = f"{HEAD}{WORKER.format('torch.randn(4)')}if __name__ == '__main__':\n    torch.manual_seed(1)\n    mp.spawn(worker, nprocs=2)\n"
+    block = "if __name__ == '__main__':\n    torch.manual_seed(1)\n    mp.spawn(worker, nprocs=2)\n"
+    source = f"{HEAD}{WORKER.format('torch.randn(4)')}{block}"
     check_told(RULE, source, reason=WHY)
 
 

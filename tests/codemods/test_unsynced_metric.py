@@ -350,7 +350,7 @@ LOGGED = module("""
         self.log("val/loss", loss)
     """)
 OWN_LOOP = "from torch.nn.parallel import DistributedDataParallel as DDP\n\n\ndef train(m, x):\n    DDP(m)(x).mean().backward()\n"
-FIT = "import pytorch_lightning as pl\n\n\ndef main(model, **more):\n    trainer = pl.Trainer(devices=2, {})\n    trainer.fit(model)\n"
+FIT = "import pytorch_lightning as pl\n\n\ndef main(model):\n    trainer = pl.Trainer(devices=2, {})\n    trainer.fit(model)\n"
 
 
 def test_a_module_that_a_loop_of_the_project_trains_around() -> None:

@@ -1,4 +1,4 @@
-"""Does anything seed the process's random numbers on the way to a place: in its function, in those that call it, in what they import?"""
+"""Does anything seed the random numbers on the way to a place: in its function, in its callers, in what they import?"""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ def _climb(project: Project, module: SourceModule, node: ast.AST, climbs: int) -
     if climbs > _UP:
         return True
     if (owner := module.class_of(function)) is not None and function.name.startswith("__"):
-        sites = [c for c in module.calls_named(owner.name)]
-        return any(_climb(project, module, c, climbs + 1) for c in sites)
+        return any(_climb(project, module, c, climbs + 1) for c in module.calls_named(owner.name))
     return any(_climb(project, s.module, s.call, climbs + 1) for s in callers(project, module, function))
 
 

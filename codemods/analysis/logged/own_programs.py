@@ -1,4 +1,4 @@
-"""What the programs of a project show of Lightning: whether any runs a Trainer, and whether each rank evaluates on the whole set."""
+"""What programs show of Lightning: whether any of them runs a Trainer, and whether each rank evaluates on the whole set."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _find_in(project: Project, path: str) -> Reduction | None:
     for call in module.nodes(ast.Call):
         if any(map(_names_number, call.args[:1])) and _puts_together(project, module, call):
             return Reduction(path, call.lineno, dotted(call.func), True)
-    for function in (n for kind in (ast.FunctionDef, ast.AsyncFunctionDef) for n in module.nodes(kind)):
+    for function in module.functions:
         if _HELPER.search(function.name) and _is_helper(module, function):
             return Reduction(path, function.lineno, function.name, False)
     return None
