@@ -29,6 +29,7 @@ _SHARE = re.compile(r"own (batches|share)|rank's own|shares?|prepare")
 _WHOLE = ("shuffles on its own", "draws at random")  # each rank goes through the whole set
 _TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log"})
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
+_NEAR = 10  # lines from the entry of a dict to where the dict is shown: a finding stands where its reader sees both
 _TEXTS = 8  # pieces of a text that are looked at
 _MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
 _LOSSES = re.compile(r"^forward$|^__call__$|loss", re.I)
@@ -221,7 +222,8 @@ def _number(
     if alone and source.loop is not None and is_on_zero(analysis.project, module, source.loop):
         return Number(source.loop, shown, text, value, role, source, behind, everyone, alone=True)
     at = where_made(module, value) if value.mean and role is not Role.CURVE else None
-    entry = part if isinstance(module.parent(part), ast.Dict) else shown
+    near = isinstance(module.parent(part), ast.Dict) and abs(shown.lineno - part.lineno) <= _NEAR
+    entry = part if near else shown
     return Number(at or entry, shown, text, value, role, source, behind, everyone)
 
 
