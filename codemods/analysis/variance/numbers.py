@@ -18,14 +18,14 @@ from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Link, Value
-from codemods.data.rank_variance import BARS, DRAWS, SAYS_SHOWN, SHOWN_BY_MAIN, SHOWN_NUMBERS
+from codemods.data.rank_variance import BARS, DRAWS, SHOWN_BY_MAIN, SHOWN_NUMBERS
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 _OF_THE_RANK = "is this rank's own"
 _OF_LOADER = "gives each rank its own batches"
-_SHARE = re.compile(r"own (batches|share)|rank's own|shares?|prepare")
+_SHARE = re.compile(r"own (batches|share)|rank's own|share|prepare|loader|sampler|batch|dataset", re.I)
 _WHOLE = ("shuffles on its own", "draws at random")  # each rank goes through the whole set
 _TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log"})
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
@@ -108,7 +108,7 @@ def weight(number: Number) -> tuple[int, int, int]:
     """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first."""
     roles = (Role.CURVE, Role.RESULT, Role.DECIDES)
     name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
-    shown = 0 if name in BARS else 2 if name in DRAWS or (name not in SHOWN_NUMBERS and SAYS_SHOWN.search(name)) else 1
+    shown = 0 if name in BARS else 3 if name in DRAWS else 1 if name in SHOWN_NUMBERS else 2
     return roles.index(number.role), int(number.value.mean and number.behind), shown
 
 
@@ -221,7 +221,9 @@ def _number(
     alone = role is not Role.CURVE and source.path == module.path and source.loop is not None
     if alone and source.loop is not None and is_on_zero(analysis.project, module, source.loop):
         return Number(source.loop, shown, text, value, role, source, behind, everyone, alone=True)
-    at = where_made(module, value) if value.mean and role is not Role.CURVE else None
+    at = where_made(module, value) if value.mean and (behind or role is not Role.CURVE) else None
+    if role is Role.CURVE and at is not None and abs(shown.lineno - at.lineno) > _NEAR:
+        at = None
     near = isinstance(module.parent(part), ast.Dict) and abs(shown.lineno - part.lineno) <= _NEAR
     entry = part if near else shown
     return Number(at or entry, shown, text, value, role, source, behind, everyone)
