@@ -399,6 +399,11 @@ def test_the_curve_of_a_program_that_reduces_no_number(other: str) -> None:
     check_nothing(RULE, evaluate("pass", step=STEP).replace(HEAD, f"{HEAD}{other}\n\n"))
 
 
+def test_a_number_of_an_evaluation_beside_a_helper() -> None:
+    step = STEP.replace("loss.item(), 1", "val_loss, 1").replace(TRAINS, f"{TRAINS}\n        val_loss = batch.mean().item()")
+    check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{HELPER}\n\n"))
+
+
 def test_a_bar_beside_a_helper() -> None:
     step = STEP.replace("writer.add_scalar('loss', loss.item(), 1)", "writer.set_postfix(loss=loss.item())")
     check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{HELPER}\n\n"))

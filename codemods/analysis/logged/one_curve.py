@@ -9,6 +9,7 @@ ranks, or has a helper for it, so that its logs mix both.
 from __future__ import annotations
 
 import ast
+import re
 
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.logged.reductions import reduction_in
@@ -23,6 +24,7 @@ from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, walk
 
+_EVALUATED = late(r"(?<![a-z])(val|valid|validat\w*|eval\w*|test|dev)(?![a-z])", re.I)
 _LATEST = late(r"\[-\d+:\]")  # of the last ten steps: no number of an epoch
 
 
@@ -64,7 +66,11 @@ def _is_worth_telling(project: Project, module: SourceModule, number: Number) ->
         return not name.startswith("plot")  # a picture of all steps
     if name in BARS or not number.source.trains:
         return False
-    return reduced_beside(project, module, number) is not None or reduction_in(project, module.path) is not None
+    if reduced_beside(project, module, number) is not None:
+        return True
+    if any(_EVALUATED.search(text) for text in (number.text, *(x.text for x in number.value.chain))):
+        return False  # of an evaluation, which may be what the program reduces
+    return reduction_in(project, module.path) is not None
 
 
 def _gathers_features(project: Project, path: str) -> bool:
