@@ -12,7 +12,9 @@ from codemods.analysis.loading.origins import Origin, all_known, origins
 from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, training_passes
 from codemods.analysis.loading.samplers import (
     Loader,
+    heir_shuffles,
     is_distributed_sampler,
+    is_epoch_heir,
     is_none,
     loader_of,
     samplers_of,
@@ -34,7 +36,7 @@ class MissingSetEpoch(DdpCodemod):
     ## What it does
     Finds a training loop over a DataLoader whose `DistributedSampler` shuffles, inside of a loop over epochs, where no code calls
     `set_epoch` for it. It calls `set_epoch` at the top of each epoch. Loader and sampler are followed through functions, classes,
-    attributes and arguments.
+    attributes and arguments, and so are classes of the project that derive from the sampler and read `self.epoch`.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -147,6 +149,7 @@ class _Missing:
     sure: bool
     none: bool
     paths: frozenset[str]
+    heir: bool = False
 
 
 def _missing(project: Project, found: Pass) -> _Missing | None:
@@ -158,14 +161,22 @@ def _missing(project: Project, found: Pass) -> _Missing | None:
     if not known or len(known) != len(loaders):
         return None
     everything = [(x, o) for x in known for o in samplers_of(project, x)]
-    sharing = [(x, o) for x, o in everything if is_distributed_sampler(project, o) and shuffles(o)]
+    sharing = [(x, o) for x, o in everything if _is_told_epochs(project, o)]
     if not sharing:
         return None
     loader, sampler = sharing[0]
     sure = len(sharing) == len(everything) and all(x.sampler or x.batch_sampler for x in known)
     none = all(is_none(o) for pair in everything if pair not in sharing for o in pair[1:])
     paths = frozenset({sampler.module.path, *(x.module.path for x in known)})
-    return _Missing(found, loader, sampler, sure and not any(map(is_none, made)), none, paths)
+    heir = not is_distributed_sampler(project, sampler)
+    return _Missing(found, loader, sampler, sure and not any(map(is_none, made)), none, paths, heir)
+
+
+def _is_told_epochs(project: Project, sampler: Origin) -> bool:
+    """True for torch's sampler that shuffles, and for a class of the project that takes its order from the epoch."""
+    if is_distributed_sampler(project, sampler):
+        return bool(shuffles(sampler))
+    return is_epoch_heir(project, sampler) and bool(heir_shuffles(project, sampler))
 
 
 def _repair(
@@ -205,7 +216,7 @@ def _repair(
 
 def _holder(module: SourceModule, missing: _Missing, epochs: Epochs, name: str) -> tuple[str, bool]:
     """How the sampler is written at the loop over epochs: by its own name where it has one there, else through the loader."""
-    given = missing.loader.sampler
+    given = missing.loader.batch_sampler if missing.heir and missing.loader.sampler is None else missing.loader.sampler
     here = missing.loader.module is module and module.function_of(missing.loader.call) is module.function_of(epochs.loop)
     if here and isinstance(given, ast.Name) and len(bindings_of(module, given)) == 1 + (not missing.sure):
         before = all(getattr(b.node, "lineno", 0) < epochs.loop.lineno for b in bindings_of(module, given))
@@ -215,4 +226,7 @@ def _holder(module: SourceModule, missing: _Missing, epochs: Epochs, name: str) 
         return dotted(given), True
     if not name:
         return "", False
-    return (f"{name}.batch_sampler.sampler" if missing.loader.batch_sampler is not None else f"{name}.sampler"), False
+    if missing.loader.batch_sampler is None:
+        return f"{name}.sampler", False
+    itself = missing.heir and missing.loader.sampler is None
+    return (f"{name}.batch_sampler" if itself else f"{name}.batch_sampler.sampler"), False

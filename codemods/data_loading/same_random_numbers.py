@@ -14,9 +14,9 @@ from codemods.analysis.loading.origins import Origin, all_known, made_class, ori
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
 from codemods.analysis.loading.passes import evaluates, training_passes
 from codemods.analysis.loading.programs import wrap_in, wraps
-from codemods.analysis.loading.same_program import callers
+from codemods.analysis.loading.same_program import callers, comes_to_training
 from codemods.analysis.loading.samplers import loader_of, short
-from codemods.analysis.loading.seeds import Seed, depends_on_rank, seeded_by_rank, seeds_in
+from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds, is_in_helper, seeded_by_rank, seeds_in
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
@@ -27,7 +27,7 @@ from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _OF_TORCH = frozenset({"manual_seed", "seed_everything", "set_seed"})
 _SHARED_OUT = (b"strategy", b"num_nodes", b"ddp")
-_EVALUATION = re.compile(r"(^|_)(eval\w*|test|infer\w*|predict\w*|sample|generate|demo)(_|$)")
+_EVALUATION = re.compile(r"(^|_)(eval\w*|test|infer\w*|predict\w*|sample|generate|demo|playground|chat|app)(_|$)")
 
 
 class SameRandomNumbers(DdpCodemod):
@@ -100,7 +100,7 @@ class SameRandomNumbers(DdpCodemod):
     code = "DDP405"
     TRIGGERS = ((b"seed", b"Random("),)
     SITES = (
-        Site(rb"(?:manual_seed|seed_everything|set_seed)[ \t]*\(", b"manual_seed", b"seed_everything", b"set_seed"),
+        Site(rb"seed\w*[ \t]*\(", b"seed"),
         Site(rb"[A-Z]\w*[ \t]*\([^\n]*seed", b"seed"),
     )
     READS_TESTS = False
@@ -121,13 +121,16 @@ class SameRandomNumbers(DdpCodemod):
 
     def _of_process(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Draws from the numbers of the process, by the seed that fixed them."""
-        mine = [s for s in seeds_in(module) if _fixes_torch(s)]
+        seeds = [s for s in (*seeds_in(module), *handed_seeds(project, module)) if _fixes_torch(s)]
+        mine = [s for s in seeds if not is_in_helper(project, s)]
         draws = [d for d in draws_near(project, module.path) if d.generator is None] if mine else []
         told: set[int] = set()
         for seed in mine:
             if ranks_reaching(project, module, seed.call).some or not _is_for_training(seed):
                 continue
             near = [d for d in draws if _runs_on_several(project, d.module, module)]
+            if near and not comes_to_training(project, module.path):
+                continue
             if near and depends_on_rank(project, module, seed.value):
                 continue
             function = id(module.function_of(seed.call))
@@ -211,6 +214,8 @@ class SameRandomNumbers(DdpCodemod):
 
 def _fixes_torch(seed: Seed) -> bool:
     """True for a seed of the numbers that torch draws from, with a number that is given."""
+    if seed.helper:
+        return seed.helper == "torch.manual_seed"
     name = qualified(seed.module, seed.call.func)
     if seed.own or seed.value is None or last(name) not in _OF_TORCH:
         return False

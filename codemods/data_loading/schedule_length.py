@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.accelerators import made_by
 from codemods.analysis.bindings import bindings_of
+from codemods.analysis.constant_schedules import read_lengths
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.lightning_lengths import Whole, whole_lengths
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
@@ -75,6 +76,8 @@ class ScheduleLength(DdpCodemod):
       whose length is divided by their number, which is told.
     - Tells a length that is given or else counted from the loader: only the first wants the factor.
     - Says nothing under Lightning where the project gives loaders their own samplers, or the devices are a factor.
+    - Says nothing of lengths that nobody reads: where the configurations and scripts of the project all ask for a constant
+      schedule, or for one that warms up for no steps.
     - Tells a scheduler that is stepped once an epoch: it should not be prepared.
     - A repository's own tests.
 
@@ -102,7 +105,7 @@ class ScheduleLength(DdpCodemod):
             if schedule.module is not module or id(schedule.made) in told:
                 continue
             told.add(id(schedule.made))
-            known = lengths(project, schedule)
+            known = read_lengths(project, schedule, lengths(project, schedule))
             steps = [s for s in _epoch_steps(module, schedule) if not _covers(module, schedule, s)]
             if steps and not any(n.counted is Counted.UNSHARDED for n in known):
                 if not speaks_of_processes(project, schedule):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.programs import wrap_in
 from codemods.analysis.loading.samplers import short
-from codemods.analysis.loading.seeds import is_seeded
+from codemods.analysis.loading.seeded_way import is_seeded_on_the_way
 from codemods.analysis.loading.splits import Split, splits_in
 from codemods.analysis.names import is_from
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -16,8 +16,6 @@ from codemods.findings import Applicability, Edit, Evidence, Finding, SetKeyword
 from codemods.project import Project
 from codemods.source import SourceModule
 
-# Whatever seeds, and whatever seeds by itself: the Trainer of transformers does before it trains.
-_SEEDS = (b"seed_everything", b"set_seed(", b"set_random_seed", b"seed_all", b"transformers import")
 _TEXTS = (".yaml", ".yml", ".json", ".toml", ".cfg")
 
 
@@ -26,7 +24,7 @@ class UnseededSplit(DdpCodemod):
 
     ## What it does
     Finds `random_split`, `train_test_split` and permutations of which each rank takes its part, without a generator, in a program
-    for several processes in which nothing seeds the random numbers. It adds a generator with a seed.
+    for several processes in which nothing on the way seeds the random numbers. It adds a generator with a seed.
 
     ## Why it matters
     Each process draws from a seed of its own. A sample that one rank keeps for validation is trained on by another, so the
@@ -64,7 +62,8 @@ class UnseededSplit(DdpCodemod):
     Unsafe: every run then has the same division, which a study over several divisions does not want.
 
     ## Refuses
-    - Says nothing where anything in the project, its configuration files too, seeds random numbers, wherever it stands.
+    - Says nothing where anything on the way seeds: above the split, above the calls of its function, in what is called there,
+      at the import of a file, or by `seed_everything` in a configuration file.
     - Says nothing where a generator or a random state is given, or a collective in the function makes the division equal.
     - Says nothing where no file shows that several processes come to the split, of a split on one rank alone, and of tests.
     - Tells a permutation of which each rank takes its part, and a file without `torch` under its own name.
@@ -78,12 +77,12 @@ class UnseededSplit(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or _is_seeded(project):
+        if is_test_file(module.path) or any(project.files_containing(b"seed_everything", kinds=_TEXTS)):
             return
         for split in splits_in(project, module):
             if split.given is not None or ranks_reaching(project, module, split.call).some:
                 continue
-            if (shown := _several(project, module)) is not None:
+            if (shown := _several(project, module)) is not None and not is_seeded_on_the_way(project, module, split.call):
                 yield self._tell(module, split, shown)
 
     def _tell(self, module: SourceModule, split: Split, shown: Evidence) -> Finding:
@@ -99,17 +98,10 @@ class UnseededSplit(DdpCodemod):
         return self.finding(module, split.call, message, level=level, edits=edits, evidence=[shown], reason=reason)
 
 
-def _is_seeded(project: Project) -> bool:
-    """True where anything in the project seeds the numbers of its processes; a generator of its own seeds nothing else."""
-    if any(project.files_containing(word, kinds=_TEXTS) for word in (b"seed_everything", b"seed:", b'"seed"')):
-        return True
-    return is_seeded(project) or any(not is_test_file(p) for w in _SEEDS for p in project.files_containing(w))
-
-
 def _several(project: Project, module: SourceModule) -> Evidence | None:
     """What shows that several processes come here: a wrap in this file or in one that uses it, or Lightning."""
     shown = ranks_in_file(project, module)
-    if shown is not None and (wrap_in(module) is not None or _is_lightning_with_several(project, module)):
+    if shown is not None and (wrap_in(module) is not None or _prepares(module) or _is_lightning_with_several(project, module)):
         return shown
     above = ranks_in_importers(project, module)
     if above is not None:
@@ -117,6 +109,11 @@ def _several(project: Project, module: SourceModule) -> Evidence | None:
         if user is not None and wrap_in(user) is not None:
             return above
     return None
+
+
+def _prepares(module: SourceModule) -> bool:
+    """True where an Accelerator prepares loaders: it deals out what each process has split by itself."""
+    return any(is_from(name, "accelerate") for name in module.imported_modules) and bool(module.calls_named("prepare"))
 
 
 def _is_lightning_with_several(project: Project, module: SourceModule) -> bool:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
-from codemods.analysis.logged.one_curve import reduced_beside, shown_in, told_curve
+from codemods.analysis.logged.one_curve import reduced_beside, shown_in
+from codemods.analysis.logged.reductions import Reduction, reduction_in
 from codemods.analysis.variance.mismatches import mismatches_in
 from codemods.analysis.variance.number_roles import Role
 from codemods.analysis.variance.numbers import Number
@@ -113,23 +114,27 @@ class UnreducedNumber(DdpCodemod):
             if number.everyone and any(m.node.lineno == line for m in mismatches_in(project, module)):
                 continue  # the ranks part over it before a collective: DDP305 tells of that
             yield self._number(module, number)
-        if not shown.curves or (told := told_curve(project)) is None or told[0] != module.path:
-            return
-        for number in (n for n in shown.curves if getattr(n.at, "lineno", 0) == told[1]):
-            yield self._number(module, number, beside=reduced_beside(project, module, number))
+        for number in shown.curves:
+            beside = reduced_beside(project, module, number)
+            here = beside is None and not (number.value.mean and number.behind)
+            yield self._number(module, number, beside, reduction_in(project, module.path) if here else None)
 
-    def _number(self, module: SourceModule, number: Number, *, beside: ast.Call | None = None) -> Finding:
+    def _number(
+        self, module: SourceModule, number: Number, beside: ast.Call | None = None, helper: Reduction | None = None
+    ) -> Finding:
         weak = number.role is Role.CURVE or number.value.proof is not Proof.PROVEN
         way = [Evidence("way", x.text, x.path, x.line, "weak" if weak else "strong") for x in number.value.chain]
         if beside is not None:
             way.append(Evidence("static", "this one is put together from all ranks", module.path, beside.lineno))
-        return self.finding(module, number.at, _message(number, beside), evidence=way, reason=_advice(number))
+        if helper is not None:
+            way.append(Evidence("static", f"`{helper.text}` puts numbers together from all ranks", helper.path, helper.line))
+        return self.finding(module, number.at, _message(number, beside, helper), evidence=way, reason=_advice(number))
 
 
 _ADVICE = {
     Role.CURVE: (
-        "nothing is decided by it, and it is told once for all curves of the project: reduce sums and counts first, on every "
-        "rank (`all_reduce`, `accelerator.gather`), or say in its name that it is rank 0's"
+        "nothing is decided by it, and it is told once for the training loop: reduce it first, on every rank and outside of any "
+        "test of the rank (`all_reduce`, `accelerator.gather`), or say in its name that it is rank 0's"
     ),
     Role.RESULT: (
         "reduce sums and counts over the ranks first (`all_reduce`, `accelerator.gather_for_metrics`), then divide; every rank "
@@ -147,7 +152,7 @@ def _advice(number: Number) -> str:
     return _ALONE if number.alone else _ADVICE[number.role]
 
 
-def _message(number: Number, beside: ast.Call | None) -> str:
+def _message(number: Number, beside: ast.Call | None, helper: Reduction | None) -> str:
     line = getattr(number.shown, "lineno", 0)
     there = "" if number.at is number.shown else f" in line {line}"
     text = number.text if len(number.text) <= 60 else number.text[:57] + "..."
@@ -167,6 +172,12 @@ def _message(number: Number, beside: ast.Call | None) -> str:
     if number.role is Role.CURVE and beside is not None:
         other = f"a number that line {beside.lineno} puts together from all ranks"
         return f"rank 0 shows `{text}`{there}, of its own batches alone, beside {other}"
+    if number.role is Role.CURVE and helper is not None:
+        verb = "reduces other numbers" if helper.used else "is there to reduce numbers"
+        return (
+            f"rank 0 shows `{text}`{there}, of its own batches alone; nothing but what is shown is wrong, but "
+            f"`{helper.text}` {verb} over the ranks, so this curve is read as that of all"
+        )
     if number.role is Role.CURVE:
         return f"rank 0 shows `{text}`{there} as the number of an epoch of training: it is that of its own share, not of all"
     return f"rank 0 gives `{text}`{there} as the result, but it is that of its own share of the data: the others' are not in it"

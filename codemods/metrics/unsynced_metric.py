@@ -95,7 +95,9 @@ class UnsyncedMetric(DdpCodemod):
     - a key built from anything but literals, options by position, or keywords from `**kwargs`
     - a class, or a project subclass of it, with a `log` of its own; nothing is said where that never hands on to Lightning's
     - a tensor on the CPU, which NCCL refuses (Lightning 2.1 and later keep it there): log it as a float
-    - the hooks of a test where each `trainer.test` of the project is that of one device: nothing is said
+    - the hooks of a test where each `trainer.test` of the project is that of one device, or only its own tests make one;
+      modules in a project that trains by a loop of its own and fits nothing; evaluations of which each rank has the whole
+      set: nothing is said
     - the batch value that a metric returned: log the object instead
     - a value worked out from what the steps gathered, unless it is logged as a mean (unsafe then: counts may differ) or as the
       largest or smallest, which `reduce_fx` puts together

@@ -32,10 +32,10 @@ class RankFromLocalIndex(DdpCodemod):
     """The number of a process on its node is taken for its rank, or the number of all processes for that of one node.
 
     ## What it does
-    Finds a local rank (`LOCAL_RANK`, `args.local_rank`, the first argument of what `mp.spawn` starts) that is handed to
-    `init_process_group`, to a distributed sampler or to a share of the data (`rows[i::n]`, `islice`, `shard`), beside a number
-    of processes that counts all nodes. Puts the global rank there (unsafe). Finds `WORLD_SIZE` multiplied by a number of nodes:
-    torchrun counts the nodes in it already; `LOCAL_WORLD_SIZE` is meant (unsafe).
+    Finds a local rank (`LOCAL_RANK`, `args.local_rank`, `accelerator.local_process_index`, the first argument of what `mp.spawn`
+    starts) that is handed to `init_process_group`, to a distributed sampler or to a share of the data (`rows[i::n]`, `islice`,
+    `shard`), beside a number of processes that counts all nodes. Puts the global rank there (unsafe). Finds `WORLD_SIZE`
+    multiplied by a number of nodes: torchrun counts the nodes in it already; `LOCAL_WORLD_SIZE` is meant (unsafe).
 
     ## Why it matters
     On one node both numbers are the same, so the mistake shows on the second node. Two processes give the same rank to
@@ -76,8 +76,8 @@ class RankFromLocalIndex(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
-    - Says nothing where the number of processes beside it is that of one node (`torch.cuda.device_count()`), is not known, or is
-      what `mp.spawn` starts at once.
+    - Says nothing where the number of processes beside it, in the same call, is that of one node (`torch.cuda.device_count()`),
+      is not known, or is what `mp.spawn` starts at once.
     - Says nothing in a project that joins its processes at an address of its own machine, or that numbers all of them by their
       place on it: it is for one node.
     - Says nothing where the project itself sets `LOCAL_RANK` or `WORLD_SIZE`.
@@ -146,6 +146,9 @@ def _shown(found: LocalShare) -> str:
 
 def _repaired(module: SourceModule, found: LocalShare) -> tuple[list[Edit], str]:
     span = module.span(found.index)
+    if isinstance(found.index, ast.Attribute) and found.index.attr == "local_process_index":
+        holder = module.text_of(found.index.value)
+        return [ReplaceExpression(module.path, span, f"{holder}.process_index")], "assumes that the nodes read the same data"
     if found.counted is Among.SPAWNED:
         return [], "work the rank out: the number of this node times the processes of a node, and this number added to it"
     if found.use is Use.GROUP:

@@ -215,6 +215,16 @@ FACTS: Mapping[str, Facts] = {
         "Each process trains on its own share of the data: the shares together are the whole set.",
         (),
     ),
+    "DDP413": Facts(
+        "Seed in the processes that spawn starts",
+        "Two runs on two processes with one seed draw the same numbers.",
+        (),
+    ),
+    "DDP414": Facts(
+        "Give pictures in training a generator of their own",
+        "Behind each validation rank 0 trains with new noise, as the other ranks do.",
+        (),
+    ),
     "DDP501": Facts(
         "Leave checkpoints to the first process",
         "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it.",

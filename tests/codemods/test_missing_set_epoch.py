@@ -196,3 +196,49 @@ def test_one_sampler_of_two_that_is_forgotten() -> None:
 @pytest.mark.parametrize("call", ["loader.sampler.set_epoch(epoch)", "args.sampler.set_epoch(epoch)", "sampler.set_epoch(epoch)"])
 def test_samplers_that_may_be_the_one(call: str) -> None:
     check_nothing(MissingSetEpoch, script("for epoch in range(3):", f"    {call}", *loop()[1:], made=BOTH))
+
+
+OWN = (
+    f"{HEAD}class Buckets(DistributedSampler):\n    def __init__(self, data, size, shuffle=True):\n"
+    "        super().__init__(data, shuffle=shuffle)\n        self.size = size\n\n    def __iter__(self):\n        {}\n\n\n"
+)
+BY_EPOCH = "return iter([[self.epoch]])"
+BUCKETS = ("buckets = Buckets(data, 8)", "loader = DataLoader(data, batch_sampler=buckets)")
+
+
+@pytest.mark.parametrize(
+    "made", [BUCKETS, (BUCKETS[0].replace("8)", "8, shuffle=True)"), BUCKETS[1].replace("batch_sampler", "sampler"))]
+)
+def test_a_class_of_the_project_that_takes_its_order_from_the_epoch(made: tuple[str, ...]) -> None:
+    before, after = (script(*loop("for epoch in range(3):", *more), made=made, head=OWN.format(BY_EPOCH))
+                     for more in ((), ("buckets.set_epoch(epoch)",)))  # fmt: skip
+    check_transformed(MissingSetEpoch, before, after)
+
+
+@pytest.mark.parametrize(
+    ("order", "made"),
+    [("return iter([0, 1])", BUCKETS), (BY_EPOCH, (BUCKETS[0].replace("8)", "8, shuffle=False)"), BUCKETS[1])),
+     (BY_EPOCH, (BUCKETS[0].replace("8)", "8, shuffle=args.mix)"), BUCKETS[1])),
+     (f"{BY_EPOCH}\n\n    def set_epoch(self, epoch):\n        pass", BUCKETS)],
+)  # fmt: skip
+def test_classes_of_the_project_whose_epoch_is_no_matter(order: str, made: tuple[str, ...]) -> None:
+    check_nothing(MissingSetEpoch, script(*loop(), made=made, head=OWN.format(order)))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("    with tqdm(loader) as bar:", "        for x in bar:"), ("    bar = tqdm(loader)", "    for x in bar:"),
+     ("    bar = tqdm(loader) if args.shown else loader", "    for x in loader:"),
+     ("    if args.shown:", "        bar = tqdm(loader)", "    else:", "        bar = loader", "    for x in bar:")],
+)  # fmt: skip
+def test_a_bar_round_the_loader(lines: tuple[str, ...]) -> None:
+    deep = "    " if lines[0].strip().startswith("with") else ""
+    steps = [f"{deep}{line}" for line in STEP]
+    before = script("for epoch in range(3):", *lines, *steps)
+    after = script("for epoch in range(3):", "    sampler.set_epoch(epoch)", *lines, *steps)
+    check_transformed(MissingSetEpoch, before, after)
+
+
+def test_a_bar_of_two_loaders() -> None:
+    lines = ("    bar = tqdm(loader)", "    bar = tqdm(args.other)", "    for x in bar:")
+    check_nothing(MissingSetEpoch, script("for epoch in range(3):", *lines, *STEP))

@@ -149,3 +149,20 @@ def test_one_spawn_for_all() -> None:
 
 def test_tests_of_a_repository_stay() -> None:
     check_nothing(RankFromLocalIndex, script(LOCAL, "s = DistributedSampler(data, rank=local_rank)"), path="tests/test_a.py")
+
+
+ACCELERATE = (
+    "from accelerate import Accelerator\nfrom torch.utils.data import DistributedSampler\n\naccelerator = Accelerator()\n"
+)
+LOADER = "\n\ndef loader_of(data, rank=0, size=1):\n    return DistributedSampler(data, num_replicas=size, rank=rank)\n\n\n"
+
+
+@pytest.mark.parametrize("other", ["", "loader_of(rows, 3, args.size)\n"])
+def test_the_place_on_the_node_beside_all_processes_of_accelerate(other: str) -> None:
+    before = f"{ACCELERATE}{LOADER}{other}loader_of(rows, rank=accelerator.local_process_index, size=accelerator.num_processes)\n"
+    check_transformed(RankFromLocalIndex, before, before.replace("local_process_index", "process_index"), unsafe=True)
+
+
+@pytest.mark.parametrize("size", ["args.size", "torch.cuda.device_count()", "2"])
+def test_the_place_on_the_node_beside_another_number(size: str) -> None:
+    check_nothing(RankFromLocalIndex, f"{ACCELERATE}{LOADER}loader_of(rows, rank=accelerator.local_process_index, size={size})\n")

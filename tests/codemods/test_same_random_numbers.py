@@ -259,3 +259,34 @@ def test_data_sets_of_an_evaluation_and_workers_with_seeds_of_their_own() -> Non
     check_nothing(SameRandomNumbers, source.replace("Clips", "ValClips"))
     check_nothing(SameRandomNumbers, source.replace("num_workers=4", "num_workers=4, worker_init_fn=args.seeded"))
     check_nothing(SameRandomNumbers, source.replace("set_seed(args.seed)", "pass"))
+
+
+TOOLS = "import torch\n\n\ndef fix_seed(number, quick=True):\n{}    torch.manual_seed(number)\n"
+
+
+def handed(call: str, *, inside: str = "", other: str = "") -> list[int]:
+    """The lines of the findings where the seed is handed to a function of another file."""
+    source = program(seed=call, head=HEAD.replace("import torch\n", "import torch\nfrom tools import fix_seed\n", 1))
+    files = {"train.py": source, "tools.py": TOOLS.format(inside), **({"other.py": other} if other else {})}
+    assert not findings_of(SameRandomNumbers, files["tools.py"], path="tools.py", files=files)
+    return [f.span.line for f in findings_of(SameRandomNumbers, source, path="train.py", files=files)]
+
+
+@pytest.mark.parametrize("call", ["fix_seed(args.seed)", "fix_seed(number=args.seed, quick=False)", "fix_seed(5)"])
+def test_a_seed_that_is_handed_on_is_told_where_it_is_given(call: str) -> None:
+    assert handed(call) == [12]
+
+
+def test_seeds_that_are_handed_on_with_the_rank() -> None:
+    assert not handed("fix_seed(args.seed + rank)")
+    assert not handed("fix_seed(args.seed)", inside="    number = number + torch.distributed.get_rank()\n")
+
+
+def test_the_seed_of_another_program_says_nothing_of_this_one() -> None:
+    other = "import torch.distributed as dist\nfrom tools import fix_seed\n\n\ndef main():\n    fix_seed(dist.get_rank())\n"
+    assert handed("fix_seed(args.seed)", other=other) == [12]
+
+
+def test_a_playground() -> None:
+    files = {"playground.py": "import torch\nimport train\n\ntorch.manual_seed(42)\n", "train.py": program(seed="pass")}
+    assert not findings_of(SameRandomNumbers, files["playground.py"], path="playground.py", files=files)

@@ -237,3 +237,35 @@ def test_told_where_a_schedule_that_is_left_out_is_stepped_with_every_micro_batc
 )
 def test_nothing_of_a_schedule_that_keeps_pace(source: str) -> None:
     check_nothing(ScheduleLength, source)
+
+
+KIND = "sched = get_scheduler(args.lr_kind, optimizer, num_warmup_steps=args.lr_warmup_steps, num_training_steps=args.max_steps)"
+
+
+def kinds(**texts: str) -> list[str]:
+    files = {name.replace("_", "."): text for name, text in texts.items()}
+    return [f.message for f in findings_of(ScheduleLength, program(KIND), files)]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [{"a_yaml": "solver:\n  lr_kind: \"constant\"\n"}, {"run_sh": "python train.py --lr_kind=constant --lr_warmup_steps=100\n"},
+     {"a_yaml": "lr_kind: constant\n", "run_sh": "python train.py --lr_kind constant\n"},
+     {"run_sh": "python t.py --lr_kind constant_with_warmup --lr_warmup_steps=0\n"}],
+)  # fmt: skip
+def test_a_constant_schedule_wherever_the_project_says(texts: dict[str, str]) -> None:
+    assert not kinds(**texts)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [{}, {"a_yaml": "lr_kind: cosine\n"}, {"a_yaml": "lr_kind: constant\n", "b_yaml": "lr_kind: linear\n"},
+     {"a_yaml": "lr_kind: constant\n", "run_sh": "python train.py --lr_kind cosine\n"}],
+)  # fmt: skip
+def test_schedules_that_are_not_always_constant(texts: dict[str, str]) -> None:
+    assert any("num_training_steps` and `num_warmup_steps" in message for message in kinds(**texts))
+
+
+def test_the_warm_up_of_a_constant_schedule() -> None:
+    found = kinds(run_sh="python t.py --lr_kind constant_with_warmup --lr_warmup_steps=500\n")
+    assert [("num_warmup_steps" in m, "num_training_steps" in m) for m in found] == [(True, False)]

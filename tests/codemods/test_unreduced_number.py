@@ -369,13 +369,55 @@ def test_a_loss_that_only_its_name_gives_to_the_rank() -> None:
     check_nothing(RULE, source)
 
 
-def test_one_curve_a_project() -> None:
+def test_one_curve_a_loop() -> None:
     shown = "if dist.get_rank() == 0:\n            print('loss', loss.item())"
     one = evaluate("pass", step=f"{TRAINS}\n        {shown}")
     mean = evaluate("train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)", step=TRAINS)
     files = {"a.py": one, "b.py": mean, "c.py": mean}
     found = {path: findings_of(RULE, text, path=path, files=files) for path, text in files.items()}
-    assert [len(found[p]) for p in files] == [0, 1, 0]  # the mean of an epoch weighs more than a step
+    assert [len(found[p]) for p in files] == [0, 1, 1]  # a step alone is not told, the mean of each loop's epoch is
+
+
+STEP = f"{TRAINS}\n        if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
+REDUCES = "def validate(total_loss):\n    dist.all_reduce(total_loss)\n    return total_loss\n"
+HELPER = "def reduce_mean(x):\n    dist.all_reduce(x)\n    return x / dist.get_world_size()\n"
+FOREIGN = "def reduce_loss(loss, how):\n    return loss.mean() if how else loss.sum()\n"
+
+
+@pytest.mark.parametrize("other", [REDUCES, HELPER])
+def test_the_curve_of_a_program_that_reduces_other_numbers(other: str) -> None:
+    source = evaluate("pass", step=STEP).replace(HEAD, f"{HEAD}{other}\n\n")
+    check_told(RULE, source, reason=CURVE)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["", FOREIGN, f"{FOREIGN}\n\ndef settle(loss):\n    return reduce_loss(loss, True)\n",
+     "def spread(weights):\n    dist.all_reduce(weights)\n"],
+)  # fmt: skip
+def test_the_curve_of_a_program_that_reduces_no_number(other: str) -> None:
+    check_nothing(RULE, evaluate("pass", step=STEP).replace(HEAD, f"{HEAD}{other}\n\n"))
+
+
+def test_a_number_of_an_evaluation_beside_a_helper() -> None:
+    step = STEP.replace("loss.item(), 1", "val_loss, 1").replace(TRAINS, f"{TRAINS}\n        val_loss = batch.mean().item()")
+    check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{HELPER}\n\n"))
+
+
+def test_a_bar_beside_a_helper() -> None:
+    step = STEP.replace("writer.add_scalar('loss', loss.item(), 1)", "writer.set_postfix(loss=loss.item())")
+    check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{HELPER}\n\n"))
+
+
+def test_a_loss_over_what_all_ranks_gathered() -> None:
+    gathers = (
+        "class Gather(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        parts = [torch.empty_like(x) for _ in range(2)]\n        dist.all_gather(parts, x)\n"
+        "        return torch.cat(parts)\n"
+    )
+    mean = "train_loss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', train_loss)"
+    check_told(RULE, evaluate(mean, step=TRAINS), reason=CURVE)
+    check_nothing(RULE, evaluate(mean, step=TRAINS).replace(HEAD, f"{HEAD}{gathers}\n\n"))
 
 
 def test_a_result_is_told_beside_the_curve_of_another_file() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.data_loading.unseeded_split import UnseededSplit
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = """\
 import torch
@@ -73,8 +73,30 @@ def test_splits_that_are_fine(lines: tuple[str, ...]) -> None:
 
 
 def test_seeds_elsewhere() -> None:
-    check_nothing(UnseededSplit, program(SPLIT), files={"a.py": "import torch\n\ndef fix():\n    torch.manual_seed(1)\n"})
-    check_nothing(UnseededSplit, program(SPLIT), files={"train.yaml": "seed: 3\n"})
+    other = {"a.py": "import torch\n\ndef fix():\n    torch.manual_seed(1)\n"}
+    seeded = program("fix()", SPLIT, head=f"{HEAD}from a import fix\n\n")
+    check_nothing(UnseededSplit, seeded, files=other)
+    assert findings_of(UnseededSplit, program(SPLIT), files=other)  # nobody calls it on the way to the split
+    at_import = {"a.py": "import torch\n\ntorch.manual_seed(1)\n\ndef fix():\n    pass\n"}
+    check_nothing(UnseededSplit, seeded, files=at_import)
+    check_nothing(UnseededSplit, program(SPLIT), files={"train.yaml": "seed_everything: 3\n"})
+    check_nothing(UnseededSplit, program("trainer = Trainer(net)", SPLIT))
+
+
+def test_a_seed_above_the_call_of_the_function_that_splits() -> None:
+    source = program("sets = halves(data)", head=f"{HEAD}def halves(data):\n    return random_split(data, [9, 1])\n\n\n")
+    assert findings_of(UnseededSplit, source)
+    check_nothing(UnseededSplit, source.replace("    sets = halves", "    torch.manual_seed(1)\n    sets = halves"))
+
+
+def test_a_split_of_what_an_accelerator_deals_out() -> None:
+    source = (
+        "import torch\nfrom accelerate import Accelerator\nfrom torch.utils.data import DataLoader, random_split\n\n\n"
+        "def main(data, net):\n    accelerator = Accelerator()\n    train_set, val_set = random_split(data, [9, 1])\n"
+        "    loader = DataLoader(train_set, 4)\n    return accelerator.prepare(net, loader), val_set\n"
+    )
+    assert findings_of(UnseededSplit, source)
+    check_nothing(UnseededSplit, source.replace("accelerator.prepare(net, loader)", "loader"))
     check_nothing(UnseededSplit, program(SPLIT), path="tests/test_a.py")
 
 

@@ -342,3 +342,38 @@ def test_rank_zero_only_switches_sync_dist_off() -> None:
 )
 def test_rank_zero_only_where_nothing_is_lost(lines: tuple[str, ...]) -> None:
     check_nothing(UnsyncedMetric, step(*lines, more=METRICS))
+
+
+LOGGED = module("""
+    def validation_step(self, batch, batch_idx):
+        loss = self(batch).mean()
+        self.log("val/loss", loss)
+    """)
+OWN_LOOP = "from torch.nn.parallel import DistributedDataParallel as DDP\n\n\ndef train(m, x):\n    DDP(m)(x).mean().backward()\n"
+FIT = "import pytorch_lightning as pl\n\n\ndef main(model):\n    trainer = pl.Trainer(devices=2, {})\n    trainer.fit(model)\n"
+
+
+def test_a_module_that_a_loop_of_the_project_trains_around() -> None:
+    check_nothing(UnsyncedMetric, LOGGED, files={"solver.py": OWN_LOOP})
+    assert findings_of(UnsyncedMetric, LOGGED, files={"solver.py": OWN_LOOP, "main.py": FIT.format("")})
+    assert findings_of(UnsyncedMetric, LOGGED, files={"solver.py": OWN_LOOP.replace("backward()", "item()")})
+
+
+def test_ranks_that_each_evaluate_the_whole_set() -> None:
+    off = "use_distributed_sampler=False"
+    shares = (
+        "from torch.utils.data import DistributedSampler\n\n\n"
+        "def {}_loader(data):\n    return DataLoader(data, sampler=DistributedSampler(data))\n"
+    )
+    train = {"main.py": FIT.format(off), "data.py": shares.format("train")}
+    check_nothing(UnsyncedMetric, LOGGED, files=train)
+    assert findings_of(UnsyncedMetric, LOGGED, files={**train, "data.py": shares.format("any")})
+    assert findings_of(UnsyncedMetric, LOGGED, files={**train, "a.yaml": "use_distributed_sampler: true\n"})
+    assert findings_of(UnsyncedMetric, LOGGED, files={"main.py": FIT.format("")})
+
+
+def test_hooks_of_a_test_that_only_the_repository_makes() -> None:
+    source = LOGGED.replace("validation_step", "test_step")
+    own = {"tests/test_model.py": "def test_it(trainer, model):\n    trainer.test(model)\n", "main.py": FIT.format("")}
+    check_nothing(UnsyncedMetric, source, files=own)
+    assert findings_of(UnsyncedMetric, source, files={**own, "run.py": "def run(trainer, model):\n    trainer.test(model)\n"})

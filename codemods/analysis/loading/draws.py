@@ -108,6 +108,20 @@ def _trains(
     return False
 
 
+def in_training_loop(project: Project, module: SourceModule, node: ast.AST, climbs: int = 0) -> bool:
+    """True where each round of a loop with a backward pass may come to a place, through functions of every name."""
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.For, ast.While)) and not is_head(up, below) and _goes_backward(up):
+            return True
+        below = up
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return climbs < CLIMBS and any(
+                in_training_loop(project, s.module, s.call, climbs + 1) for s in callers(project, module, up)
+            )
+    return False
+
+
 def _callers_train(
     project: Project, module: SourceModule, function: FunctionNode, climbs: int, seen: frozenset[int], *, of_time: bool
 ) -> bool:

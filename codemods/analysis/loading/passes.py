@@ -17,6 +17,7 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
 CLIMBS = 4  # from the backward pass to the loop over batches, and from there to the loop over epochs
+_BARS = frozenset({"tqdm", "enumerate", "track", "progress_bar", "auto_tqdm", "prange", "alive_it"})
 _COUNTS = frozenset({"range", "trange", "count", "xrange"})
 # Words of frameworks that share loaders out, and start the epochs of samplers, on their own.
 _FRAMEWORKS = frozenset(
@@ -106,7 +107,7 @@ def _round(project: Project, place: CallSite, backward: CallSite, climbs: int, s
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _in_callers(project, module, up, backward, climbs, seen)
             return
-        if isinstance(up, ast.For) and (sources := _sources(up.iter)):
+        if isinstance(up, ast.For) and (sources := _sources(module, up.iter)):
             for source in sources:
                 yield Pass(module, up, source, backward)
             return
@@ -144,16 +145,33 @@ def _in_callers(
         yield from _round(project, site, backward, climbs + 1, seen | {id(function)})
 
 
-def _sources(iterated: ast.expr) -> list[ast.expr]:
+def _sources(module: SourceModule, iterated: ast.expr) -> list[ast.expr]:
     """What a loop goes through; nothing for one that counts, or goes through something that is written out."""
-    inner = unpacked(iterated)
+    inner = _behind_a_bar(module, unpacked(iterated))
     if isinstance(inner, ast.Call) and last(dotted(inner.func)) == "zip":
-        return [s for a in inner.args for s in _sources(a)]
+        return [s for a in inner.args for s in _sources(module, a)]
     if isinstance(inner, ast.Call) and last(dotted(inner.func)) in _COUNTS:
         return []
     if isinstance(inner, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Constant, ast.ListComp, ast.GeneratorExp)):
         return []
     return [inner]
+
+
+def _behind_a_bar(module: SourceModule, node: ast.expr) -> ast.expr:
+    """`loader` for `bar`, where `bar` is `tqdm(loader)`, or on other ranks the loader itself, and nothing else."""
+    if isinstance(node, ast.Name):
+        for up in module.ancestors(node):  # `with tqdm(loader) as bar:`
+            for item in up.items if isinstance(up, ast.With) else ():
+                opened = item.context_expr
+                if dotted(item.optional_vars) == node.id and isinstance(opened, ast.Call) and last(dotted(opened.func)) in _BARS:
+                    return unpacked(opened)
+    bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
+    values = [b.value for b in bound if b.value is not None]
+    if len(values) != len(bound) or not any(isinstance(v, ast.Call) and last(dotted(v.func)) in _BARS for v in values):
+        return node
+    behind = [unpacked(v) for v in values]
+    alike = {ast.unparse(b) for b in behind}
+    return behind[0] if len(alike) == 1 and dotted(behind[0]) else node
 
 
 def _drawn(module: SourceModule, loop: ast.For | ast.While) -> list[ast.expr]:

@@ -11,6 +11,7 @@ from codemods.source import FunctionNode, SourceModule
 _DEPTH = 3  # imports of imports
 MOST_IMPORTERS = 20
 MOST_CALLERS = 8
+_STEPS = (b"backward(", b".fit(")
 
 
 def reached(project: Project, path: str) -> frozenset[str]:
@@ -48,6 +49,17 @@ def _together(project: Project, one: str, other: str) -> bool:
     stem = one.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     users = [p for p in project.files_importing(stem) if not is_test_file(p)]
     return any({one, other} <= reached(project, path) for path in users[:MOST_IMPORTERS])
+
+
+def comes_to_training(project: Project, path: str) -> bool:
+    """False for a script that uses a model but trains none: neither it, nor what it imports or what imports it, makes a step."""
+
+    def build() -> bool:
+        stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+        near = {*reached(project, path), *project.files_importing(stem)}
+        return any(word in (project.read(p) or b"") for p in near for word in _STEPS)
+
+    return project.keep(("comes to training", path), build)
 
 
 def callers(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:

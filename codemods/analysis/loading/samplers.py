@@ -6,10 +6,11 @@ import ast
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.loading.origins import Origin, made_class, origins
+from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule
+from codemods.source import SourceModule, walk
 
 _NONE = "None"
 
@@ -67,6 +68,37 @@ def is_distributed_sampler(project: Project, origin: Origin) -> bool:
         return False
     name = qualified(origin.module, origin.node.func)
     return last(name) == "DistributedSampler" and family(name) == "torch"
+
+
+def is_epoch_heir(project: Project, origin: Origin) -> bool:
+    """True for a class of the project that derives from DistributedSampler and draws its order by the epoch."""
+    site = made_class(project, origin)
+    facts = class_facts(project, site.module, site.node) if site is not None else None
+    if facts is None or not any(last(n) == "DistributedSampler" for n in facts.external) or facts.method("set_epoch") is not None:
+        return False
+    own = facts.method("__iter__")
+    if own is None:
+        return True
+    reads = {dotted(n) for n in walk(own[1]) if isinstance(n, ast.Attribute)}
+    return "self.epoch" in reads
+
+
+def heir_shuffles(project: Project, origin: Origin) -> bool | None:
+    """As `shuffles`, for such a class: what its own `__init__` gives where the call says nothing."""
+    site = made_class(project, origin)
+    made = class_facts(project, site.module, site.node).method("__init__") if site is not None else None
+    if made is None or not isinstance(origin.node, ast.Call):
+        return shuffles(origin)
+    given = bind(made[1], origin.node, bound=True)
+    if given is None:
+        return None
+    spec = made[1].args
+    names = [a.arg for a in spec.args]
+    defaults = dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True))
+    value = given.get("shuffle", defaults.get("shuffle"))
+    if value is None:
+        return True if "shuffle" not in names else None
+    return bool(value.value) if isinstance(value, ast.Constant) else None
 
 
 def shuffles(origin: Origin) -> bool | None:

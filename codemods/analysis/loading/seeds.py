@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.origins import origins
-from codemods.analysis.loading.same_program import same_program
+from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_sources import rank_source
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 # Calls that fix the process's own random numbers.
 SEEDERS = frozenset({"manual_seed", "manual_seed_all", "seed_everything", "set_seed", "seed"})
@@ -21,25 +23,77 @@ _OWN = frozenset(
     {"time", "time_ns", "randint", "randrange", "urandom", "getpid", "initial_seed", "monotonic", "perf_counter", "randbits"}
 )
 _WORDS = (b"manual_seed", b"seed_everything", b"set_seed", b".seed(")
+_HANDS = late(rb"\w*seed\w*[ \t]*\(")
 
 
 @record
 class Seed:
     """A call that seeds. own: it seeds a generator object, not the numbers that everything draws from.
 
-    value: the expression of the seed.
+    value: the expression of the seed. helper: what a function of the project that is handed the seed calls with it.
     """
 
     module: SourceModule
     call: ast.Call
     value: ast.expr | None
     own: bool
+    helper: str = ""
 
 
 def seeds_in(module: SourceModule) -> tuple[Seed, ...]:
     """The seeds of a file."""
     found = (_seed(module, call) for call in module.calls_named(*SEEDERS))
     return tuple(s for s in found if s is not None)
+
+
+def handed_seeds(project: Project, module: SourceModule) -> tuple[Seed, ...]:
+    """The calls of a file that hand a seed to a function of the project, which seeds the process with it."""
+    return project.memo(("handed seeds", module.path), lambda: tuple(_handed(project, module)))
+
+
+def _handed(project: Project, module: SourceModule) -> Iterator[Seed]:
+    for call in module.nodes(ast.Call):
+        if "seed" not in last(dotted(call.func)).lower() or last(dotted(call.func)) == "manual_seed":
+            continue
+        site = called_function(project, module, call)
+        if site is None:
+            continue
+        for seed in seeds_in(site.module):
+            if not seed.own and site.module.function_of(seed.call) is site.node and isinstance(seed.value, ast.Name):
+                value = _argument(site.node, seed.value.id, call)
+                if value is not None and not _rank_added(project, site.module, site.node, seed.value.id):
+                    yield Seed(module, call, value, False, qualified(seed.module, seed.call.func))
+
+
+def _rank_added(project: Project, module: SourceModule, function: FunctionNode, name: str) -> bool:
+    """True where the function itself puts the rank into the seed that it is handed."""
+    for node in walk_scope(function):
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(dotted(t) == name for t in targets) and names_the_rank(project, module, node.value):
+                return True
+    return False
+
+
+def _argument(function: FunctionNode, name: str, call: ast.Call) -> ast.expr | None:
+    """What a call gives for a parameter; its default where it gives none."""
+    names = [a.arg for a in function.args.args]
+    if name not in names:
+        return None
+    given = next((k.value for k in call.keywords if k.arg == name), None)
+    at = names.index(name)
+    if given is None and at < len(call.args):
+        given = call.args[at]
+    back = at - len(names) + len(function.args.defaults)
+    return given if given is not None else function.args.defaults[back] if back >= 0 else None
+
+
+def is_in_helper(project: Project, seed: Seed) -> bool:
+    """True for a seed that a function is handed by others, who are asked instead."""
+    function = seed.module.function_of(seed.call)
+    if seed.helper or function is None or not isinstance(seed.value, ast.Name) or "seed" not in function.name.lower():
+        return False
+    return seed.value.id in [a.arg for a in function.args.args] and bool(callers(project, seed.module, function))
 
 
 def is_seeded(project: Project) -> bool:
@@ -53,7 +107,9 @@ def seeded_by_rank(project: Project, path: str) -> bool:
 
 
 def _by_rank(project: Project, path: str) -> bool:
-    seeds = [s for m in _files(project, near=path) for s in seeds_in(m)]
+    files = list(_files(project, near=path))
+    seeds = [s for m in files for s in seeds_in(m) if not is_in_helper(project, s)]
+    seeds += [s for m in files for s in handed_seeds(project, m)]
     return any(_is_plainly_of_rank(project, s) for s in seeds) or any(
         depends_on_rank(project, s.module, s.value, clocks=False) for s in seeds
     )
@@ -61,10 +117,20 @@ def _by_rank(project: Project, path: str) -> bool:
 
 def _files(project: Project, near: str = "") -> Iterator[SourceModule]:
     """The files that seed, or those of them in the programs of one."""
-    for path in sorted({p for word in _WORDS for p in project.files_containing(word) if not is_test_file(p)}):
+    words = {p for word in _WORDS for p in project.files_containing(word)}
+    for path in sorted(p for p in words | _handing(project) if not is_test_file(p)):
         module = project.module(path) if not near or same_program(project, path, near) else None
         if module is not None:
             yield module
+
+
+def _handing(project: Project) -> frozenset[str]:
+    """The files that call something by a name with "seed" in it."""
+
+    def build() -> frozenset[str]:
+        return frozenset(p for p in project.files_containing(b"seed") if _HANDS.search(project.read(p) or b""))
+
+    return project.keep("files that hand seeds", build)
 
 
 def is_of_rank(project: Project, seed: Seed) -> bool:

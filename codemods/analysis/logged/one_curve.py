@@ -1,29 +1,31 @@
-"""Curves of one rank: which of them are worth a word, and the one of a project that is told.
+"""Curves of one rank: which of them are worth a word, one for each training loop.
 
-What rank 0 draws of its own batches while it trains is what most programs want, and nothing rests on it: readers who judged
-such findings called none of them worth telling. Two are: the number of a whole epoch, which is read as that of the training set,
-and one that stands beside a number that the same loop reduces, so that a log mixes both.
+What rank 0 draws of its own batches while it trains is what many programs want, and nothing rests on it: readers who judged
+such findings called few of them worth telling. Three are: the number of a whole epoch, which is read as that of the training set,
+one that stands beside a number that the same loop reduces, and one of a program that puts its other numbers together from all
+ranks, or has a helper for it, so that its logs mix both.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 
-from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.loading.same_program import reached
+from codemods.analysis.logged.reductions import reduction_in
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.number_roles import Role, state_of
 from codemods.analysis.variance.number_words import is_number
-from codemods.analysis.variance.numbers import Number, numbers_of_one_rank, weight
+from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
 from codemods.data.rank_variance import BACKWARDS, BARS
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, walk
 
-_TRAINS = b"backward"  # the loop whose curve is told stands in a file that trains
+_EVALUATED = late(r"(?<![a-z])(val|valid|validat\w*|eval\w*|test|dev)(?![a-z])", re.I)
 _LATEST = late(r"\[-\d+:\]")  # of the last ten steps: no number of an epoch
-_NUMBERS = (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean")
 
 
 @record
@@ -43,24 +45,6 @@ def shown_in(project: Project, module: SourceModule) -> Shown:
     return project.memo(("shown numbers", module.path), build)
 
 
-def told_curve(project: Project) -> tuple[str, int] | None:
-    """Path and line of the curve that is told: that of the heaviest loop, the first of those that weigh the same."""
-
-    def build() -> tuple[str, int] | None:
-        found: list[tuple[tuple[int, ...], str, int]] = []
-        for path in sorted(project.files_containing(_TRAINS)):
-            data = project.read(path) or b""
-            if is_test_file(path) or not any(word in data for word in _NUMBERS) or not may_show_ranks(project, path):
-                continue
-            if (module := project.module(path)) is None:
-                continue
-            found += [(weight(n), path, getattr(n.at, "lineno", 0)) for n in shown_in(project, module).curves]
-        best = max((w for w, _, _ in found), default=())
-        return next(((path, line) for w, path, line in found if w == best), None)
-
-    return project.keep("told curve", build)
-
-
 def reduced_beside(project: Project, module: SourceModule, number: Number) -> ast.Call | None:
     """A call in the loop of the number that makes another one everybody's."""
     loop = number.source.loop
@@ -75,10 +59,36 @@ def reduced_beside(project: Project, module: SourceModule, number: Number) -> as
 
 
 def _is_worth_telling(project: Project, module: SourceModule, number: Number) -> bool:
+    if _gathers_features(project, module.path) or _LATEST.search(number.text):
+        return False
+    name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
     if number.value.mean and number.behind:
-        return _LATEST.search(number.text) is None
-    bar = isinstance(number.shown, ast.Call) and last(dotted(number.shown.func)) in BARS
-    return not bar and reduced_beside(project, module, number) is not None
+        return not name.startswith("plot")  # a picture of all steps
+    if name in BARS or not number.source.trains:
+        return False
+    if reduced_beside(project, module, number) is not None:
+        return True
+    if any(_EVALUATED.search(text) for text in (number.text, *(x.text for x in number.value.chain))):
+        return False  # of an evaluation, which may be what the program reduces
+    return reduction_in(project, module.path) is not None
+
+
+def _gathers_features(project: Project, path: str) -> bool:
+    """True for a program whose loss may be over what all ranks gathered: each rank has the same then."""
+
+    def gathers(near: str) -> bool:
+        data = project.read(near) or b""
+        if b"distributed.nn" in data and b"all_gather" in data:
+            return True
+        module = project.module(near) if b"all_gather" in data and b"Function)" in data else None
+        return module is not None and any(
+            any(last(dotted(b)) == "Function" for b in owner.bases)
+            and any(isinstance(n, ast.Call) and last(dotted(n.func)).startswith("all_gather") for n in walk(owner))
+            for owner in module.nodes(ast.ClassDef)
+        )
+
+    near = sorted(reached(project, path))
+    return project.keep(("gathers features", path), lambda: any(gathers(p) for p in near))
 
 
 def _names_number(node: ast.expr) -> bool:

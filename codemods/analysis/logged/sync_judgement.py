@@ -26,6 +26,7 @@ from codemods.analysis.logged.log_calls import (
 from codemods.analysis.logged.log_keys import unsettled_parts
 from codemods.analysis.logged.log_twins import twins
 from codemods.analysis.logged.means import is_plain_mean, plain_extreme
+from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
 from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
 from codemods.analysis.logged.sync_stage import judge_data, judge_stage
 from codemods.analysis.logged.test_programs import tests_alone
@@ -84,7 +85,9 @@ def _judged(log: LogCall) -> Verdict | None:
     if ranks_at(log.module, log.call, project=log.project).some:
         return None
     found = reached(log)
-    if found is None or _reduced_anyway(log) or _is_no_log_of_lightning(log):
+    if found is None or _reduced_anyway(log) or _is_no_log_of_lightning(log) or nobody_fits(log.project):
+        return None
+    if found.hooks and found.hooks <= EVALUATION_HOOKS and evaluates_on_the_whole_set(log.project):
         return None
     if found.hooks and all(h.startswith(("test_", "on_test_")) for h in found.hooks) and tests_alone(log.project):
         return None

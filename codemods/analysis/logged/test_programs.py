@@ -16,13 +16,26 @@ from codemods.source import SourceModule
 
 
 def tests_alone(project: Project) -> bool:
-    """True where each `trainer.test(...)` outside the repository's own tests is one of a Trainer of one device on one node."""
+    """True where each `trainer.test(...)` outside the repository's own tests is one of a Trainer of one device on one node.
+
+    Also where only those tests make such a call.
+    """
     return project.keep("tests alone", lambda: _find(project))
 
 
 def _find(project: Project) -> bool:
     trainers = [list(_trainers(project, module, call)) for module, call in _calls(project)]
+    if not trainers and _only_own_tests_test(project):
+        return True
     return bool(trainers) and all(made and all(is_of_one(t) for t in made) for made in trainers)
+
+
+def _only_own_tests_test(project: Project) -> bool:
+    """True where nothing but the repository's own tests calls `trainer.test`, and no command line of Lightning does."""
+    paths = project.files_calling("test")
+    if any(not is_test_file(p) for p in paths) or project.files_containing(b"LightningCLI"):
+        return False
+    return any(is_test_file(p) for p in paths)
 
 
 def _calls(project: Project) -> Iterator[tuple[SourceModule, ast.Call]]:

@@ -76,6 +76,15 @@ def size_among(project: Project, module: SourceModule, node: ast.expr) -> Among 
     return _agreed([size_of(project, v) for v in values_behind(project, module, node)])
 
 
+def size_beside(project: Project, module: SourceModule, size: ast.expr, index: Value) -> Among | None:
+    """What a number of processes counts where it is handed over by the call that hands over an index; else as `size_among`."""
+    found = values_behind(project, module, size)
+    call = index.given_in.statement_of(index.given)
+    handed = [v for v in found if v.given is not size]
+    same = [v for v in handed if v.given_in is index.given_in and v.given_in.statement_of(v.given) is call]
+    return _agreed([size_of(project, v) for v in same or found])
+
+
 def _agreed(answers: list[Among | None]) -> Among | None:
     return answers[0] if answers and len(set(answers)) == 1 else None
 
@@ -110,6 +119,8 @@ def size_of(project: Project, value: Value) -> Among | None:
         if name == "torch.cuda.device_count":
             return Among.NODE
         return Among.WORLD if name == "torch.distributed.get_world_size" and not node.args and not node.keywords else None
+    if isinstance(node, ast.Attribute) and node.attr == "num_processes" and "accelerat" in dotted(node.value).lower():
+        return Among.WORLD  # of Accelerate, on all machines
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         counted = any(is_node_count(module, side) for side in (node.left, node.right))
         return Among.PRODUCT if counted else None

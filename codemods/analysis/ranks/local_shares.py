@@ -18,6 +18,7 @@ from codemods.analysis.ranks.counted_among import (
     is_node_index,
     sets_environment,
     size_among,
+    size_beside,
     size_of,
     values_behind,
 )  # fmt: skip
@@ -140,10 +141,10 @@ def _judged(project: Project, module: SourceModule, pair: Pair) -> Iterator[Loca
     local = [(v, a) for v in values if (a := index_of(project, v)) is not None and a.one_node]
     if not local:
         return
-    among = size_among(project, module, pair.size) if pair.size is not None else None
-    if pair.size is None and pair.use is Use.SAMPLER:
-        among = Among.WORLD  # it asks the group
     for value, counted in local:
+        among = size_beside(project, module, pair.size, value) if pair.size is not None else None
+        if pair.size is None and pair.use is Use.SAMPLER:
+            among = Among.WORLD  # it asks the group
         if _is_wrong(project, module, pair, counted, among):
             place = module.path, getattr(pair.at, "lineno", getattr(pair.index, "lineno", 0))
             yield LocalShare(value.given_in, value.given, counted, pair.size, among, pair.use, place)

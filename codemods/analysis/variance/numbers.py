@@ -25,9 +25,11 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _OF_THE_RANK = "is this rank's own"
 _OF_LOADER = "gives each rank its own batches"
+_SHARE = re.compile(r"own (batches|share)|rank's own|share|prepare|loader|sampler|batch|dataset", re.I)
 _WHOLE = ("shuffles on its own", "draws at random")  # each rank goes through the whole set
 _TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log"})
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
+_NEAR = 10  # lines from the entry of a dict to where the dict is shown: a finding stands where its reader sees both
 _TEXTS = 8  # pieces of a text that are looked at
 _MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
 _LOSSES = re.compile(r"^forward$|^__call__$|loss", re.I)
@@ -61,7 +63,8 @@ def numbers_of_one_rank(project: Project, module: SourceModule) -> list[Number]:
     found = [n for function, places in _places(project, module).items() for n in _in_function(analysis, module, function, places)]
     best: dict[tuple[str, int], Number] = {}
     for number in found:
-        key = number.source.key if number.source.loop is not None else (module.path, getattr(number.at, "lineno", 0))
+        known = number.source.loop is not None or (number.role is Role.CURVE and number.source.line)
+        key = number.source.key if known else (module.path, getattr(number.at, "lineno", 0))
         if key not in best or weight(number) > weight(best[key]):
             best[key] = number
     return _by_place(best.values())
@@ -105,7 +108,7 @@ def weight(number: Number) -> tuple[int, int, int]:
     """What decides before what is told as a result, and that before a curve; of curves the mean of an epoch first."""
     roles = (Role.CURVE, Role.RESULT, Role.DECIDES)
     name = last(dotted(number.shown.func)) if isinstance(number.shown, ast.Call) else ""
-    shown = 0 if name in BARS else 2 if name in DRAWS else 1
+    shown = 0 if name in BARS else 3 if name in DRAWS else 1 if name in SHOWN_NUMBERS else 2
     return roles.index(number.role), int(number.value.mean and number.behind), shown
 
 
@@ -212,12 +215,17 @@ def _number(
         return None  # what a single batch gives
     if _is_guess(analysis, value, source) or _may_gather(analysis, value):
         return None
+    if decides and source.trains and value.origin is not None and not _SHARE.search(value.origin.text):
+        return None  # the loop round it trains, but what it evaluates on is not seen
     everyone = decides and not is_on_zero(analysis.project, module, shown)
     alone = role is not Role.CURVE and source.path == module.path and source.loop is not None
     if alone and source.loop is not None and is_on_zero(analysis.project, module, source.loop):
         return Number(source.loop, shown, text, value, role, source, behind, everyone, alone=True)
     at = where_made(module, value) if value.mean and (behind or role is not Role.CURVE) else None
-    entry = part if isinstance(module.parent(part), ast.Dict) else shown
+    if role is Role.CURVE and at is not None and abs(shown.lineno - at.lineno) > _NEAR:
+        at = None
+    near = isinstance(module.parent(part), ast.Dict) and abs(shown.lineno - part.lineno) <= _NEAR
+    entry = part if near else shown
     return Number(at or entry, shown, text, value, role, source, behind, everyone)
 
 

@@ -1,0 +1,75 @@
+"""Does anything seed the random numbers on the way to a place: in its function, in its callers, in what they import?"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.loading.same_program import callers, reached
+from codemods.analysis.loading.seeds import SEEDERS, seeds_in
+from codemods.analysis.loading.spawned import is_main_block
+from codemods.analysis.names import dotted, last
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk_scope
+
+_UP, _DOWN = 5, 3
+
+
+def is_seeded_on_the_way(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where something on the way may seed; also where the way is not seen to its end."""
+    return _climb(project, module, node, 0) or any(_at_import(project, p) for p in reached(project, module.path))
+
+
+def _climb(project: Project, module: SourceModule, node: ast.AST, climbs: int) -> bool:
+    function = module.function_of(node)
+    line = getattr(node, "lineno", 0)
+    above = [n for n in _calls(module, function) if n.lineno <= line and n is not node]
+    if any(_seeds(project, module, call, 0, set()) for call in above) or _at_import(project, module.path):
+        return True
+    if function is None:
+        return False
+    if climbs > _UP:
+        return True
+    if (owner := module.class_of(function)) is not None and function.name.startswith("__"):
+        return any(_climb(project, module, c, climbs + 1) for c in module.calls_named(owner.name))
+    return any(_climb(project, s.module, s.call, climbs + 1) for s in callers(project, module, function))
+
+
+def _calls(module: SourceModule, function: FunctionNode | None) -> list[ast.Call]:
+    if function is not None:
+        return [n for n in walk_scope(function) if isinstance(n, ast.Call)]
+    plain = (s for s in module.tree.body if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)))
+    return [n for s in plain for n in walk_scope(s) if isinstance(n, ast.Call)]
+
+
+def _seeds(project: Project, module: SourceModule, call: ast.Call, depth: int, seen: set[tuple[str, int, int]]) -> bool:
+    """True for a call by whose name, or by what it calls, something is seeded."""
+    end = last(dotted(call.func)) or getattr(call.func, "attr", "")
+    if end in SEEDERS:
+        return next((not s.own for s in seeds_in(module) if s.call is call), True)
+    if "seed" in end.lower() or end == "Trainer":
+        return True
+    site = called_function(project, module, call) if depth < _DOWN else None
+    return site is not None and _inside(project, site, depth + 1, seen)
+
+
+def _inside(project: Project, site: FunctionSite, depth: int, seen: set[tuple[str, int, int]]) -> bool:
+    if site.key in seen:
+        return False
+    seen.add(site.key)
+    calls = [n for n in walk_scope(site.node) if isinstance(n, ast.Call)]
+    return any(_seeds(project, site.module, call, depth, seen) for call in calls)
+
+
+def _at_import(project: Project, path: str) -> bool:
+    """True for a file that seeds as soon as it is imported."""
+    if b"seed" not in (project.read(path) or b""):
+        return False
+    module = project.module(path)
+    return module is not None and any(_is_at_top(module, s.call) for s in seeds_in(module) if not s.own)
+
+
+def _is_at_top(module: SourceModule, call: ast.Call) -> bool:
+    return module.function_of(call) is None and not any(is_main_block(up) for up in module.ancestors(call))
+
+

@@ -1,0 +1,67 @@
+"""Which functions `torch.multiprocessing.spawn` runs as processes of their own, and where the parent starts them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.call_graph import FunctionSite, called_function, find_function
+from codemods.analysis.functions import functions_by_name
+from codemods.analysis.names import dotted, qualified
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+
+
+@record
+class Spawn:
+    """call: the statement of the parent that starts the processes. worker: the function that each of them runs."""
+
+    call: ast.Call
+    worker: FunctionSite
+
+
+def spawns_in(project: Project, module: SourceModule, function: FunctionNode | None) -> Iterator[Spawn]:
+    """What a function, or the block under `__main__`, starts: by itself, or by a helper that it hands the worker to."""
+    for call in calls_in(module, function):
+        if _is_spawn(module, call):
+            if (worker := _function(project, module, _first(call))) is not None:
+                yield Spawn(call, worker)
+            continue
+        handed = [w for a in call.args if (w := _function(project, module, a)) is not None]
+        site = called_function(project, module, call) if handed else None
+        if site is not None and any(_is_spawn(site.module, c) for c in _calls(site.node)):
+            yield Spawn(call, handed[0])
+
+
+def calls_in(module: SourceModule, function: FunctionNode | None) -> list[ast.Call]:
+    """The calls of a function; without one, of the block under `if __name__ == "__main__"`, which fresh processes leave out."""
+    if function is not None:
+        return _calls(function)
+    return [n for block in module.tree.body if is_main_block(block) for n in walk(block) if isinstance(n, ast.Call)]
+
+
+def is_main_block(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+
+
+def _calls(function: FunctionNode) -> list[ast.Call]:
+    return [n for n in walk_scope(function) if isinstance(n, ast.Call)]
+
+
+def _is_spawn(module: SourceModule, call: ast.Call) -> bool:
+    if not qualified(module, call.func).endswith("multiprocessing.spawn"):
+        return False
+    method = next((k.value for k in call.keywords if k.arg == "start_method"), None)
+    return method is None or (isinstance(method, ast.Constant) and method.value == "spawn")
+
+
+def _first(call: ast.Call) -> ast.expr | None:
+    return call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "fn"), None)
+
+
+def _function(project: Project, module: SourceModule, node: ast.expr | None) -> FunctionSite | None:
+    name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    if not name or (isinstance(node, ast.Name) and not functions_by_name(module).get(name) and not module.imports.get(name)):
+        return None
+    return find_function(project, module, name)

@@ -1,0 +1,54 @@
+"""What programs show of Lightning: whether any of them runs a Trainer, and whether each rank evaluates on the whole set."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last
+from codemods.data.rank_variance import SHARING_SAMPLERS
+from codemods.late_pattern import late
+from codemods.project import Project
+
+_TRAINER = late(rb"(?:\b(?:pl|L|pytorch_lightning|lightning)\.Trainer\b|import[^\n]*\bTrainer\b|LightningCLI|\.fit\(|\bTrainer,)")
+_OFF = late(rb"(?:replace_sampler_ddp|use_distributed_sampler)[\"']?\s*[=:]\s*(?:False|false)\b")
+_WORDS = (b"replace_sampler_ddp", b"use_distributed_sampler")
+_CONFIGS = (".yaml", ".yml", ".json")
+
+
+def nobody_fits(project: Project) -> bool:
+    """True for a project that takes modules of Lightning over but trains by a loop of its own: their steps never run."""
+    return project.keep("nobody fits", lambda: _nobody_fits(project))
+
+
+def _nobody_fits(project: Project) -> bool:
+    own = {*project.files_containing(b"DistributedDataParallel"), *project.files_containing(b"Accelerator(")}
+    if not own or not project.files_containing(b"backward("):
+        return False
+    if any(project.files_containing(word, kinds=_CONFIGS) for word in (b"lightning.Trainer", b"trainer:")):
+        return False
+    words = (b"Trainer", b"LightningCLI", b".fit(")
+    paths = {p for word in words for p in project.files_containing(word) if not is_test_file(p)}
+    return not any(_TRAINER.search(project.read(p) or b"") for p in paths)
+
+
+def evaluates_on_the_whole_set(project: Project) -> bool:
+    """True where Lightning is kept from sharing the data out, and the project itself shares out nothing but what it trains on."""
+    return project.keep("each rank evaluates the whole set", lambda: _is_whole(project))
+
+
+def _is_whole(project: Project) -> bool:
+    paths = {p for word in _WORDS for p in project.files_containing(word, kinds=(".py", *_CONFIGS)) if not is_test_file(p)}
+    said = [_OFF.search(project.read(p) or b"") is not None for p in paths]
+    if not said or not all(said):
+        return False  # some configurations leave it to Lightning
+    for path in project.files_containing(b"ampler"):
+        module = None if is_test_file(path) else project.module(path)
+        for call in module.nodes(ast.Call) if module is not None else ():
+            shares = {k.arg for k in call.keywords} & {"rank", "num_replicas"}
+            if module is None or not (shares or SHARING_SAMPLERS.search(last(dotted(call.func)))):
+                continue
+            function = module.function_of(call)
+            if function is None or "train" not in function.name:
+                return False
+    return True
