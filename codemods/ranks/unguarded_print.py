@@ -21,6 +21,7 @@ from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.ranks.cannot_run import cannot_be_imported
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -149,7 +150,7 @@ class UnguardedPrint(DdpCodemod):
             return
         for function in module.functions:
             yield from self._function(module, project, function)
-        if ranks_in_file(project, module):
+        if ranks_in_file(project, module) and not cannot_be_imported(project, module):
             yield from self._runs(module, project, module.tree)
 
     def _function(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
