@@ -9,7 +9,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.global_rank_at import global_test
-from codemods.analysis.guards.local_guards import local_guard
+from codemods.analysis.guards.local_guards import is_run_on_several_nodes, local_guard
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
@@ -19,6 +19,7 @@ from codemods.analysis.ranks.device_ranks import LOCAL, device_ranks
 from codemods.analysis.ranks.local_shares import is_for_one_node
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_entering
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_rank_zero_only
@@ -94,6 +95,8 @@ class WrongRank(DdpCodemod):
       rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
+    - Files of a project that asserts both ranks to be the same, or whose own name for the local rank (Accelerate's apart) stands
+      in a project that nowhere speaks of more than one node; places that no program of the project comes to.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.
@@ -172,7 +175,9 @@ class WrongRank(DdpCodemod):
         if home is not None and ranks_entering(project, module, home) is Ranks.LOCAL_ZERO:
             return None  # the guard round its calls is told: one change is enough
         whole = global_test(project, module, node, found.operand, holds=found.holds)
-        if whole is None:
+        if whole is None or is_run_by_nobody(project, module, node):
+            return None
+        if not module.holds(b"ccelerat") and not is_run_on_several_nodes(project):
             return None
         what = " ".join(found.step.module.text_of(found.step.call).split())
         message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"
