@@ -18,6 +18,8 @@ from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.ranks.cannot_run import is_behind_an_end
+from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reach import to_a_launcher
@@ -57,6 +59,8 @@ def way_of_every_rank(
     loose: classes that are only handed on count as made where they are handed to (`loose_ends`), and the ways may be longer.
     """
     if is_test_file(module.path) or is_for_some(project, module, node):
+        return None
+    if is_behind_an_end(module, node) or is_tied_to_first_device(project, module):
         return None
     function = module.function_of(node)
     if function is None and (again := imports_again(module, node)) is not None:

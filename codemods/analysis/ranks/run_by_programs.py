@@ -15,6 +15,7 @@ from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
+from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import trains_on_one_device
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
@@ -89,7 +90,7 @@ class _Search:
         """shown: what the way has come through so far speaks of several processes."""
         if is_test_file(module.path) or is_of_one_process(module, node) or is_behind_an_end(module, node):
             return False
-        if cannot_be_imported(self._project, module):
+        if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
             return False
         function = module.function_of(node)
         if trains_on_one_device(self._project, module, function):
