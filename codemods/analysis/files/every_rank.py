@@ -21,6 +21,7 @@ from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.in_turn import in_turn
+from codemods.analysis.ranks.one_device import has_trainers_of_one_device
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.several_processes import several_processes
@@ -60,7 +61,7 @@ def way_of_every_rank(
     """
     if is_test_file(module.path) or is_for_some(project, module, node):
         return None
-    if is_behind_an_end(module, node) or is_tied_to_first_device(project, module):
+    if is_behind_an_end(module, node) or is_tied_to_first_device(project, module) or has_trainers_of_one_device(project, module):
         return None
     function = module.function_of(node)
     if function is None and (again := imports_again(module, node)) is not None:
@@ -236,6 +237,8 @@ def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
     """True where every rank comes to a call."""
     outer = site.module.function_of(site.call)
     if is_test_file(site.module.path) or is_for_some(project, site.module, site.call):
+        return False
+    if is_behind_an_end(site.module, site.call) or is_tied_to_first_device(project, site.module):
         return False
     if _starts_processes(project, site.module, outer):
         return False

@@ -16,7 +16,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
-from codemods.analysis.ranks.one_device import trains_on_one_device
+from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
@@ -93,7 +93,7 @@ class _Search:
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
             return False
         function = module.function_of(node)
-        if trains_on_one_device(self._project, module, function):
+        if trains_on_one_device(self._project, module, function) or has_trainers_of_one_device(self._project, module):
             return False
         return self._is_run(module, function, shown) if function is not None else shown or self._starts_several(module)
 
