@@ -9,7 +9,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.global_rank_at import global_test
-from codemods.analysis.guards.local_guards import is_run_on_several_nodes, local_guard
+from codemods.analysis.guards.local_guards import local_guard
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
@@ -17,6 +17,7 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.device_ranks import LOCAL, device_ranks
 from codemods.analysis.ranks.local_shares import is_for_one_node
+from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_entering
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -177,7 +178,7 @@ class WrongRank(DdpCodemod):
         whole = global_test(project, module, node, found.operand, holds=found.holds)
         if whole is None or is_run_by_nobody(project, module, node):
             return None
-        if not module.holds(b"ccelerat") and not is_run_on_several_nodes(project):
+        if not module.holds(b"ccelerat") and not names_nodes(project):
             return None
         what = " ".join(found.step.module.text_of(found.step.call).split())
         message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"

@@ -74,7 +74,7 @@ def _by_role(project: Project, module: SourceModule, function: FunctionNode) -> 
     facts = class_facts(project, module, owner)
     if facts.unresolved:
         return None
-    if function.name == "__init__" and facts.is_a(Role.LIGHTNING_MODULE) and not _is_launched_from_outside(project):
+    if function.name == "__init__" and facts.is_a(Role.LIGHTNING_MODULE) and not is_launched_from_outside(project):
         return None  # rank 0 makes it before `fit`, in which Lightning starts the others
     sets_up = function.name == "setup" and facts.is_a(Role.LIGHTNING_DATA_MODULE)
     if sets_up or (facts.is_a(Role.LIGHTNING_MODULE) and module.parent(function) is owner):
@@ -86,7 +86,7 @@ def _by_role(project: Project, module: SourceModule, function: FunctionNode) -> 
 _LAUNCHERS = (b"torchrun", b"srun ", b"torch.distributed.launch", b"torch.distributed.run", b"sbatch")
 
 
-def _is_launched_from_outside(project: Project) -> bool:
+def is_launched_from_outside(project: Project) -> bool:
     """True where a script or a text of the repository starts all processes at once."""
     kinds = (*SHELL_KINDS, ".md", ".rst", ".txt")
     return any(project.files_containing(word, kinds=kinds) for word in _LAUNCHERS)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_calls import CHANGES, Act, meets, names_the_rank
 from codemods.analysis.files.file_flow import Step, steps_in
 from codemods.analysis.names import dotted
@@ -22,12 +21,6 @@ from codemods.source import SourceModule, walk
 
 # Files that each node wants on its own disk.
 NODE_FILES = late(r"cache|download|extract|unzip|untar|/tmp|tempdir|tmpdir|scratch|local_dir|node|shm|build|compile", re.I)
-# What a project writes that is started on several nodes; a setting of one node is none.
-_SEVERAL_NODES = late(
-    rb"(?i)\b(?:nnodes|num_nodes|num_machines|n_nodes|nodes)[\"']?[ =:]+[\"']?(?![01]\b)[$\w{<]|\bnode_rank\b|\bmachine_rank\b|\bSLURM_NNODES\b"
-    rb"|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|\btwo (?:nodes|machines)\b"
-)
-_KINDS = (".py", ".sh", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".slurm", ".sbatch", ".toml", "Makefile")
 _EXITS = (ast.Return, ast.Continue, ast.Raise)
 _FILES = frozenset({Act.WRITES, Act.FILLS, Act.REMOVES})
 
@@ -62,16 +55,6 @@ def local_guard(project: Project, module: SourceModule, node: ast.If) -> LocalGu
         if not _of_the_node(project, module, body, step) and not _read_by_all(project, module, node, step):
             return LocalGuard(node, operand, holds, step)
     return None
-
-
-def is_run_on_several_nodes(project: Project) -> bool:
-    """True where a command, a setting or a text of the project speaks of more than one node."""
-
-    def build() -> bool:
-        paths = (p for p in project.files if p.endswith(_KINDS) and not is_test_file(p))
-        return any(_SEVERAL_NODES.search(project.read(p) or b"") for p in paths)
-
-    return project.keep("several nodes", build)
 
 
 def _asked(project: Project, module: SourceModule, node: ast.If) -> tuple[ast.expr, bool] | None:

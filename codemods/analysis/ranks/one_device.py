@@ -16,6 +16,12 @@ _DEVICES = late(rb"(?m)^[ ]+(?:devices|gpus|num_nodes)[ ]*:[ ]*([^\s#]+)")
 # Commands that start, or have Lightning start, several processes.
 _SPREADS = late(rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b)|trainer\.(?:devices|gpus)=(?!1\b)|torchrun|\bsrun\b|--nproc|distributed\.launch")
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", "Makefile")
+# What a project writes that is started on several nodes; a setting of one node is none.
+_SEVERAL_NODES = late(
+    rb"(?i)\b(?:nnodes|num_nodes|num_machines|n_nodes|nodes)[\"']?[ =:]+[\"']?(?![01]\b)[$\w{<]|\bnode_rank\b|\bmachine_rank\b|\bSLURM_NNODES\b"
+    rb"|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|\btwo (?:nodes|machines)\b"
+)
+_TEXTS = (".py", ".sh", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".slurm", ".sbatch", ".toml", "Makefile")
 _DEPTH = 2  # functions that hand the devices on
 
 
@@ -63,6 +69,16 @@ def _settings_have_one(project: Project) -> bool:
     texts = [project.read(p) or b"" for p in project.files if p.endswith((".yaml", ".yml"))]
     values = [v for text in texts if b"trainer" in text for v in _DEVICES.findall(text)]
     return bool(values) and all(v in (b"1", b"[0]", b"'1'", b'"1"') for v in values)
+
+
+def names_nodes(project: Project) -> bool:
+    """True where a command, a setting or a text of the project speaks of more than one node."""
+
+    def build() -> bool:
+        paths = (p for p in project.files if p.endswith(_TEXTS) and not is_test_file(p))
+        return any(_SEVERAL_NODES.search(project.read(p) or b"") for p in paths)
+
+    return project.keep("several nodes", build)
 
 
 def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
