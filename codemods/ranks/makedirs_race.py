@@ -162,15 +162,15 @@ class MakedirsRace(DdpCodemod):
         handler = _handler(module, project, call)
         if (handler is not None and not _goes_on(handler)) or is_run_by_nobody(project, module, call):
             return None
+        reason = _LEADS_ELSEWHERE if handler is not None else _protects(module, call, path)
+        if reason:
+            return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
         tested = _is_tested(module, call, path)
         way = way_of_every_rank(project, module, call)
         if way is None or _is_of_own_data(project, module, call) or _fetches(project, module, call):
             return None
         if tested and (is_made_by_first_process(project, way) or is_made_above(project, module, call, path)):
             return None
-        reason = _LEADS_ELSEWHERE if handler is not None else _protects(module, call, path)
-        if reason:
-            return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
         if spelling == "os.mkdir":
             return self._mkdir(module, call, message, shown)
         edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True")]
