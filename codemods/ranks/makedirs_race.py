@@ -13,7 +13,8 @@ from codemods.analysis.files.folders_made_before import is_made_above, is_made_b
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
-from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import called_by_framework, ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.analysis.variance.analysis import variance
@@ -167,9 +168,11 @@ class MakedirsRace(DdpCodemod):
             return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
         tested = _is_tested(module, call, path)
         way = way_of_every_rank(project, module, call)
-        if way is None or _is_of_own_data(project, module, call) or _fetches(project, module, call):
+        if way is None and not _is_in_hook(project, module, call):
             return None
-        if tested and (is_made_by_first_process(project, way) or is_made_above(project, module, call, path)):
+        if _is_of_own_data(project, module, call) or _fetches(project, module, call):
+            return None
+        if tested and way is not None and (is_made_by_first_process(project, way) or is_made_above(project, module, call, path)):
             return None
         if spelling == "os.mkdir":
             return self._mkdir(module, call, message, shown)
@@ -247,6 +250,12 @@ def _is_asked_for(project: Project, module: SourceModule, call: ast.Call) -> boo
     outside = used.outside_tests()
     users = [*(s.module for s in outside.calls), *(h.module for h in outside.handed_on)]
     return any(not is_test_file(m.path) and (ranks_in_file(project, m) or ranks_in_importers(project, m)) for m in users)
+
+
+def _is_in_hook(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True in a hook, which its framework calls on every rank: the file of an heir need not speak of processes."""
+    function = module.function_of(call)
+    return function is not None and called_by_framework(project, module, function) is Ranks.ALL
 
 
 def _is_of_own_data(project: Project, module: SourceModule, call: ast.Call) -> bool:

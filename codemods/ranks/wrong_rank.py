@@ -10,7 +10,7 @@ from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.global_rank_at import global_test
 from codemods.analysis.guards.local_guards import local_guard
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
@@ -96,8 +96,8 @@ class WrongRank(DdpCodemod):
       rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
-    - Files of a project that asserts both ranks to be the same, or whose own name for the local rank (Accelerate's apart) stands
-      in a project that nowhere speaks of more than one node; places that no program of the project comes to.
+    - Files of a project that asserts both ranks to be the same, or whose own name for the local rank (that of Accelerate, Lightning and
+      transformers apart) stands in a project that nowhere speaks of more than one node; places that no program of the project comes to.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.
@@ -178,7 +178,7 @@ class WrongRank(DdpCodemod):
         whole = global_test(project, module, node, found.operand, holds=found.holds)
         if whole is None or is_run_by_nobody(project, module, node):
             return None
-        if not module.holds(b"ccelerat") and not names_nodes(project):
+        if not _is_of_framework(module, whole[1]) and not names_nodes(project):
             return None
         what = " ".join(found.step.module.text_of(found.step.call).split())
         message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"
@@ -209,6 +209,13 @@ class WrongRank(DdpCodemod):
         reason = f"assumes that the other ranks do not read what is written: {reader} reads such a file" if reader else ""
         evidence = [Evidence("static", "no file of the project makes a process group", module.path, node.lineno)]
         return self.finding(module, node, message, level=level, edits=edits, reason=reason, evidence=evidence)
+
+
+def _is_of_framework(module: SourceModule, test: str) -> bool:
+    """True for a member of an object that tells both ranks itself: whoever uses it may run it on several nodes."""
+    if test.endswith((".is_main_process", ".is_world_process_zero", ".process_index")):
+        return True
+    return test.endswith(".global_rank") and any(family(name) == "lightning" for name in module.imported_modules)
 
 
 def _local_test(test: ast.expr) -> ast.expr | None:
