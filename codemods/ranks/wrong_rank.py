@@ -96,8 +96,8 @@ class WrongRank(DdpCodemod):
       rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
-    - Files of a project that asserts both ranks to be the same, or whose own name for the local rank (that of Accelerate, Lightning and
-      transformers apart) stands in a project that nowhere speaks of more than one node; places that no program of the project comes to.
+    - Files of a project that asserts both ranks to be the same, or that nowhere speaks of more than one node and tests a name of
+      its own (not that of Accelerate, Lightning or transformers); places that no program of the project comes to.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.

@@ -85,7 +85,8 @@ def test_a_path_held_by_the_object() -> None:
 
 
 def test_tabs_and_a_test_that_does_not_help() -> None:
-    source = "import os\nimport torch.distributed as dist\ndef main(d):\n\tdist.barrier()\n\tif not os.path.isdir(d):\n\t\tos.makedirs(d)\n"
+    head = "import os\nimport torch.distributed as dist\n"
+    source = f"{head}def main(d):\n\tdist.barrier()\n\tif not os.path.isdir(d):\n\t\tos.makedirs(d)\n"
     check_transformed(MakedirsRace, source, source.replace("makedirs(d)", "makedirs(d, exist_ok=True)"))
 
 
@@ -134,7 +135,8 @@ def test_a_helper_whose_file_knows_no_ranks() -> None:
             if not os.path.exists(path):
                 os.makedirs(path)
         """
-    train = "import torch.distributed as dist\nfrom pkg.files import ensure\n\ndef main():\n    dist.barrier()\n    ensure('runs')\n"
+    head = "import torch.distributed as dist\nfrom pkg.files import ensure\n\n"
+    train = f"{head}def main():\n    dist.barrier()\n    ensure('runs')\n"
     wanted = helper.replace("makedirs(path)", "makedirs(path, exist_ok=True)")
     check_transformed(MakedirsRace, helper, wanted, files={"train.py": train}, path="pkg/files.py")
 

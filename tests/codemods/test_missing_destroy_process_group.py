@@ -144,9 +144,12 @@ def test_a_way_whose_call_does_not_fit(given: str, asked: str) -> None:
     check_nothing(RULE, source)
 
 
-@pytest.mark.parametrize(("given", "asked"), [("1", "args"), ("args=1", "args"), ("*rest", "args"), ("1, 2", "*args"), ("", "args=1")])
+@pytest.mark.parametrize(
+    ("given", "asked"), [("1", "args"), ("args=1", "args"), ("*rest", "args"), ("1, 2", "*args"), ("", "args=1")]
+)
 def test_a_way_whose_call_fits(given: str, asked: str) -> None:
-    assert findings_of(RULE, f"{HEAD}def setup({asked}):\n    dist.init_process_group()\n\n\ndef main():\n    setup({given})\n{MAIN}")
+    setup = f"def setup({asked}):\n    dist.init_process_group()\n"
+    assert findings_of(RULE, f"{HEAD}{setup}\n\ndef main():\n    setup({given})\n{MAIN}")
 
 
 @pytest.mark.parametrize("pin", ["torch==1.13.1", "torch>=1.8,<2.0", "torch==2.3.*"])

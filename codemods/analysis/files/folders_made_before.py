@@ -62,7 +62,7 @@ def is_made_above(project: Project, module: SourceModule, call: ast.Call, path: 
 
 
 def _names(project: Project, module: SourceModule, function: FunctionNode, path: ast.expr) -> Iterator[str]:
-    """What the folder is called where it is handed over: the last name of the argument, or of the folder it is put together from."""
+    """What the folder is called where it is handed over: the last name of the argument, or of what that is put together from."""
     while isinstance(path, ast.Call) and last(dotted(path.func)) in ("dirname", "str", "Path") and path.args:
         path = path.args[0]
     if not isinstance(path, ast.Name):

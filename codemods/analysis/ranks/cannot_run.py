@@ -1,4 +1,4 @@
-"""Code that cannot run: behind a bare `return` or `raise`, and files whose own imports lead to nothing in the project any more."""
+"""Code that cannot run: behind a bare `return` or `raise`, and files whose imports lead to nothing in the project any more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUILT = late(r"^_|_pb2(?:_grpc)?$|^version$|^build$|^generated|_ext(?:ension)?s
 
 
 def is_behind_an_end(module: SourceModule, node: ast.AST) -> bool:
-    """True where a `return`, `raise`, `break`, `continue` or exit above, in a block round the place, lets nobody come; in `if False:`."""
+    """True where a `return`, `raise`, `break` or exit above, in a block round the place, lets nobody come; and in `if False:`."""
     below: ast.AST = node
     for up in module.ancestors(node):
         for name in _BLOCKS:

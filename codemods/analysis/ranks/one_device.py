@@ -14,12 +14,16 @@ from codemods.source import FunctionNode, SourceModule
 
 _DEVICES = late(rb"(?m)^[ ]+(?:devices|gpus|num_nodes)[ ]*:[ ]*([^\s#]+)")
 # Commands that start, or have Lightning start, several processes.
-_SPREADS = late(rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b)|trainer\.(?:devices|gpus)=(?!1\b)|torchrun|\bsrun\b|--nproc|distributed\.launch")
+_SPREADS = late(
+    rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b)|trainer\.(?:devices|gpus)=(?!1\b)|torchrun|\bsrun\b|--nproc|"
+    rb"distributed\.launch"
+)
 _COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", "Makefile")
 # What a project writes that is started on several nodes; a setting of one node is none.
 _SEVERAL_NODES = late(
-    rb"(?i)\b(?:nnodes|num_nodes|num_machines|n_nodes|nodes)[\"']?[ =:]+[\"']?(?![01]\b)[$\w{<]|\bnode_rank\b|\bmachine_rank\b|\bSLURM_NNODES\b"
-    rb"|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|\btwo (?:nodes|machines)\b"
+    rb"(?i)\b(?:nnodes|num_nodes|num_machines|n_nodes|nodes)[\"']?[ =:]+[\"']?(?![01]\b)[$\w{<]|\bnode_rank\b|\bmachine_rank\b|"
+    rb"\bSLURM_NNODES\b|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|"
+    rb"\btwo (?:nodes|machines)\b"
 )
 _TEXTS = (".py", ".sh", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".slurm", ".sbatch", ".toml", "Makefile")
 _DEPTH = 2  # functions that hand the devices on
