@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ast
 import textwrap
 
 import pytest
@@ -57,7 +56,7 @@ def test_imports_that_lead_nowhere(line: str, gone: bool) -> None:
     tools = "def helper(): ...\nif 1:\n    class Late: ...\n"
     project = project_of({"pkg/__init__.py": "", "pkg/tools.py": tools, "pkg/data/datasets/a.py": "", "pkg/train.py": line})
     module = project.module("pkg/train.py")
-    assert module is not None and ast.parse(line)
+    assert module is not None
     assert cannot_be_imported(project, module) is gone
 
 
@@ -131,3 +130,70 @@ def test_trainers_of_one_device(given: str, settings: str, one: bool) -> None:
     assert has_trainers_of_one_device(project, module) is one
     spread = project_of({"train.py": TRAINER.format(given), "config.yaml": settings, "run.sh": "srun python train.py\n"})
     assert not has_trainers_of_one_device(spread, module)
+
+
+GROUP = """\
+import os
+import torch.distributed as dist
+
+
+def is_master():
+    return dist.get_rank() == 0 if dist.is_initialized() else True
+
+
+{}
+
+
+def train(model):
+    local = int(os.environ["LOCAL_RANK"])
+    print("training begins")
+    model.backward()
+
+
+def save(model):
+    if {}:
+        keep(model)
+
+
+dist.init_process_group("nccl")
+train(1)
+save(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("helper", "asked", "test"),
+    [
+        ("", "is_master()", "is_master()"),
+        ("def get_rank():\n    return dist.get_rank() if dist.is_initialized() else 0", "get_rank() == 0", "get_rank() == 0"),
+        ("def get_rank():\n    return dist.get_rank()", "get_rank() == 0", 'int(os.environ.get("RANK", 0)) == 0'),
+    ],
+)
+def test_the_files_own_helper_stands_for_the_environment(helper: str, asked: str, test: str) -> None:
+    (found,) = findings_of(UnguardedPrint, GROUP.format(helper, asked))
+    assert f"`{test}`" in found.evidence[0].text
+
+
+def test_the_flag_of_the_class_stands_for_the_environment() -> None:
+    source = """\
+        import os
+        import torch.distributed as dist
+
+        class Run:
+            @property
+            def is_first(self):
+                return int(os.environ["RANK"]) == 0
+
+            def train(self):
+                print("training begins")
+                self.loss.backward()
+
+            def close(self):
+                if self.is_first:
+                    keep(self)
+
+        dist.init_process_group("nccl")
+        Run().train()
+        """
+    (found,) = findings_of(UnguardedPrint, textwrap.dedent(source))
+    assert "`self.is_first`" in found.evidence[0].text
