@@ -96,8 +96,8 @@ class WrongRank(DdpCodemod):
       rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
-    - Files of a project that asserts both ranks to be the same, or that nowhere speaks of more than one node and tests a name of
-      its own (not that of Accelerate, Lightning or transformers); places that no program of the project comes to.
+    - Files of a project that asserts both ranks to be the same, or that nowhere speaks of more than one node, where no global
+      rank is at hand beside the local one (Accelerate, Lightning and transformers have both); places that no program of the project comes to.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.
@@ -178,7 +178,7 @@ class WrongRank(DdpCodemod):
         whole = global_test(project, module, node, found.operand, holds=found.holds)
         if whole is None or is_run_by_nobody(project, module, node):
             return None
-        if not _is_of_framework(module, whole[1]) and not names_nodes(project):
+        if not _has_both_ranks(module, whole[1]) and not names_nodes(project):
             return None
         what = " ".join(found.step.module.text_of(found.step.call).split())
         message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"
@@ -211,8 +211,13 @@ class WrongRank(DdpCodemod):
         return self.finding(module, node, message, level=level, edits=edits, reason=reason, evidence=evidence)
 
 
-def _is_of_framework(module: SourceModule, test: str) -> bool:
-    """True for a member of an object that tells both ranks itself: whoever uses it may run it on several nodes."""
+def _has_both_ranks(module: SourceModule, test: str) -> bool:
+    """True where the place has both ranks: whoever tells them apart may run it on several nodes.
+
+    By a member of an object that tells both itself, or by a name for the global rank beside that for the local one.
+    """
+    if last(test) in ("rank", "global_rank", "world_rank") and test.removeprefix("self.").isidentifier():
+        return True
     if test.endswith((".is_main_process", ".is_world_process_zero", ".process_index")):
         return True
     return test.endswith(".global_rank") and any(family(name) == "lightning" for name in module.imported_modules)
