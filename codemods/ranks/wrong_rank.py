@@ -97,7 +97,8 @@ class WrongRank(DdpCodemod):
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
     - Files of a project that asserts both ranks to be the same, or that nowhere speaks of more than one node, where no global
-      rank is at hand beside the local one (Accelerate, Lightning and transformers have both); places that no program of the project comes to.
+      rank is at hand beside the local one (Accelerate, Lightning and transformers have both).
+    - Places that no program of the project comes to.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.
