@@ -96,6 +96,8 @@ class AttributeOfWrapper(DdpCodemod):
             return
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
         for one in [*asked_here(project, module), *asked_in_callee(project, module)]:
+            if _is_second_try(module, one):
+                continue
             key = (id(module.function_of(one.node)), one.receiver, one.key)
             grouped.setdefault(key, []).append(one)
         passes = _Losses(project, module)
@@ -110,6 +112,25 @@ class AttributeOfWrapper(DdpCodemod):
             module, first.node, f"{first.text}{where}", level=level, edits=edits,
             evidence=[*_wrapped(first.wrapped), *first.evidence], reason=reason,
         )  # fmt: skip
+
+
+def _is_second_try(module: SourceModule, one: Asked) -> bool:
+    """True in the handler of a `try` that asks the same object for the same attribute in the other way: both are seen to."""
+    if not isinstance(one.node, ast.Attribute):
+        return False
+    below: ast.AST = one.node
+    for up in module.ancestors(one.node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(up, ast.Try) and (isinstance(below, ast.ExceptHandler) or any(s is below for s in up.body)):
+            rest = [*up.body] if isinstance(below, ast.ExceptHandler) else [s for h in up.handlers for s in h.body]
+            holder = dotted(one.node.value)
+            asked = {a.attr for a in ast.walk(module.statement_of(one.node)) if isinstance(a, ast.Attribute)} - {"module"}
+            tried = (a for s in rest for a in ast.walk(s) if isinstance(a, ast.Attribute))
+            if any(a.attr in asked and dotted(a.value).removesuffix(".module") == holder.removesuffix(".module") for a in tried):
+                return True
+        below = up
+    return False
 
 
 def _wrapped(wrapped: Wrapped) -> Iterable[Evidence]:

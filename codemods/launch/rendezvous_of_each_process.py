@@ -11,6 +11,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, InsertAfter
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import SHELL_KINDS
 
 _WORDS = (b"MASTER_PORT", b"MASTER_ADDR", b"tcp://", b"SLURM_PROCID")
 _CLOCKS = (b"time.time", b"monotonic", b"perf_counter", b"datetime", b"random", b"randint", b"port")
@@ -81,6 +82,7 @@ class RendezvousOfEachProcess(DdpCodemod):
     - Says nothing of `localhost` where the script has an option for the address, takes no number of nodes, or meets in a file.
     - Says nothing of an arm for Slurm where a job file gives the number of processes, where submitit does (`num_tasks`), where
       the option is not seen to be 1, or where the arm sets the environment for others.
+    - Says nothing of Slurm's arm where nothing of the project starts it under Slurm: that arm came with copied code.
     - Tells a port or an address that is drawn: it has to be drawn once.
 
     ## References
@@ -106,7 +108,8 @@ class RendezvousOfEachProcess(DdpCodemod):
                 told.add(found.at.lineno)
                 yield self._told(module, found)
         for branch in unsized_branches(project, module) if module.holds(b"SLURM_PROCID") else ():
-            yield self._unsized(module, branch)
+            if _is_run_under_slurm(project):
+                yield self._unsized(module, branch)
 
     def _unsized(self, module: SourceModule, found: UnsizedBranch) -> Finding:
         edits = [InsertAfter(module.path, module.span(found.rank), found.code)] if found.code else []
@@ -132,6 +135,12 @@ class RendezvousOfEachProcess(DdpCodemod):
             evidence=shown,
             reason=_ADVICE[found.where] if found.drawn is not None else _ADDRESS,
         )
+
+
+def _is_run_under_slurm(project: Project) -> bool:
+    """True where a script, a text or a program of the project starts jobs of Slurm."""
+    kinds = (*SHELL_KINDS, ".md", ".rst", ".txt", ".slurm", ".sbatch", ".py")
+    return any(project.files_containing(word, kinds=kinds) for word in (b"srun ", b"sbatch", b"submitit", b"SBATCH"))
 
 
 _ADDRESS = (

@@ -11,12 +11,16 @@ from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ra
 from codemods.analysis.files.before_fit import is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import is_for_some, is_of_the_starter, way_of_every_rank
+from codemods.analysis.files.folders_made_before import is_made_above, is_made_by_first_process
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
-from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.rank_guards import Ranks
+from codemods.analysis.ranks.reach import called_by_framework, ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.uses import calls_of, uses_of
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.values import Cause
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, SetKeyword
 from codemods.late_pattern import late
@@ -29,6 +33,7 @@ _OWN_PATH = late(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile
 _CLOCK = late(r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
 _LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"
 _FRESH = late(r"increment|unique|next_|new_run|(^|_)version", re.I)
+_FETCHES = ("urlretrieve", "urlopen", "download", "download_url", "download_file", "snapshot_download", "wget")
 _EXISTS = frozenset({"exists", "isdir", "is_dir", "isfile", "is_file", "lexists"})
 
 
@@ -86,6 +91,10 @@ class MakedirsRace(DdpCodemod):
     - In a helper's file without a word of processes: under a test of a `rank`, or where no file of
       several processes calls the function.
     - Where no program of the project comes with several processes, and where the Trainer has one device.
+    - Where no way is shown on which every rank comes; a folder named after a sample of the rank's own batch.
+    - Where the folder is there before the ranks ask: made above the start of the processes, by the program's entry, or above
+      Lightning's `fit`, which starts the others (not under torchrun or Slurm, nor on several nodes).
+    - Where every rank goes on to fetch a file into the folder: DDP307 tells that race.
     - Where the path is the rank's own (rank, process id, temporary folder).
     - Where nothing in the file, or in a file that imports it, shows several processes; in a repository's own tests.
     - `mkdir` of an object that is not shown to be a `pathlib` path.
@@ -162,6 +171,13 @@ class MakedirsRace(DdpCodemod):
         if reason:
             return self.finding(module, call, message, evidence=[shown], reason=reason) if evidence else None
         tested = _is_tested(module, call, path)
+        way = way_of_every_rank(project, module, call)
+        if way is None and not _is_in_hook(project, module, call):
+            return None
+        if _is_of_own_data(project, module, call) or _fetches(project, module, call):
+            return None
+        if tested and way is not None and (is_made_by_first_process(project, way) or is_made_above(project, module, call, path)):
+            return None
         if spelling == "os.mkdir":
             return self._mkdir(module, call, message, shown)
         edits = [SetKeyword(module.path, module.span(call), "exist_ok", "True")]
@@ -249,6 +265,26 @@ def _is_asked_for(project: Project, module: SourceModule, call: ast.Call) -> boo
     outside = used.outside_tests()
     users = [*(s.module for s in outside.calls), *(h.module for h in outside.handed_on)]
     return any(not is_test_file(m.path) and (ranks_in_file(project, m) or ranks_in_importers(project, m)) for m in users)
+
+
+def _is_in_hook(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True in a hook, which its framework calls on every rank: the file of an heir need not speak of processes."""
+    function = module.function_of(call)
+    return function is not None and called_by_framework(project, module, function) is Ranks.ALL
+
+
+def _is_of_own_data(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a folder that is named after what this rank alone has: a sample of its batch, its rank."""
+    return bool(call.args) and variance(project).argument(module, call, 0).cause in (Cause.RANK, Cause.DATA)
+
+
+def _fetches(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True in a function in which every rank goes on to fetch a file: that race stays, and DDP307 tells it."""
+    function = module.function_of(call)
+    if function is None or not isinstance(module.parent(function), ast.Module):
+        return False
+    fetching = (c for c in module.calls_named(*_FETCHES) if module.function_of(c) is function)
+    return any(not ranks_reaching(project, module, c).some for c in fetching)
 
 
 # What stands round the call

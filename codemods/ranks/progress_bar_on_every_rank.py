@@ -80,7 +80,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     - Where the bar's counters are read (`bar.n`, `bar.format_dict`, `bar.desc` …): a disabled bar has none.
     - Where the bar is handed on, returned or kept in a container: what is read of it is not seen.
     - Bars with a `position`, and bars that name the rank, the host or the process: one for each rank on purpose.
-    - Bars that write to a `file`.
+    - Bars that write to a `file`, and bars within files that are named after the rank: each works through its own.
     - Where only some ranks come, or one after the other, by tests, decorators or callers.
     - Other bars: `accelerate.utils.tqdm` is quiet on other ranks by itself, Lightning's and transformers' are too.
     - Methods of a LightningModule that no hook is seen to reach: they may serve one process, at inference.
@@ -123,7 +123,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call) -> Finding | None:
         spelled = guard_for(project, module, module.statement_of(call), lines=True)
-        if spelled is None:
+        if spelled is None or _stands_in_files_of_the_rank(module, call):
             return None
         others = turned(spelled.test)
         edits = [SetKeyword(module.path, module.span(call), "disable", others), *spelled.edits]
@@ -131,6 +131,12 @@ class ProgressBarOnEveryRank(DdpCodemod):
         message = "every rank draws this progress bar: the bars of the ranks write over each other"
         level, reason = spelled.level(), spelled.assumes
         return self.finding(module, call, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+
+def _stands_in_files_of_the_rank(module: SourceModule, call: ast.Call) -> bool:
+    """True within files that are named after the rank: each works through its own, and its bar alone shows how far it is."""
+    entered = (i for w in module.ancestors(call) if isinstance(w, ast.With) for i in w.items)
+    return any(names_rank(module.text_of(i.context_expr)) for i in entered)
 
 
 def _in_training(project: Project, module: SourceModule, owner: ast.ClassDef, method: FunctionNode) -> bool:

@@ -21,6 +21,7 @@ from codemods.analysis.output.observers import is_left_to_rank_zero
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
 from codemods.analysis.output.own_lines import Own, own_line
 from codemods.analysis.output.rank_share import over_a_share
+from codemods.analysis.ranks.cannot_run import cannot_be_imported
 from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -47,6 +48,7 @@ _TROUBLE = late(
 _SETTING = late(r"batch[ _]size[ _-]per[ _-]\w+|per[ _-]\w+[ _-](?:train |eval )?batch", re.IGNORECASE)
 _DEVICE = frozenset({"device", "root_device", "gpu", "gpu_id", "device_id", "hostname", "node"})
 _OF_THE_PROCESS = ("torch.cuda.", "psutil.", "os.getpid", "socket.", "platform.node")
+_NEAR = 2  # statements between the lines of a start and of its end
 _CLASSES = (Role.LIGHTNING_CALLBACK, Role.LIGHTNING_MODULE, Role.LIGHTNING_DATA_MODULE, Role.HF_CALLBACK, Role.HF_TRAINER)
 _HOOKS = LIGHTNING_HOOKS | HF_CALLBACK_HOOKS
 
@@ -149,7 +151,7 @@ class UnguardedPrint(DdpCodemod):
             return
         for function in module.functions:
             yield from self._function(module, project, function)
-        if ranks_in_file(project, module):
+        if ranks_in_file(project, module) and not cannot_be_imported(project, module):
             yield from self._runs(module, project, module.tree)
 
     def _function(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
@@ -289,10 +291,10 @@ def _printing(module: SourceModule) -> frozenset[int]:
 
 
 def _stands_beside_one_for_each(module: SourceModule, run: Run) -> bool:
-    """True where the line above or below is printed by every rank on purpose: the two belong together."""
+    """True where a line near by is printed by every rank on purpose: the two belong together, as a start and its end do."""
     block = module.block_of(run.first)
     places = [i for i, s in enumerate(block) if s is run.first or s is run.last]
-    beside = [block[i] for i in (places[0] - 1, places[-1] + 1) if 0 <= i < len(block)]
+    beside = block[max(places[0] - _NEAR, 0) : places[0]] + block[places[-1] + 1 : places[-1] + 1 + _NEAR]
     lines = [s for s in beside if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and dotted(s.value.func) == "print"]
     return any(not is_for_everybody(module, s) for s in lines)
 

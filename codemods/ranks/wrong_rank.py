@@ -10,15 +10,17 @@ from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.global_rank_at import global_test
 from codemods.analysis.guards.local_guards import local_guard
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.ranks.device_ranks import LOCAL, device_ranks
 from codemods.analysis.ranks.local_shares import is_for_one_node
+from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_entering
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_rank_zero_only
@@ -94,6 +96,9 @@ class WrongRank(DdpCodemod):
       rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
     - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
+    - Files of a project that asserts both ranks to be the same, or that nowhere speaks of more than one node, where no global
+      rank is at hand beside the local one (Accelerate, Lightning and transformers have both).
+    - Places that no program of the project comes to.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.
@@ -172,7 +177,9 @@ class WrongRank(DdpCodemod):
         if home is not None and ranks_entering(project, module, home) is Ranks.LOCAL_ZERO:
             return None  # the guard round its calls is told: one change is enough
         whole = global_test(project, module, node, found.operand, holds=found.holds)
-        if whole is None:
+        if whole is None or is_run_by_nobody(project, module, node):
+            return None
+        if not _has_both_ranks(module, whole[1]) and not names_nodes(project):
             return None
         what = " ".join(found.step.module.text_of(found.step.call).split())
         message = f"local rank 0 of every node comes here, and `{_short(what)}` {found.does} what the nodes share"
@@ -203,6 +210,18 @@ class WrongRank(DdpCodemod):
         reason = f"assumes that the other ranks do not read what is written: {reader} reads such a file" if reader else ""
         evidence = [Evidence("static", "no file of the project makes a process group", module.path, node.lineno)]
         return self.finding(module, node, message, level=level, edits=edits, reason=reason, evidence=evidence)
+
+
+def _has_both_ranks(module: SourceModule, test: str) -> bool:
+    """True where the place has both ranks: whoever tells them apart may run it on several nodes.
+
+    By a member of an object that tells both itself, or by a name for the global rank beside that for the local one.
+    """
+    if last(test) in ("rank", "global_rank", "world_rank") and test.removeprefix("self.").isidentifier():
+        return True
+    if test.endswith((".is_main_process", ".is_world_process_zero", ".process_index")):
+        return True
+    return test.endswith(".global_rank") and any(family(name) == "lightning" for name in module.imported_modules)
 
 
 def _local_test(test: ast.expr) -> ast.expr | None:

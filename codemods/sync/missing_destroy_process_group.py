@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.guards.entry_points import Entry, entries, group_name, main_block, starts_group
 from codemods.analysis.names import family
 from codemods.codemod import DdpCodemod
@@ -17,6 +18,7 @@ from codemods.source import SourceModule, walk_scope
 
 _OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "composer", "ignite"})
 _MANY = 12
+_WARNS = (2, 4)  # the first torch whose NCCL group warns at the exit
 _DESTROYS = b"destroy_process_group"
 
 
@@ -69,6 +71,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
+    - Says nothing where the pins allow no torch that warns (2.4), and of ways to the start whose calls do not fit the functions.
     - Says nothing where somebody in the repository destroys a group.
     - Says nothing of a group whose backend is written down and is not NCCL (`"gloo"`, `"mpi"`).
     - Says nothing where no script is seen to run it: a library leaves the group to whoever started it.
@@ -87,6 +90,8 @@ class MissingDestroyProcessGroup(DdpCodemod):
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path) or any(not is_test_file(p) for p in project.files_containing(_DESTROYS)):
+            return
+        if _is_older(project, module):
             return
         for start, entry in project.memo("group entries", lambda: _starts(project)):
             if start[0].path == module.path and not _is_owned(entry.module):
@@ -121,6 +126,12 @@ class MissingDestroyProcessGroup(DdpCodemod):
             ],
             reason=reason,
         )
+
+
+def _is_older(project: Project, module: SourceModule) -> bool:
+    """True where the pins allow no torch that warns."""
+    pin = torch_pin(project, near=module.path)
+    return pin is not None and pin.surely_below(_WARNS)
 
 
 _Start = tuple[SourceModule, ast.Call]

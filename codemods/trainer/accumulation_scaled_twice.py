@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import Made, accumulation, is_one, made_by
@@ -15,6 +16,7 @@ from codemods.project import Project
 from codemods.source import SourceModule
 
 _OWN = "gradient_accumulation_steps"
+_SETTINGS = (".yaml", ".yml", ".json", ".sh", ".md")
 _KINDS = ("distributed_type", "deepspeed", "DEEPSPEED")
 _ASSUMED = (
     "assumes that the learning rate and the clipping were not chosen for the smaller gradient; numbers that are made of the "
@@ -73,6 +75,7 @@ class AccumulationScaledTwice(DdpCodemod):
     ## Refuses
     - Says nothing where the Accelerator was not given the steps, was given 1, or another number than the loss is divided by.
     - Says nothing where it is not seen how the Accelerator is made, or where `**options` may hold the steps.
+    - Says nothing where the settings and commands of the project give the number, and all of them 1.
     - Says nothing of `loss.backward()` and of Fabric's `backward`, which divide nothing.
     - Says nothing under a test of what kind of run it is (`distributed_type`), where one kind may divide and the other not.
     - Tells a division that is one part of a longer expression.
@@ -101,7 +104,9 @@ class AccumulationScaledTwice(DdpCodemod):
             if divided is None or id(divided) in told:
                 continue
             steps = _steps(project, module, call.func.value, _divisor(divided))
-            if steps is not None and not _by_kind(module, divided, call):
+            if steps is None or _is_always_one(project, last(dotted(_divisor(divided)))):
+                continue
+            if not _by_kind(module, divided, call):
                 told.add(id(divided))
                 yield self._tell(module, call, divided, steps)
 
@@ -172,6 +177,16 @@ def _is_same(there: SourceModule, given: ast.expr, here: SourceModule, divisor: 
     if name:
         return name == last(dotted(given))
     return " ".join(here.text_of(divisor).split()) == " ".join(there.text_of(given).split())
+
+
+def _is_always_one(project: Project, name: str) -> bool:
+    """True where the settings of the project give that number, and all of them 1: nothing is divided as it is shipped."""
+    if not name:
+        return False
+    given = re.compile(rb"(?:\b|--)" + re.escape(name.encode()) + rb"[\"']?[ ]*[ :=][ ]*[\"']?(\d+)")
+    texts = (project.read(p) or b"" for p in project.files_containing(name.encode(), kinds=_SETTINGS))
+    values = [v for text in texts for v in given.findall(text)]
+    return bool(values) and all(v == b"1" for v in values)
 
 
 def _by_kind(module: SourceModule, divided: ast.AST, call: ast.Call) -> bool:

@@ -97,3 +97,10 @@ def test_nothing_of_a_backward_that_divides_nothing() -> None:
 
 def test_nothing_of_the_repositorys_own_tests() -> None:
     assert not findings_of(AccumulationScaledTwice, program("loss = loss / args.every"), path="tests/test_train.py")
+
+
+@pytest.mark.parametrize("settings", ["every: 1\n", "train:\n  every: 1\n"])
+def test_settings_that_make_one_step_of_it(settings: str) -> None:
+    source = program("loss = loss / args.every")
+    check_nothing(AccumulationScaledTwice, source, files={"config.yaml": settings})
+    assert findings_of(AccumulationScaledTwice, source, files={"config.yaml": settings, "big.yaml": "every: 8\n"})

@@ -343,3 +343,8 @@ def test_a_function_that_gives_back_what_it_gets() -> None:
     source = wrapped("model = widen(model, args)", "print(model.width)") + widen
     check_transformed(AttributeOfWrapper, source, source.replace("model.width", "model.module.width"), files=NETS)
     check_nothing(AttributeOfWrapper, source.replace("return model", "return model.module"), files=NETS)
+
+
+def test_a_second_try_of_the_same_attribute() -> None:
+    tries = ("try:", "    n = model.width", "except AttributeError:", "    n = model.module.width")
+    check_nothing(AttributeOfWrapper, wrapped(*tries, prepare="if args.many: model = DDP(model)"), files=NETS)

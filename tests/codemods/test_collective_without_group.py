@@ -223,3 +223,11 @@ def test_a_destruction_that_shares_its_line() -> None:
 )  # fmt: skip
 def test_a_group_that_is_there(source: str) -> None:
     check_nothing(RULE, f"{DIST}import torch.multiprocessing as mp\n\n\n{source}")
+
+
+def test_an_arm_whose_every_way_returns() -> None:
+    leaves = "    if get_world_size() == 1:\n        if flat:\n            return x\n        else:\n            return [x]\n"
+    size = HELPER.replace("get_rank", "get_world_size").replace("return 0", "return 1")
+    gather = "\n\ndef gather(x, flat):\n{}    dist.all_reduce(x)\n    get_world_size()\n    dist.barrier()\n    return x\n"
+    check_nothing(RULE, size + gather.format(leaves))
+    assert findings_of(RULE, size + gather.format("    print(get_world_size())\n"))

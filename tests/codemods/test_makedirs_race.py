@@ -26,7 +26,7 @@ def hook(*lines: str) -> str:
 
 
 def script(*lines: str) -> str:
-    return SCRIPT + "    def main(args):\n" + "".join(f"        {line}\n" for line in lines)
+    return SCRIPT + "    def main(args):\n        dist.init_process_group()\n" + "".join(f"        {line}\n" for line in lines)
 
 
 def test_example_of_the_page() -> None:
@@ -58,6 +58,7 @@ def test_a_path_by_its_assignment_and_by_its_annotation() -> None:
         import torch.distributed as dist
 
         def save(folder: Path, root):
+            rank = dist.get_rank()
             logs = folder / "logs"
             logs.mkdir()
             folder.mkdir()
@@ -84,7 +85,8 @@ def test_a_path_held_by_the_object() -> None:
 
 
 def test_tabs_and_a_test_that_does_not_help() -> None:
-    source = "import os\nimport torch.distributed as dist\ndef main(d):\n\tif not os.path.isdir(d):\n\t\tos.makedirs(d)\n"
+    head = "import os\nimport torch.distributed as dist\n"
+    source = f"{head}def main(d):\n\tdist.barrier()\n\tif not os.path.isdir(d):\n\t\tos.makedirs(d)\n"
     check_transformed(MakedirsRace, source, source.replace("makedirs(d)", "makedirs(d, exist_ok=True)"))
 
 
@@ -96,6 +98,7 @@ def test_aliases_and_a_call_over_several_lines() -> None:
         import os as system
 
         def main(args):
+            accelerator = Accelerator()
             make(args.a)
             system.makedirs(
                 system.path.join(args.out, "a"),  # for the figures
@@ -120,7 +123,7 @@ def test_nested_calls_and_neighbours_are_all_fixed() -> None:
 
 
 def test_module_level_of_a_script() -> None:
-    source = "import os\nimport lightning as L\nif not os.path.exists('runs'): os.makedirs('runs')\n"
+    source = "import os\nimport lightning as L\nif not os.path.exists('runs'): os.makedirs('runs')\nL.Fabric().launch()\n"
     check_transformed(MakedirsRace, source, source.replace("makedirs('runs')", "makedirs('runs', exist_ok=True)"))
 
 
@@ -132,7 +135,8 @@ def test_a_helper_whose_file_knows_no_ranks() -> None:
             if not os.path.exists(path):
                 os.makedirs(path)
         """
-    train = "import torch.distributed as dist\nfrom pkg.files import ensure\n\ndef main():\n    ensure('runs')\n"
+    head = "import torch.distributed as dist\nfrom pkg.files import ensure\n\n"
+    train = f"{head}def main():\n    dist.barrier()\n    ensure('runs')\n"
     wanted = helper.replace("makedirs(path)", "makedirs(path, exist_ok=True)")
     check_transformed(MakedirsRace, helper, wanted, files={"train.py": train}, path="pkg/files.py")
 
@@ -147,7 +151,7 @@ def test_a_helper_that_is_handed_its_rank_or_that_nobody_asks_for() -> None:
 
 def test_a_helper_without_a_test_is_unsafe() -> None:
     helper = "import os\n\ndef ensure(path):\n    os.makedirs(path)\n"
-    train = "import torch.distributed as dist\nfrom files import ensure\n\nensure('runs')\n"
+    train = "import torch.distributed as dist\nfrom files import ensure\n\ndist.init_process_group()\nensure('runs')\n"
     wanted = helper.replace("makedirs(path)", "makedirs(path, exist_ok=True)")
     check_transformed(MakedirsRace, helper, wanted, files={"train.py": train}, path="files.py", unsafe=True)
 
@@ -159,7 +163,7 @@ def test_mkdir_becomes_makedirs_only_on_request() -> None:
 
 
 def test_a_bare_mkdir_is_told() -> None:
-    source = "from os import mkdir\nimport torch.distributed as dist\n\nmkdir('runs')\n"
+    source = "from os import mkdir\nimport torch.distributed as dist\n\ndist.init_process_group()\nmkdir('runs')\n"
     check_told(MakedirsRace, source, reason="no exist_ok")
 
 
@@ -376,3 +380,87 @@ def test_a_folder_that_one_process_alone_makes() -> None:
     check_nothing(MakedirsRace, helper, files={"train.py": guarded, "prepare.py": prepare})
     assert len(findings_of(MakedirsRace, helper, files={"train.py": train.format(""), "prepare.py": prepare})) == 1
     check_nothing(MakedirsRace, helper, files={"train.py": train.format("pass  # ")})
+
+
+FIT = """\
+    import os
+    from lightning.pytorch import Trainer
+
+    def main(model, out):
+        if not os.path.exists(out):
+            os.makedirs(out)
+        Trainer(devices=4).predict(model)
+"""
+
+
+def test_a_folder_above_the_start_of_lightnings_processes() -> None:
+    """Its launcher starts the others in `predict`: they find the folder."""
+    check_nothing(MakedirsRace, FIT)
+    wanted = FIT.replace("makedirs(out)", "makedirs(out, exist_ok=True)")
+    check_transformed(MakedirsRace, FIT, wanted, files={"run.sh": "srun python main.py\n"})
+    several = FIT.replace("devices=4", "devices=4, num_nodes=2")
+    check_transformed(MakedirsRace, several, several.replace("makedirs(out)", "makedirs(out, exist_ok=True)"))
+    untested = FIT.replace("if not os.path.exists(out):", "if out:")
+    check_transformed(MakedirsRace, untested, untested.replace("makedirs(out)", "makedirs(out, exist_ok=True)"))
+
+
+def test_a_folder_that_the_starter_has_made() -> None:
+    source = """\
+        import os
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+
+        def settings(out_dir):
+            os.makedirs(out_dir, exist_ok=True)
+            return {"out_dir": out_dir}
+
+        def logger(folder):
+            if not os.path.exists(folder):
+                os.makedirs(folder)
+
+        def worker(rank, settings):
+            dist.init_process_group("gloo", rank=rank, world_size=2)
+            logger(settings["out_dir"])
+
+        def main(args):
+            mp.spawn(worker, nprocs=2, args=(settings(args.out),))
+        """
+    check_nothing(MakedirsRace, source)
+    other = source.replace('logger(settings["out_dir"])', 'logger(settings["logs"])')
+    check_transformed(MakedirsRace, other, other.replace("makedirs(folder)", "makedirs(folder, exist_ok=True)"))
+
+
+def test_a_folder_of_a_sample() -> None:
+    check_nothing(MakedirsRace, """\
+        import os
+        import lightning.pytorch as pl
+
+        class Net(pl.LightningModule):
+            def test_step(self, batch, index):
+                if not os.path.exists(batch["name"][0]):
+                    os.makedirs(batch["name"][0])
+        """)
+
+
+def test_where_every_rank_goes_on_to_fetch() -> None:
+    source = """\
+        import os
+        import urllib.request
+        import torch.distributed as dist
+
+        def fetch(out):
+            dist.barrier()
+            if not os.path.exists(out):
+                os.makedirs(out)
+            {}urllib.request.urlretrieve("https://example.org/a.bin", out + "/a.bin")
+        """
+    check_nothing(MakedirsRace, source.format(""))
+    first = source.format("if dist.get_rank() == 0: ")
+    check_transformed(MakedirsRace, first, first.replace("makedirs(out)", "makedirs(out, exist_ok=True)"))
+
+
+def test_no_way_of_every_rank() -> None:
+    """The helper is called under a test of the main process, or by a function in which nothing shows several."""
+    helper = "import os\n\ndef ensure(path):\n    if not os.path.exists(path):\n        os.makedirs(path)\n"
+    shows = "import torch.distributed as dist\nfrom files import ensure\n\ndef show(out):\n    ensure(out)\n"
+    check_nothing(MakedirsRace, helper, files={"show.py": shows}, path="files.py")

@@ -127,10 +127,37 @@ def test_a_backend_that_leaves_without_a_warning(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["", "'NCCL'", "backend='cpu:gloo,cuda:nccl'", "args.backend", "None"])
 def test_a_backend_that_is_or_may_be_nccl(backend: str) -> None:
-    assert findings_of(RULE, f"{HEAD}def main(args):\n    dist.init_process_group({backend})\n{MAIN}")
+    assert findings_of(RULE, f"{HEAD}def main(args=None):\n    dist.init_process_group({backend})\n{MAIN}")
 
 
 def test_a_program_that_starts_either_is_told_of_the_one_that_warns() -> None:
     starts = "    if cpu:\n        dist.init_process_group('gloo')\n    else:\n        dist.init_process_group('nccl')\n"
-    (found,) = findings_of(RULE, f"{HEAD}def main(cpu):\n{starts}{MAIN}")
+    (found,) = findings_of(RULE, f"{HEAD}def main(cpu=False):\n{starts}{MAIN}")
     assert "line 8 starts" in found.message
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"), [("", "args"), ("1, 2", "args"), ("depth=2", "args=None"), ("", "*, args")]
+)
+def test_a_way_whose_call_does_not_fit(given: str, asked: str) -> None:
+    source = f"{HEAD}def setup({asked}):\n    dist.init_process_group('nccl')\n\n\ndef main():\n    setup({given})\n{MAIN}"
+    check_nothing(RULE, source)
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"), [("1", "args"), ("args=1", "args"), ("*rest", "args"), ("1, 2", "*args"), ("", "args=1")]
+)
+def test_a_way_whose_call_fits(given: str, asked: str) -> None:
+    setup = f"def setup({asked}):\n    dist.init_process_group()\n"
+    assert findings_of(RULE, f"{HEAD}{setup}\n\ndef main():\n    setup({given})\n{MAIN}")
+
+
+@pytest.mark.parametrize("pin", ["torch==1.13.1", "torch>=1.8,<2.0", "torch==2.3.*"])
+def test_a_torch_that_does_not_warn(pin: str) -> None:
+    check_nothing(RULE, f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}", files={"requirements.txt": f"{pin}\n"})
+
+
+@pytest.mark.parametrize("pin", ["torch", "torch>=1.13", "torch==2.4.0"])
+def test_a_torch_that_may_warn(pin: str) -> None:
+    source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
+    assert findings_of(RULE, source, files={"requirements.txt": f"{pin}\n"})

@@ -143,3 +143,9 @@ def test_a_bar_that_no_program_of_the_project_comes_to_stays() -> None:
     check_nothing(ProgressBarOnEveryRank, before, files={"run.py": run.format("module", "pass")})
     called = run.format("module", "module.evaluate(net, loader)")
     assert len(findings_of(ProgressBarOnEveryRank, before, files={"run.py": called})) == 1
+
+
+def test_bars_within_files_of_the_rank() -> None:
+    lines = ("with open(f'{rank}.txt', 'w') as out:", "    for x in tqdm(loader): out.write(x)")
+    check_nothing(ProgressBarOnEveryRank, script(*lines))
+    assert findings_of(ProgressBarOnEveryRank, script("with open('a.txt') as given:", "    for x in tqdm(given): pass"))

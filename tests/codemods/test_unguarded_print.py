@@ -786,3 +786,20 @@ def test_what_no_program_of_the_project_comes_to_stays() -> None:
     check_nothing(UnguardedPrint, hook("print('a')", **place), files={"run.py": run})
     made = run + "    A()\n"
     assert findings_of(UnguardedPrint, hook("print('a')", **place), files={"run.py": made.replace("import B", "import A")})
+
+
+def test_a_start_and_its_end() -> None:
+    """The line of each rank above stays: one end for several starts would be odd."""
+    source = """\
+        import torch.distributed as dist
+
+        def setup(rank, size):
+            print(f"rank {rank} begins")
+            dist.init_process_group("gloo", rank=rank, world_size=size)
+            print("the group is there")
+            dist.barrier()
+            dist.barrier()
+            print("all are there")
+        """
+    (found,) = findings_of(UnguardedPrint, textwrap.dedent(source))
+    assert found.span.line == 9

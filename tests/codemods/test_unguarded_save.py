@@ -334,3 +334,17 @@ def test_behind_a_trainer_of_any_name() -> None:
     head = "from trl import SFTTrainer\n\n"
     lines = ("trainer = SFTTrainer(model=model)", "trainer.train()", "args.tokenizer.save_pretrained('final')")
     assert findings_of(UnguardedSave, main(*lines, head=head))
+
+
+def test_a_call_on_the_way_that_asserts_the_rank() -> None:
+    """The others end at the `assert`: no one rank writes into the bytes of another."""
+    asserting = "def folder_of_the_run(args):\n    assert dist.get_rank() == 0\n    return args.out\n\n"
+    other = asserting.replace("dist.get_rank() == 0", "args.out")
+    line = "keep(model.module.state_dict(), folder_of_the_run(args))"
+    check_nothing(UnguardedSave, main(line, above=HELPER + asserting))
+    assert findings_of(UnguardedSave, main(line, above=HELPER + other))
+    check_nothing(UnguardedSave, main("folder = folder_of_the_run(args)", "keep(model, folder)", above=HELPER + asserting))
+
+
+def test_a_save_behind_a_return() -> None:
+    check_nothing(UnguardedSave, main("return model", SAVE))

@@ -5,7 +5,7 @@ import pytest
 from codemods.ranks.wrong_rank import WrongRank
 from ddpfix.testing import check_nothing, check_transformed, findings_of
 
-HEAD = "import os\nimport torch\nimport torch.distributed as dist\n"
+HEAD = "import os  # torchrun --nnodes=2 train.py\nimport torch\nimport torch.distributed as dist\n"
 LOCAL = "local_rank = int(os.environ['LOCAL_RANK'])"
 
 
@@ -165,6 +165,7 @@ def test_the_rank_of_the_group() -> None:
 
 def in_class(test: str, *, path: str = "'epoch.pt'", name: str = "self.global_rank") -> str:
     return f"""\
+# torchrun --nnodes=2 train.py
 import os
 import torch
 
@@ -259,6 +260,29 @@ def test_the_local_rank_of_a_trainer() -> None:
         WrongRank, LIGHTNING.format("local_rank", path), LIGHTNING.format("global_rank", path), unsafe=True
     )
     check_nothing(WrongRank, LIGHTNING.format("local_rank", 'f"{self.folder}/node{trainer.node_rank}.json"'))
+
+
+def test_a_project_that_speaks_of_no_other_node() -> None:
+    body = (LOCAL, "dist.init_process_group('nccl')", "if local_rank == 0:", *(f"    {b}" for b in WRITE))
+    assert findings_of(WrongRank, script(*body))
+    for head in (HEAD.replace("nnodes=2", "nnodes=1"), HEAD.replace("--nnodes=2 ", "")):
+        check_nothing(WrongRank, script(*body, head=head))
+    jobs = {"job.sh": "#SBATCH --nodes=4\nsrun python train.py\n"}
+    assert findings_of(WrongRank, script(*body, head=HEAD.replace("--nnodes=2 ", "")), files=jobs)
+
+
+@pytest.mark.parametrize("ranks", ["local_rank == dist.get_rank()", "torch.distributed.get_rank() == self.local_rank"])
+def test_a_project_that_asserts_both_ranks_to_be_the_same(ranks: str) -> None:
+    body = (LOCAL, "dist.init_process_group('nccl')", "if local_rank == 0:", *(f"    {b}" for b in WRITE))
+    check_nothing(WrongRank, script(*body), files={"setup.py": f"def set_device(self, local_rank):\n    assert {ranks}\n"})
+
+
+def test_a_save_that_no_program_comes_to() -> None:
+    lines = ("local_rank = int(os.environ['LOCAL_RANK'])", "if local_rank == 0:", "    torch.save(net, 'a.pt')")
+    body = HEAD + "\n\nclass Old:\n    def keep(self, net):\n" + "".join(f"        {line}\n" for line in lines)
+    main = "\n\nif __name__ == '__main__':\n    dist.init_process_group('nccl')\n"
+    check_nothing(WrongRank, body + main)
+    assert findings_of(WrongRank, f"{body}{main}    Old().keep(None)\n")
 
 
 def test_a_project_for_one_node() -> None:
@@ -420,4 +444,5 @@ def test_what_chooses_no_device_by_the_global_rank(lines: tuple[str, ...]) -> No
 
 def test_ranks_that_another_file_spawns() -> None:
     files = {"start.py": "import torch.multiprocessing as mp\nfrom train import main\nmp.spawn(main, nprocs=4)\n"}
-    check_nothing(WrongRank, script("rank = dist.get_rank()", "d = f'cuda:{rank}'"), files=files)
+    head = HEAD.replace("  # torchrun --nnodes=2 train.py", "")
+    check_nothing(WrongRank, script("rank = dist.get_rank()", "d = f'cuda:{rank}'", head=head), files=files)

@@ -18,8 +18,12 @@ from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.output.script_guards import run_before
+from codemods.analysis.ranks.cannot_run import is_behind_an_end
+from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.in_turn import in_turn
-from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.one_device import has_trainers_of_one_device
+from codemods.analysis.ranks.rank_guards import ranks_at, split_of
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.uses import CallSite, uses_of
@@ -29,7 +33,7 @@ from codemods.findings import Evidence
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
+from codemods.source import FunctionNode, SourceModule, walk_scope
 
 _DEPTH = 5
 _LONG = 7
@@ -39,6 +43,9 @@ _FLAGS = late(
     r"main_?(?:proc|rank|worker|node)|is_?(?:main|root|primary|chief|lead)|master|rank_?(?:0|zero)|process_zero|global_zero"
     r"|is_logg|is_saving|args\.should_(?:save|log)\b", re.IGNORECASE
 )
+
+
+_ASSERTED = late(rb"\bassert [^\n]*(?:rank|main|master|primary|leader|chief)")
 
 
 @record
@@ -57,6 +64,10 @@ def way_of_every_rank(
     loose: classes that are only handed on count as made where they are handed to (`loose_ends`), and the ways may be longer.
     """
     if is_test_file(module.path) or is_for_some(project, module, node):
+        return None
+    if _refuses_others(project, module, node):
+        return None
+    if is_behind_an_end(module, node) or is_tied_to_first_device(project, module) or has_trainers_of_one_device(project, module):
         return None
     function = module.function_of(node)
     if function is None and (again := imports_again(module, node)) is not None:
@@ -124,6 +135,39 @@ def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, take
     state = analysis.of(site) if site else analysis.top_level(module)
     value = state.tests.get(id(test)) if state is not None else None
     return value is not None and analysis.resolved(site, value).cause is Cause.RANK
+
+
+def _refuses_others(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where a call in the statement, or in one above it, asserts the rank first: the others end there."""
+    names = project.keep("functions that assert the rank", lambda: _asserting(project))
+    if not names or not any(module.holds(name.encode()) for name in names):
+        return False
+    statement = module.statement_of(node)
+    above = [s for s in run_before(module, statement) if isinstance(s, (ast.Expr, ast.Assign))]
+    asked = (c for s in (statement, *above) for c in walk_scope(s) if isinstance(c, ast.Call) and c is not node)
+    return any(last(dotted(c.func)) in names for c in asked)
+
+
+def _asserting(project: Project) -> frozenset[str]:
+    """The names of the project's functions that begin with an `assert` of the rank; no other function has that name."""
+    found: set[str] = set()
+    for path in project.files_containing(b"assert "):
+        if is_test_file(path) or not _ASSERTED.search(project.read(path) or b"") or (module := project.module(path)) is None:
+            continue
+        for function in module.functions:
+            if any(isinstance(s, ast.Assert) and _lets_some_pass(project, module, s.test) for s in function.body[:3]):
+                found.add(function.name)
+    return frozenset(n for n in found if not n.startswith("__") and len(_defining(project, n)) == 1)
+
+
+def _lets_some_pass(project: Project, module: SourceModule, test: ast.expr) -> bool:
+    split = split_of(module, test, project)
+    return split is not None and split.true.some
+
+
+def _defining(project: Project, name: str) -> list[str]:
+    word = f"def {name}(".encode()
+    return [path for path in project.files_containing(word) for _ in range((project.read(path) or b"").count(word))]
 
 
 def _asks_for_holder(test: ast.expr) -> bool | None:
@@ -232,6 +276,8 @@ def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
     """True where every rank comes to a call."""
     outer = site.module.function_of(site.call)
     if is_test_file(site.module.path) or is_for_some(project, site.module, site.call):
+        return False
+    if is_behind_an_end(site.module, site.call) or is_tied_to_first_device(project, site.module):
         return False
     if _starts_processes(project, site.module, outer):
         return False

@@ -70,12 +70,29 @@ def _sites(project: Project, module: SourceModule, function: FunctionNode) -> It
             continue
         for call in other.calls_named(name):
             site = callee(project, other, call)
-            if site is not None and site.node is function:
+            if site is not None and site.node is function and not fails(call, function):
                 yield other, call, False
         for call in other.calls_named(*_SPAWNS) if other is module else ():
             given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("fn", "target", "main_func", "function"))]
             if any(isinstance(a, ast.Name) and a.id == name for a in given):
                 yield other, call, True
+
+
+def fails(call: ast.Call, function: FunctionNode) -> bool:
+    """True where the call does not give what the function asks for, or gives more: it ends in a TypeError at once."""
+    spec = function.args
+    if function.decorator_list or any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return False
+    plain = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    if plain[:1] in (["self"], ["cls"]):
+        plain = plain[1:]
+    given = {*plain[: len(call.args)], *(k.arg for k in call.keywords)}
+    asked = {*plain[: len(plain) - len(spec.defaults)]}
+    asked |= {a.arg for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None}
+    known = {*plain, *(a.arg for a in spec.kwonlyargs)}
+    return bool(asked - given) or (spec.vararg is None and len(call.args) > len(plain)) or (
+        spec.kwarg is None and bool(given - known)
+    )
 
 
 def main_block(module: SourceModule, node: ast.AST) -> ast.If | None:

@@ -11,6 +11,7 @@ from codemods.analysis.guards.conditional_starts import start_above
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.collectives import collective_at
+from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.rank_guards import guards_over
 from codemods.analysis.ranks.rank_tests import means_process_group
 from codemods.project import Project
@@ -112,7 +113,7 @@ def is_guarded(project: Project, module: SourceModule, call: ast.Call, names: se
     scope: ast.AST = function or module.tree
     for exit_ in walk_scope(scope):
         if isinstance(exit_, ast.If) and exit_.lineno < call.lineno and _speaks_of_group(module, exit_.test, names):
-            if isinstance(exit_.body[-1], (ast.Return, ast.Raise, ast.Continue)):
+            if leaves(exit_.body):
                 return True
     return False
 

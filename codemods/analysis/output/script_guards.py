@@ -16,6 +16,7 @@ from codemods.analysis.functions import find_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
+from codemods.analysis.output.own_helpers import own_flag, own_helper
 from codemods.analysis.ranks.given_numbers import is_given_a_number
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.findings import Applicability, Edit
@@ -68,7 +69,11 @@ def script_guard(
         return found
     if not lines and (found := _of_lightning(module)):
         return found
-    return _of_environment(module)
+    found = _of_environment(module)
+    if found is None:
+        return None
+    own = own_flag(project, module, function, lines=lines) or own_helper(project, module, function, statement)
+    return Spelling(own, assumes="assumes that the process group, where there is one, has been started by then") if own else found
 
 
 def _of_object(project: Project, module: SourceModule, name: str, value: ast.expr) -> Spelling | None:

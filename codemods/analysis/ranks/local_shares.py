@@ -30,8 +30,7 @@ from codemods.record import record
 from codemods.source import SourceModule
 
 _ONE_MACHINE = late(rb"tcp://(?:127\.0\.0\.1|localhost)|environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
-
-
+_EQUAL = late(rb"\bassert\s+[\w.]*local_rank\s*==\s*[\w.]*get_rank\(\)|\bassert\s+[\w.]*get_rank\(\)\s*==\s*[\w.]*local_rank\b")
 _WORDS = late(r"rank|world|replica|process|shard")
 
 
@@ -179,11 +178,16 @@ def _spawns_all(project: Project, module: SourceModule, pair: Pair) -> bool:
 
 
 def is_for_one_node(project: Project) -> bool:
-    """True where the project joins its processes by an address of this machine, or numbers all of them by their place on it."""
+    """True where the project joins its processes by an address of this machine, or numbers all of them by their place on it.
+
+    Or asserts that the number on the node is the rank: on a second node it would end there.
+    """
     return project.keep("is for one node", lambda: _is_for_one_node(project))
 
 
 def _is_for_one_node(project: Project) -> bool:
+    if any(_EQUAL.search(project.read(p) or b"") for p in project.files_containing(b"get_rank()") if not is_test_file(p)):
+        return True
     for path in project.files_containing(b"init_process_group"):
         if is_test_file(path) or (module := project.module(path)) is None:
             continue

@@ -6,11 +6,26 @@ import ast
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.names import dotted, family, qualified
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
+_DEVICES = late(rb"(?m)^[ ]+(?:devices|gpus|num_nodes)[ ]*:[ ]*([^\s#]+)")
+# Commands that start, or have Lightning start, several processes.
+_SPREADS = late(
+    rb"--(?:trainer\.)?(?:devices|gpus)[ =]+(?!1\b)|trainer\.(?:devices|gpus)=(?!1\b)|torchrun|\bsrun\b|--nproc|"
+    rb"distributed\.launch"
+)
+_COMMANDS = (".sh", ".md", ".rst", ".slurm", ".sbatch", "Makefile")
+# What a project writes that is started on several nodes; a setting of one node is none.
+_SEVERAL_NODES = late(
+    rb"(?i)\b(?:nnodes|num_nodes|num_machines|n_nodes|nodes)[\"']?[ =:]+[\"']?(?![01]\b)[$\w{<]|\bnode_rank\b|\bmachine_rank\b|"
+    rb"\bSLURM_NNODES\b|\bSLURM_JOB_NUM_NODES\b|\bSLURM_NODEID\b|multi[- ]?node|#SBATCH[^\n]*(?:-N|--nodes)[ =]+[2-9]|"
+    rb"\btwo (?:nodes|machines)\b"
+)
+_TEXTS = (".py", ".sh", ".md", ".rst", ".txt", ".yaml", ".yml", ".json", ".slurm", ".sbatch", ".toml", "Makefile")
 _DEPTH = 2  # functions that hand the devices on
 
 
@@ -20,6 +35,54 @@ def trains_on_one_device(project: Project, module: SourceModule, function: Funct
         return False
     made = [c for c in module.calls_named("Trainer") if module.function_of(c) is function and _is_lightning(module, c)]
     return bool(made) and all(_has_one(project, module, call) for call in made)
+
+
+def has_trainers_of_one_device(project: Project, module: SourceModule) -> bool:
+    """True for a file of Lightning alone in a project whose Trainers, in programs and in settings, have one device."""
+    if not any(family(name) == "lightning" for name in module.imported_modules):
+        return False
+    if any(module.holds(word) for word in (b"torch.distributed", b"ccelerat", b"Fabric", b"deepspeed")):
+        return False
+    return project.keep("trainers of one device", lambda: _all_have_one(project))
+
+
+def _all_have_one(project: Project) -> bool:
+    found = False
+    if any(project.files_containing(word) for word in (b"LightningCLI(", b"torchrun", b"init_process_group(")):
+        return False
+    for path in {*project.files_containing(b"Trainer("), *project.files_containing(b"Trainer.from_argparse_args")}:
+        module = project.module(path) if not is_test_file(path) else None
+        for call in module.calls_named("Trainer", "from_argparse_args") if module is not None else ():
+            name = qualified(module, call.func) if module is not None else ""
+            if module is None or family(name) != "lightning" or ".Trainer" not in name:
+                continue
+            found = True
+            if not (_has_one(project, module, call) or (_takes_settings(call) and _settings_have_one(project))):
+                return False
+    return found and not any(_SPREADS.search(project.read(p) or b"") for p in project.files if p.endswith(_COMMANDS))
+
+
+def _takes_settings(call: ast.Call) -> bool:
+    given = {k.arg for k in call.keywords}
+    unpacked = None in given or last(dotted(call.func)) == "from_argparse_args"
+    return unpacked and not given & {"devices", "gpus", "num_nodes"}
+
+
+def _settings_have_one(project: Project) -> bool:
+    """True where the YAML of the project gives its Trainers one device, and nowhere more."""
+    texts = [project.read(p) or b"" for p in project.files if p.endswith((".yaml", ".yml"))]
+    values = [v for text in texts if b"trainer" in text for v in _DEVICES.findall(text)]
+    return bool(values) and all(v in (b"1", b"[0]", b"'1'", b'"1"') for v in values)
+
+
+def names_nodes(project: Project) -> bool:
+    """True where a command, a setting or a text of the project speaks of more than one node."""
+
+    def build() -> bool:
+        paths = (p for p in project.files if p.endswith(_TEXTS) and not is_test_file(p))
+        return any(_SEVERAL_NODES.search(project.read(p) or b"") for p in paths)
+
+    return project.keep("several nodes", build)
 
 
 def _is_lightning(module: SourceModule, call: ast.Call) -> bool:

@@ -14,7 +14,9 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_fac
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.one_device import trains_on_one_device
+from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
+from codemods.analysis.ranks.first_device import is_tied_to_first_device
+from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
@@ -53,7 +55,7 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     Dear where a name stands in many files: to be asked of what would be reported.
     """
     function = module.function_of(node)
-    if trains_on_one_device(project, module, function):
+    if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
         return True
     if not _has_programs(project):
         return False
@@ -88,10 +90,12 @@ class _Search:
 
     def comes_to(self, module: SourceModule, node: ast.AST, *, shown: bool) -> bool:
         """shown: what the way has come through so far speaks of several processes."""
-        if is_test_file(module.path) or is_of_one_process(module, node):
+        if is_test_file(module.path) or is_of_one_process(module, node) or is_behind_an_end(module, node):
+            return False
+        if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
             return False
         function = module.function_of(node)
-        if trains_on_one_device(self._project, module, function):
+        if trains_on_one_device(self._project, module, function) or has_trainers_of_one_device(self._project, module):
             return False
         return self._is_run(module, function, shown) if function is not None else shown or self._starts_several(module)
 
@@ -141,9 +145,18 @@ class _Search:
         if facts.opaque or has_many_heirs(self._project, site):
             return True
         reached = _is_called_from_outside(facts, function.name) or _finds_by_text(module)
+        if reached and not _is_hook(function.name) and self._has_dead_calls_alone(module, function):
+            return False
         if not reached and not self._has_calls(module, function, shown):
             return False
         return any(self._is_run(s.module, s.node, shown) for s in self._having(site, function))
+
+    def _has_dead_calls_alone(self, module: SourceModule, function: FunctionNode) -> bool:
+        """True for a method that the project itself calls, and behind a `return` or `raise` only: no framework knows of it."""
+        used = uses_of(self._project, module, function)
+        if used.more or used.handed_on or not used.calls:
+            return False
+        return all(is_behind_an_end(s.module, s.call) for s in used.calls)
 
     def _having(self, site: ClassSite, function: FunctionNode) -> list[ClassSite]:
         """The classes whose objects run this method: not those that define it anew without a call of it."""
@@ -226,7 +239,12 @@ def _is_called_from_outside(facts: ClassFacts, name: str) -> bool:
     """True for a method that a framework or Python calls; what is not known of a framework's class may be."""
     if name.startswith("__") or not any(facts.is_a(role) for role in _ROLES):
         return name.startswith("__") or bool(facts.external)
-    return name in LIGHTNING_HOOKS or name in HF_CALLBACK_HOOKS or name in _NETWORK or name.startswith(("on_", "configure_"))
+    return _is_hook(name)
+
+
+def _is_hook(name: str) -> bool:
+    known = name in LIGHTNING_HOOKS or name in HF_CALLBACK_HOOKS or name in _NETWORK
+    return known or name.startswith(("__", "on_", "configure_"))
 
 
 def _may_be_plain(module: SourceModule, named: ast.expr) -> bool:

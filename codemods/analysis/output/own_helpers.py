@@ -1,0 +1,83 @@
+"""The project's own question for rank 0: a function that works with and without a process group, a flag of the class."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.call_graph import find_function
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_RANKS = ("get_rank", "get_global_rank", "get_dist_rank")
+_FLAGS = ("is_main_process", "is_master", "is_main", "is_rank_zero", "is_rank0", "is_primary", "is_global_master",
+          "is_main_worker")  # fmt: skip
+_STARTS = ("init_process_group", "init_distributed_mode", "init_distributed", "setup_distributed", "ddp_setup", "init_dist")
+
+
+def own_helper(project: Project, module: SourceModule, function: FunctionNode | None, statement: ast.stmt) -> str:
+    """`is_master()`, `get_rank() == 0`: by a function that the file itself calls for it already; "" where there is none."""
+    if not (module.holds(b"rank") or module.holds(b"is_ma")):
+        return ""
+    starts = (c for c in module.calls_named(*_STARTS) if module.function_of(c) is function)
+    if any(c.lineno > statement.lineno for c in starts):
+        return ""  # until then every process takes itself for the only one
+    for name in (*_FLAGS, *_RANKS):
+        for call in module.calls_named(name):
+            text = dotted(call.func)
+            if call.args or call.keywords or not text or text.startswith(("self.", "cls.")):
+                continue
+            site = find_function(project, module, text)
+            if site is None or not _works_alone(project, site.module, site.node):
+                continue
+            asked = call if name in _FLAGS else module.parent(call)
+            if name in _FLAGS and ranks_of_test(module, call, project=project) is Ranks.ZERO:
+                return f"{text}()"
+            if name in _RANKS and isinstance(asked, ast.Compare) and ranks_of_test(module, asked, project=project) is Ranks.ZERO:
+                return f"{text}() == 0"
+    return ""
+
+
+def _works_alone(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for a function that asks whether there is a group before it asks the group."""
+    if any(isinstance(n, ast.Attribute) and n.attr in ("is_initialized", "is_available") for n in walk(function)):
+        return True
+    called = (dotted(n.func) for n in walk(function) if isinstance(n, ast.Call))
+    sites = (find_function(project, module, name) for name in called if name and "." not in name)
+    return any(s is not None and s.node is not function and "is_initialized" in s.module.text_of(s.node) for s in sites)
+
+
+def own_flag(project: Project, module: SourceModule, function: FunctionNode | None, *, lines: bool) -> str:
+    """`self._is_main_worker`: a flag or property of the class that another method of it tests already; "" where there is none.
+
+    lines: the process of each node may print, too.
+    """
+    owner = module.parent(function) if function is not None else None
+    if function is None or not isinstance(owner, ast.ClassDef) or function.name == "__init__" or not function.args.args:
+        return ""
+    if function.args.args[0].arg != "self":
+        return ""
+    wanted = (Ranks.ZERO, Ranks.LOCAL_ZERO) if lines else (Ranks.ZERO,)
+    above = {last(dotted(base)) for base in owner.bases}
+    owners = [owner, *(c for c in module.nodes(ast.ClassDef) if c.name in above)]
+    methods = [m for o in owners for m in o.body if isinstance(m, ast.FunctionDef)]
+    given = {t for m in owner.body if isinstance(m, ast.FunctionDef) and m.name == "__init__" for t in _bound(m)}
+    properties = {m.name for m in methods if _is_property(m)} - {function.name}
+    for test in (n.test for n in module.nodes(ast.If) if module.class_of(n) in owners):
+        for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
+            name = dotted(part)
+            if name.startswith("self.") and name.count(".") == 1 and last(name) in given | properties:
+                if ranks_of_test(module, part, project=project) in wanted:
+                    return name
+    return ""
+
+
+def _bound(constructor: ast.FunctionDef) -> list[str]:
+    """The fields that the constructor gives a value, under no test."""
+    plain = (s for s in constructor.body if isinstance(s, ast.Assign))
+    return [t.attr for s in plain for t in s.targets if isinstance(t, ast.Attribute) and dotted(t.value) == "self"]
+
+
+def _is_property(method: ast.FunctionDef) -> bool:
+    return any(last(dotted(d)) in ("property", "cached_property") for d in method.decorator_list)

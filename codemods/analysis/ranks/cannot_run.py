@@ -1,0 +1,118 @@
+"""Code that cannot run: behind a bare `return` or `raise`, and files whose imports lead to nothing in the project any more."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from posixpath import dirname, join, normpath
+
+from codemods.analysis.ranks.rank_exits import leaves
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule, once_a_module, walk_scope
+
+_BLOCKS = ("body", "orelse", "finalbody")
+_BUILT = late(r"^_|_pb2(?:_grpc)?$|^version$|^build$|^generated|_ext(?:ension)?s?$|_cuda$|_cpp$|_lib$|^ops$")  # made on the spot
+
+
+def is_behind_an_end(module: SourceModule, node: ast.AST) -> bool:
+    """True where a `return`, `raise`, `break` or exit above, in a block round the place, lets nobody come; and in `if False:`."""
+    below: ast.AST = node
+    for up in module.ancestors(node):
+        for name in _BLOCKS:
+            block = getattr(up, name, None)
+            if not isinstance(block, list) or not any(s is below for s in block):
+                continue
+            above = block[: next(i for i, s in enumerate(block) if s is below)]
+            if any(leaves([s]) for s in above):
+                return True
+            if name == "body" and isinstance(up, (ast.If, ast.While)) and _is_never(up.test):
+                return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        below = up
+    return False
+
+
+def _is_never(test: ast.expr) -> bool:
+    return isinstance(test, ast.Constant) and not test.value
+
+
+def cannot_be_imported(project: Project, module: SourceModule) -> bool:
+    """True where an import at the top of the file names a part of the project that is not there, or a name it does not have.
+
+    It does not start at all, so nobody sees what stands in it happen.
+    """
+    return project.keep(("cannot be imported", module.path), lambda: _cannot(project, module))
+
+
+def _cannot(project: Project, module: SourceModule) -> bool:
+    return any(_leads_nowhere(project, module, source, name) for source, name in _brought_in(module))
+
+
+def _brought_in(module: SourceModule) -> Iterator[tuple[str, str]]:
+    """(module, name in it) of the plain imports at the top of a file; "" for the module itself and for `*`."""
+    for statement in module.tree.body:
+        if isinstance(statement, ast.Import):
+            yield from ((alias.name, "") for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom):
+            source = "." * statement.level + (statement.module or "")
+            yield from ((source, "" if alias.name == "*" else alias.name) for alias in statement.names)
+
+
+def _leads_nowhere(project: Project, module: SourceModule, source: str, name: str) -> bool:
+    parts = source.lstrip(".").split(".") if source.strip(".") else []
+    found = project.resolve(source, module.path) if parts else None
+    if any(_BUILT.search(p) for p in (*parts, name)):
+        return False
+    if found is None or found.rest:
+        nested = len(parts) > 1 or source.startswith(".")
+        return bool(parts) and nested and _is_missing(project, module, source, parts)
+    return bool(name) and _has_no(project, module, found.path, parts, name)
+
+
+def _is_missing(project: Project, module: SourceModule, source: str, parts: list[str]) -> bool:
+    """True for a module below one of the project's folders that no file of the project can be, whatever its kind."""
+    stem = "/".join(parts)
+    if level := len(source) - len(source.lstrip(".")):
+        base = normpath(join(dirname(module.path), *[".."] * (level - 1)))
+        whole = stem if base == "." else f"{base}/{stem}"
+        return not base.startswith("..") and not any(p.startswith((f"{whole}.", f"{whole}/")) for p in project.files)
+    if not module.path.startswith((f"{parts[0]}/", f"src/{parts[0]}/")):
+        if join(dirname(module.path), parts[0], "__init__.py") not in project.files:
+            return False  # an installed package may bear the name
+    return not any(f"/{stem}." in f"/{p}" or f"/{stem}/" in f"/{p}" for p in project.files)
+
+
+def _has_no(project: Project, module: SourceModule, path: str, parts: list[str], name: str) -> bool:
+    """True for a name that the file does not bind at its top, where no other file can be the one that is meant."""
+    if path.endswith("__init__.py") or path == module.path:
+        return False
+    end = "/".join(parts) + ".py"
+    same = [p for p in project.python_files if f"/{p}".endswith(f"/{end}")]
+    if any(f"/{end[:-3]}/" in f"/{p}" for p in project.python_files):
+        return False  # a folder of that name
+    other = project.module(path) if same == [path] else None
+    return other is not None and not other.holds(b"__getattr__") and not _binds(other, name)
+
+
+def _binds(module: SourceModule, name: str) -> bool:
+    names = _bound_at_top(module)
+    return name in names or "*" in names
+
+
+@once_a_module
+def _bound_at_top(module: SourceModule) -> frozenset[str]:
+    """The names that a file has for those that import it; "*" where that cannot be told."""
+    found: set[str] = set()
+    if module.holds(b"globals()") or module.holds(b"exec("):
+        found.add("*")
+    for node in walk_scope(module.tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+    found.update(name for statement in module.nodes(ast.Global) for name in statement.names)
+    return frozenset(found)

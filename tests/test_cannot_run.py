@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
+from codemods.analysis.ranks.first_device import is_tied_to_first_device
+from codemods.analysis.ranks.one_device import has_trainers_of_one_device
+from codemods.project import Project
+from codemods.ranks.unguarded_print import UnguardedPrint
+from ddpfix.testing import check_nothing, findings_of
+
+
+def project_of(files: dict[str, str]) -> Project:
+    return Project.of({path: textwrap.dedent(text).encode() for path, text in files.items()})
+
+
+@pytest.mark.parametrize(
+    ("body", "dead"),
+    [
+        ("return 1\nwork()", True),
+        ("raise ValueError\nwork()", True),
+        ("if a:\n    return 1\nelse:\n    raise ValueError\nwork()", True),
+        ("if False:\n    work()", True),
+        ("if a:\n    return 1\nwork()", False),
+        ("for i in a:\n    if i:\n        break\nwork()", False),
+        ("try:\n    return 1\nexcept ValueError:\n    pass\nwork()", False),
+    ],
+)
+def test_behind_an_end(body: str, dead: bool) -> None:
+    project = project_of({"a.py": "def f(a):\n" + textwrap.indent(body, "    ")})
+    module = project.module("a.py")
+    assert module is not None
+    (call,) = module.calls_named("work")
+    assert is_behind_an_end(module, call) is dead
+
+
+@pytest.mark.parametrize(
+    ("line", "gone"),
+    [
+        ("from pkg.models import Net", True),  # there is no such file
+        ("from .models import Net", True),
+        ("from pkg.tools import made_up", True),
+        ("from .tools import made_up", True),
+        ("from pkg.tools import helper", False),
+        ("from pkg.tools import Late", False),  # bound under a test
+        ("from pkg._ext import kernel", False),  # built on the spot
+        ("from datasets.load import fetch", False),  # an installed package may bear the name of a folder elsewhere
+        ("from other.models import Net", False),
+        ("import pkg.tools", False),
+        ("try:\n    from .models import Net\nexcept ImportError:\n    Net = None", False),
+    ],
+)
+def test_imports_that_lead_nowhere(line: str, gone: bool) -> None:
+    tools = "def helper(): ...\nif 1:\n    class Late: ...\n"
+    project = project_of({"pkg/__init__.py": "", "pkg/tools.py": tools, "pkg/data/datasets/a.py": "", "pkg/train.py": line})
+    module = project.module("pkg/train.py")
+    assert module is not None
+    assert cannot_be_imported(project, module) is gone
+
+
+SCRIPT = """\
+import torch.distributed as dist
+{}
+
+
+def main():
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    print("the model is built")
+    train(rank)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_script_that_does_not_start_prints_nothing() -> None:
+    files = {"pkg/tools.py": "def helper(): ...\n", "pkg/__init__.py": ""}
+    assert findings_of(UnguardedPrint, SCRIPT.format("from pkg.tools import helper"), files=files, path="train.py")
+    check_nothing(UnguardedPrint, SCRIPT.format("from pkg.tools import old_helper"), files=files, path="train.py")
+
+
+LOOP = """\
+from accelerate import Accelerator
+
+
+def run(config, batch):
+    accelerator = Accelerator(mixed_precision="fp16")
+    return batch.to({})
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "setting", "tied"),
+    [
+        ("config.device", 'device: str = "cuda:0"', True),
+        ("config.device", 'device: str = "cuda"', False),
+        ("accelerator.device", 'device: str = "cuda:0"', False),
+        ("batch.device", 'device: str = "cuda:0"', False),
+    ],
+)
+def test_a_file_that_is_tied_to_the_first_device(where: str, setting: str, tied: bool) -> None:
+    project = project_of({"loop.py": LOOP.format(where), "settings.py": f"class Settings:\n    {setting}\n"})
+    module = project.module("loop.py")
+    assert module is not None
+    assert is_tied_to_first_device(project, module) is tied
+
+
+TRAINER = "from lightning.pytorch import Trainer\n\nTrainer({}).fit(model)\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "settings", "one"),
+    [
+        ("devices=1", "", True),
+        ("devices=2", "", False),
+        ("**options", "trainer:\n  devices: 1\n", True),
+        ("**options", "trainer:\n  devices: 4\n", False),
+        ("**options", "", False),
+        ("", "trainer:\n  devices: 1\n", False),
+    ],
+)
+def test_trainers_of_one_device(given: str, settings: str, one: bool) -> None:
+    project = project_of({"train.py": TRAINER.format(given), "config.yaml": settings})
+    module = project.module("train.py")
+    assert module is not None
+    assert has_trainers_of_one_device(project, module) is one
+    spread = project_of({"train.py": TRAINER.format(given), "config.yaml": settings, "run.sh": "srun python train.py\n"})
+    assert not has_trainers_of_one_device(spread, module)
+
+
+GROUP = """\
+import os
+import torch.distributed as dist
+
+
+def is_master():
+    return dist.get_rank() == 0 if dist.is_initialized() else True
+
+
+{}
+
+
+def train(model):
+    local = int(os.environ["LOCAL_RANK"])
+    print("training begins")
+    model.backward()
+
+
+def save(model):
+    if {}:
+        keep(model)
+
+
+dist.init_process_group("nccl")
+train(1)
+save(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("helper", "asked", "test"),
+    [
+        ("", "is_master()", "is_master()"),
+        ("def get_rank():\n    return dist.get_rank() if dist.is_initialized() else 0", "get_rank() == 0", "get_rank() == 0"),
+        ("def get_rank():\n    return dist.get_rank()", "get_rank() == 0", 'int(os.environ.get("RANK", 0)) == 0'),
+    ],
+)
+def test_the_files_own_helper_stands_for_the_environment(helper: str, asked: str, test: str) -> None:
+    (found,) = findings_of(UnguardedPrint, GROUP.format(helper, asked))
+    assert f"`{test}`" in found.evidence[0].text
+
+
+def test_the_flag_of_the_class_stands_for_the_environment() -> None:
+    source = """\
+        import os
+        import torch.distributed as dist
+
+        class Run:
+            @property
+            def is_first(self):
+                return int(os.environ["RANK"]) == 0
+
+            def train(self):
+                print("training begins")
+                self.loss.backward()
+
+            def close(self):
+                if self.is_first:
+                    keep(self)
+
+        dist.init_process_group("nccl")
+        Run().train()
+        """
+    (found,) = findings_of(UnguardedPrint, textwrap.dedent(source))
+    assert "`self.is_first`" in found.evidence[0].text
