@@ -371,3 +371,33 @@ def test_an_exception_of_the_backward_hook() -> None:
 )
 def test_helpers_that_make_no_loss(source: str) -> None:
     check_nothing(RULE, source)
+
+
+# Values under keys
+
+STORED = (
+    f"{DIST}from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    "from torch.utils.data import DataLoader, DistributedSampler\n\n\n"
+    "class Store:\n    def __init__(self):\n        self.rows = {}\n\n    def put(self, key, value):\n        self.rows[key] = value\n\n"
+    "    def get(self, key):\n        return self.rows[key]\n\n\n"
+    "def train(net, rows, store=None):\n    store = Store()\n    model = DDP(net)\n    store.put('step', 0)\n"
+    "    for batch in DataLoader(rows, sampler=DistributedSampler(rows)):\n        loss = model(batch).mean()\n"
+    "        store.put('loss', loss.item())\n        if store.get('KEY') > 3:\n            break\n        loss.backward()\n"
+)
+
+
+def test_a_value_that_a_store_keeps_under_the_key_that_is_asked_for() -> None:
+    check_told(RULE, STORED.replace("KEY", "loss"), reason="reduce the deciding number")
+
+
+def test_another_value_of_the_store() -> None:
+    check_nothing(RULE, STORED.replace("KEY", "step"))
+
+
+def test_of_several_waits_the_one_under_the_test_is_named() -> None:
+    source = loop(
+        "value = loss.item()\nloss.backward()\nif not math.isnan(value):\n    print(value)\n    dist.barrier()\n"
+        "if args.step % 10 == 0:\n    dist.barrier()",
+        head=f"{DIST}from torch.nn.parallel import DistributedDataParallel\n",
+    )
+    assert "barrier (line 14)" in findings_of(RULE, source)[0].message
