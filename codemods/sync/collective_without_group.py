@@ -30,7 +30,7 @@ class CollectiveWithoutGroup(DdpCodemod):
     """A collective that a run with one process comes to, without a process group.
 
     ## What it does
-    Finds calls of `torch.distributed` (barriers, reductions, `destroy_process_group`) that stand under no test for several
+    Finds calls of `torch.distributed` (barriers, reductions, `get_rank()`, `destroy_process_group`) that stand under no test for several
     processes, in a function that starts the process group under a condition, or that asks for its rank by a helper which works
     without one. Finds barriers below a function of the project that starts the group on some of its ways only
     (`init_distributed_mode(args)`), also in what is called there. Finds the group destroyed where there is none: a second time,
@@ -87,7 +87,7 @@ class CollectiveWithoutGroup(DdpCodemod):
 
     code = "DDP306"
     TRIGGERS = (
-        (b"barrier(", b"reduce(", b"broadcast(", b"all_gather", b"destroy_process_group("),
+        (b"barrier(", b"reduce(", b"broadcast(", b"all_gather", b"destroy_process_group(", b".get_rank(", b".get_world_size("),
         (b"torch.distributed", b"torch import distributed"),
     )
     SITES = (_ASKING, _WAITING)
