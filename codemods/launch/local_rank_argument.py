@@ -24,8 +24,8 @@ _REFUSED = (
     "neither, and every rank takes the GPU of the default: read LOCAL_RANK"
 )
 _STARTED = (
-    "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: argparse refuses "
-    "it, and every process ends with \"unrecognized arguments\""
+    "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: argparse "
+    "refuses it, and every process ends with \"unrecognized arguments\""
 )
 _ASSUMED = "assumes that torch 2 or torchrun starts it: the texts of the repository speak of an older one"
 _PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})

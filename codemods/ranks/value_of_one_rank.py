@@ -27,13 +27,13 @@ class ValueOfOneRank(DdpCodemod):
     """A name or attribute that only rank 0 has, used on every rank.
 
     ## What it does
-    Tells of an attribute that a class sets under a test of the rank and nowhere else, and of a name of that kind, of a function or
-    of the file itself, a name that is imported there among them, where every rank comes to a place that uses it. A call of it
-    goes under the same test (unsafe).
+    Tells of an attribute that a class sets under a test of the rank and nowhere else, and of a name of that kind, of a function
+    or of the file itself, a name that is imported there among them, where every rank comes to a place that uses it. A call of
+    it goes under the same test (unsafe).
 
     ## Why it matters
-    The other ranks end there with AttributeError, UnboundLocalError or NameError, and rank 0 waits for them until the time-out. With one
-    process nothing shows.
+    The other ranks end there with AttributeError, UnboundLocalError or NameError, and rank 0 waits for them until the time-out.
+    With one process nothing shows.
 
     ## Example
     ```python
@@ -113,7 +113,7 @@ class ValueOfOneRank(DdpCodemod):
         return None
 
     def _is_reached(self, module: SourceModule, project: Project, made: _Made, node: ast.AST) -> bool:
-        """True where every rank comes to the use; of the function whose own test binds the name, where not rank 0 alone calls it."""
+        """True where every rank comes to the use; of a name of the function, where not rank 0 alone calls the function."""
         ranks = ranks_reaching(project, module, node)
         return not ranks.some or (not made.name.startswith("self.") and ranks is Ranks.UNKNOWN)
 
@@ -156,10 +156,10 @@ def _made_on_zero(project: Project, module: SourceModule) -> Iterator[_Made]:
             continue
         if any(g.kind == "decorator" or g.kind == "exit" for g in guards_over(module, assign, project=project)):
             continue
-        if not isinstance(assign, ast.Assign):
+        if isinstance(assign, (ast.Import, ast.ImportFrom)):
             yield from _imported_on_zero(project, module, function, assign)
             continue
-        for target in assign.targets:
+        for target in assign.targets if isinstance(assign, ast.Assign) else ():
             if isinstance(target, ast.Attribute) and dotted(target.value) == "self":
                 owner = module.class_of(target)
                 if owner is not None and _on_zero(project, module, attribute_bindings(module, target)):
@@ -184,8 +184,9 @@ def _imported_on_zero(
     """`import wandb` under the test, and nowhere else."""
     for alias in node.names:
         name = alias.asname or alias.name.partition(".")[0]
-        others = (n for kind in (ast.Import, ast.ImportFrom) for n in module.nodes(kind) if n is not node)
-        if name != "*" and not any((a.asname or a.name.partition(".")[0]) in (name, "*") for n in others for a in n.names):
+        imports: list[ast.Import | ast.ImportFrom] = [*module.nodes(ast.Import), *module.nodes(ast.ImportFrom)]
+        others = (a for n in imports if n is not node for a in n.names)
+        if name != "*" and not any((a.asname or a.name.partition(".")[0]) in (name, "*") for a in others):
             if not bindings_in(module, function, name) and (function is None or not bindings_in(module, None, name)):
                 yield _Made(function or module.tree, name, node.lineno, _test_where(project, module, function, node))
 

@@ -1067,7 +1067,8 @@ def test_half_a_way_to_go_in_turn_is_told() -> None:
 def test_an_answer_that_every_rank_has_kept(decorator: str) -> None:
     source = (
         f"{DIST}from functools import cache, lru_cache\n\n\n{decorator}\ndef score(p):\n    x = torch.zeros(1)\n"
-        "    dist.all_reduce(x)\n    return x\n\n\ndef search(rows):\n    best = max(rows, key=score)\n    if dist.get_rank() == 0:\n"
+        "    dist.all_reduce(x)\n    return x\n\n\ndef search(rows):\n    best = max(rows, key=score)\n"
+        "    if dist.get_rank() == 0:\n"
         "        print(score(best))\n"
     )
     check_nothing(RULE, source)

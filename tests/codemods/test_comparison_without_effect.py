@@ -23,7 +23,9 @@ def test_the_example_of_the_documentation() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("args.dist_url == 'auto'", "args.dist_url = 'auto'"), ("args.url == 'env://'", "args.url = 'env://'"), ("args.batch==1", "args.batch = 1"), ("sizes[0] == -1", "sizes[0] = -1"),
+    [("args.dist_url == 'auto'", "args.dist_url = 'auto'"),
+     ("args.url == 'env://'", "args.url = 'env://'"), ("args.batch==1", "args.batch = 1"),
+     ("sizes[0] == -1", "sizes[0] = -1"),
      ("args.gpus == count(args)", "args.gpus = count(args)"), ("args.kind == Kind", "args.kind = Kind"),
      ("args.name == f'run{args.nodes}'", "args.name = f'run{args.nodes}'")],
 )  # fmt: skip

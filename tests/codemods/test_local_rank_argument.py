@@ -118,7 +118,8 @@ def test_a_script_that_the_launcher_starts(name: str) -> None:
 
 
 def test_options_that_the_started_script_imports() -> None:
-    check_transformed(RULE, PARSER, BOTH, files={"main.py": "from module import args\n", "run.sh": LAUNCH.replace("module", "main")})
+    files = {"main.py": "from module import args\n", "run.sh": LAUNCH.replace("module", "main")}
+    check_transformed(RULE, PARSER, BOTH, files=files)
 
 
 def test_a_program_that_starts_the_script_again() -> None:
@@ -148,7 +149,8 @@ def test_an_option_with_a_comment_that_the_launcher_fills() -> None:
 
 def test_an_old_torch_that_the_texts_speak_of() -> None:
     source = script("parser.add_argument('--local_rank', type=int, default=0)")
-    after = script("parser.add_argument('--local_rank', \"--local-rank\", type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0)))")
+    options = "'--local_rank', \"--local-rank\", type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0))"
+    after = script(f"parser.add_argument({options})")
     check_transformed(RULE, source, after, files={"README.md": "pip install torch==1.9.0\n"}, unsafe=True)
 
 

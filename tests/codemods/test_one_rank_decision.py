@@ -378,7 +378,8 @@ def test_helpers_that_make_no_loss(source: str) -> None:
 STORED = (
     f"{DIST}from torch.nn.parallel import DistributedDataParallel as DDP\n"
     "from torch.utils.data import DataLoader, DistributedSampler\n\n\n"
-    "class Store:\n    def __init__(self):\n        self.rows = {}\n\n    def put(self, key, value):\n        self.rows[key] = value\n\n"
+    "class Store:\n    def __init__(self):\n        self.rows = {}\n\n"
+    "    def put(self, key, value):\n        self.rows[key] = value\n\n"
     "    def get(self, key):\n        return self.rows[key]\n\n\n"
     "def train(net, rows, store=None):\n    store = Store()\n    model = DDP(net)\n    store.put('step', 0)\n"
     "    for batch in DataLoader(rows, sampler=DistributedSampler(rows)):\n        loss = model(batch).mean()\n"

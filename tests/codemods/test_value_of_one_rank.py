@@ -153,8 +153,10 @@ def test_an_import_of_rank_0() -> None:
 
 @pytest.mark.parametrize(
     ("above", "made", "below"),
-    [("import tracker", "import tracker", "    tracker.log(1)\n"), ("", "import tracker", "    if tracker_on:\n        tracker.log(1)\n"),
-     ("from names import *", "folder = 'runs'", "    load(folder)\n"), ("folder = None", "folder = 'runs'", "    load(folder)\n"),
+    [("import tracker", "import tracker", "    tracker.log(1)\n"),
+     ("", "import tracker", "    if tracker_on:\n        tracker.log(1)\n"),
+     ("from names import *", "folder = 'runs'", "    load(folder)\n"),
+     ("folder = None", "folder = 'runs'", "    load(folder)\n"),
      ("", "folder = 'runs'", "    if args.is_main:\n        load(folder)\n"),
      ("", "folder = 'runs'", "    else:\n        folder = ''\n    load(folder)\n"),
      ("", "folder = 'runs'", "\n    def late():\n        return load(folder)\n")],
@@ -168,6 +170,7 @@ def test_a_rank_that_is_handed_in_by_different_ways() -> None:
         "import torch.distributed as dist\nimport torch.multiprocessing as mp\n\n\ndef train(rank, args):\n"
         "    dist.init_process_group('gloo', rank=rank, world_size=2)\n    if rank == 0:\n        writer = Writer()\n"
         "    for step in range(9):\n        if args.every:\n            x = writer.add(step)\n\n\n"
-        "def main(args):\n    if args.several:\n        mp.spawn(train, nprocs=2, args=(args,))\n    else:\n        train(0, args)\n"
+        "def main(args):\n    if args.several:\n        mp.spawn(train, nprocs=2, args=(args,))\n"
+        "    else:\n        train(0, args)\n"
     )
     check_told(ValueOfOneRank, source, reason="under the same test")

@@ -83,7 +83,8 @@ def _is_switched(module: SourceModule, call: ast.Call) -> bool:
         if isinstance(up, ast.If) and below is not up.test and _is_setting(up.test):
             return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            exits = (s for s in up.body if isinstance(s, ast.If) and s.lineno < call.lineno and isinstance(s.body[-1], ast.Return))
+            tests = (s for s in up.body if isinstance(s, ast.If) and s.lineno < call.lineno)
+            exits = (s for s in tests if isinstance(s.body[-1], ast.Return))
             return any(isinstance(s.test, ast.UnaryOp) and _is_setting(s.test.operand) for s in exits)
         below = up
     return False

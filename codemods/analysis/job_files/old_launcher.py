@@ -1,4 +1,4 @@
-"""Which scripts the repository's own texts and programs start with `torch.distributed.launch`, which hands over the local rank."""
+"""Which scripts the repository's texts and programs start with `torch.distributed.launch`, which hands over the local rank."""
 
 from __future__ import annotations
 

@@ -48,7 +48,8 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     if summary is None:
         everything = [*call.args, *call.keywords.values()]
         return at_most(made_of(*everything), Proof.LIKELY) if any(v.cause.differs for v in everything) else UNKNOWN
-    for each in (summary, *(written_by_heirs(state, site) if not summary.met else ())) if not keeps_its_results(site.node) else ():
+    met = () if keeps_its_results(site.node) else (summary, *(written_by_heirs(state, site) if not summary.met else ()))
+    for each in met:
         meet_behind(state, node, f"{state.module.text_of(node.func)}()", each, binding)
     written = _written(node, site)
     change_arguments(state, written, summary, binding)
