@@ -402,3 +402,27 @@ def test_of_several_waits_the_one_under_the_test_is_named() -> None:
         head=f"{DIST}from torch.nn.parallel import DistributedDataParallel\n",
     )
     assert "barrier (line 14)" in findings_of(RULE, source)[0].message
+
+
+# What a callback collects
+
+WATCH = (
+    "import torch\nimport lightning.pytorch as pl\n\n\nclass Watch(pl.Callback):\n    def __init__(self, patience):\n"
+    "        self.scores, self.seen, self.patience = [], [], patience\n\n    def on_validation_start(self, trainer, pl_module):\n"
+    "        self.seen = []\n\n"
+    "    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):\n"
+    "        self.seen.append(GIVEN)\n\n"
+    "    def worse(self):\n        for score in self.scores[-self.patience:]:\n            if score > self.scores[0]:\n"
+    "                return False\n        return True\n\n    def on_validation_epoch_end(self, trainer, pl_module):\n"
+    "        self.scores.append(torch.mean(torch.tensor(self.seen)))\n        if self.worse():\n            exit(STATUS)\n"
+)
+
+
+def test_an_end_by_what_was_collected_of_own_batches() -> None:
+    found = check_told(RULE, WATCH.replace("GIVEN", "outputs['loss']").replace("STATUS", "0"), reason="reduce the test")
+    assert "leaves the others waiting" in found.message
+
+
+@pytest.mark.parametrize(("given", "status"), [("batch_idx", "0"), ("outputs['loss']", "1"), ("trainer.current_epoch", "0")])
+def test_what_was_collected_is_the_same_or_the_launcher_ends_the_others(given: str, status: str) -> None:
+    check_nothing(RULE, WATCH.replace("GIVEN", given).replace("STATUS", status))
