@@ -426,3 +426,18 @@ def test_an_end_by_what_was_collected_of_own_batches() -> None:
 @pytest.mark.parametrize(("given", "status"), [("batch_idx", "0"), ("outputs['loss']", "1"), ("trainer.current_epoch", "0")])
 def test_what_was_collected_is_the_same_or_the_launcher_ends_the_others(given: str, status: str) -> None:
     check_nothing(RULE, WATCH.replace("GIVEN", given).replace("STATUS", status))
+
+
+SINCE = (
+    f"{DIST}import time\n\n\ndef train(net, batches):\n    rank, since = dist.get_rank(), None\n    for batch in batches:\n"
+    "        loss = net(batch)\n        if since is not None:\n            dist.all_reduce(loss)\nALL"
+    "        if rank == 0:\n            since = time.time()\n"
+)
+
+
+def test_a_name_that_rank_0_alone_gives_something() -> None:
+    check_told(RULE, SINCE.replace("ALL", ""), reason="reduce")
+
+
+def test_a_name_that_every_rank_gives_something_and_rank_0_again() -> None:
+    check_nothing(RULE, SINCE.replace("ALL", "        since = time.time()\n"))
