@@ -263,6 +263,7 @@ def test_weights_that_rank_0_restores_for_a_test_behind_the_training() -> None:
 
 def test_weights_that_rank_0_restores_between_two_epochs() -> None:
     lines = ("model = DDP(net)", "for epoch in range(epochs):", "    for x in state['rows']:",
-             "        model(x).mean().backward()", "        optimizer.step()", "    if rank == 0:", "        model.module.load_state_dict(state['best'])")  # fmt: skip
+             "        model(x).mean().backward()", "        optimizer.step()", "    if rank == 0:",
+             "        model.module.load_state_dict(state['best'])")  # fmt: skip
     found = findings_of(RankLocalTrainingState, script(*lines))
     assert found and "rank 0 alone restores the weights" in found[0].message
