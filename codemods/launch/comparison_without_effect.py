@@ -53,7 +53,7 @@ class ComparisonWithoutEffect(DdpCodemod):
     - Says nothing of other comparisons (`!=`, `<`), of several in a row, and of what cannot be given a value (`f(x) == 1`).
     - Says nothing at the end of a block that gives its last value to a notebook or an interpreter: lines at the top of the file.
     - Says nothing of two numbers of the same object (`x.shape[0] == x.shape[1]`), which reads as a forgotten `assert`.
-    - Tells a statement with a comment, and one that shares its line.
+    - Tells a statement that shares its line, and one over several lines.
 
     ## References
     The Python reference: an expression statement evaluates its value and drops it; runs of such a program with a fixed port.
@@ -98,9 +98,10 @@ def _may_be_meant(module: SourceModule, statement: ast.Expr, compared: ast.Compa
 
 def _assigned(module: SourceModule, statement: ast.Expr, compared: ast.Compare) -> list[Edit]:
     text = module.text_of(statement)
-    line = module.lines[(statement.end_lineno or statement.lineno) - 1]
-    if not module.is_whole(statement) or "\n" in text or "#" in line:
+    behind = module.lines[statement.lineno - 1].partition(text)[2].strip(" ;\t")
+    if not module.is_whole(statement) or "\n" in text or (behind and not behind.startswith("#")):
         return []
     span = module.span(statement)
-    code = f"{module.text_of(compared.left)} = {module.text_of(compared.comparators[0])}"
+    comment = f"  {behind}" if behind else ""
+    code = f"{module.text_of(compared.left)} = {module.text_of(compared.comparators[0])}{comment}"
     return [InsertAfter(module.path, span, code), RemoveStatement(module.path, span)]

@@ -148,7 +148,8 @@ class _Made:
 
 def _made_on_zero(project: Project, module: SourceModule) -> Iterator[_Made]:
     """The names whose every binding stands under a test for rank 0 and nothing else."""
-    for assign in (*module.nodes(ast.Assign), *module.nodes(ast.Import), *module.nodes(ast.ImportFrom)):
+    imports = (*module.nodes(ast.Import), *module.nodes(ast.ImportFrom))
+    for assign in (*module.nodes(ast.Assign), *module.nodes(ast.AnnAssign), *imports):
         function = module.function_of(assign)
         if function is None and (module.class_of(assign) is not None or isinstance(module.parent(assign), ast.Module)):
             continue
@@ -159,13 +160,19 @@ def _made_on_zero(project: Project, module: SourceModule) -> Iterator[_Made]:
         if isinstance(assign, (ast.Import, ast.ImportFrom)):
             yield from _imported_on_zero(project, module, function, assign)
             continue
-        for target in assign.targets if isinstance(assign, ast.Assign) else ():
+        for target in _targets(assign):
             if isinstance(target, ast.Attribute) and dotted(target.value) == "self":
                 owner = module.class_of(target)
                 if owner is not None and _on_zero(project, module, attribute_bindings(module, target)):
                     yield _Made(owner, dotted(target), assign.lineno, _test_over(project, module, assign, {"self"}))
             elif isinstance(target, ast.Name) and _has_no_other(project, module, function, target.id):
                 yield _Made(function or module.tree, target.id, assign.lineno, _test_where(project, module, function, assign))
+
+
+def _targets(assign: ast.stmt) -> list[ast.expr]:
+    if isinstance(assign, ast.AnnAssign):
+        return [assign.target] if assign.value is not None else []
+    return assign.targets if isinstance(assign, ast.Assign) else []
 
 
 def _has_no_other(project: Project, module: SourceModule, function: FunctionNode | None, name: str) -> bool:

@@ -62,4 +62,10 @@ def test_a_test_of_the_repository() -> None:
 
 
 def test_a_statement_with_a_comment() -> None:
-    check_told(RULE, program("args.dist_url == 'auto'  # any port"), reason="write `=`")
+    after = program("args.dist_url = 'auto'  # any port")
+    check_transformed(RULE, program("args.dist_url == 'auto'  # any port"), after, unsafe=True)
+
+
+@pytest.mark.parametrize("line", ["args.batch == 2; go()", "args.sizes == [\n            2]"])
+def test_what_is_told(line: str) -> None:
+    check_told(RULE, program(line), reason="write `=`")
