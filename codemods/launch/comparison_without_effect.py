@@ -98,7 +98,7 @@ def _may_be_meant(module: SourceModule, statement: ast.Expr, compared: ast.Compa
 
 def _assigned(module: SourceModule, statement: ast.Expr, compared: ast.Compare) -> list[Edit]:
     text = module.text_of(statement)
-    behind = module.lines[statement.lineno - 1].partition(text)[2].strip(" ;\t")
+    behind = module.lines[statement.lineno - 1].partition(text)[2].strip("; \t\r\n")
     if not module.is_whole(statement) or "\n" in text or (behind and not behind.startswith("#")):
         return []
     span = module.span(statement)
