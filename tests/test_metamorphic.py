@@ -107,6 +107,10 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
         "the site `if not …exists(` is looked for in one line of bytes",
         "DDP307",
     ),
+    "one_line_ifs": (
+        "the site is looked for where a line begins, and the fix needs a line of its own",
+        "DDP709",
+    ),
     "renamed_object": (
         "the word `self.` is asked for in the bytes before the file is parsed",
         "DDP407",

@@ -31,6 +31,12 @@ def find_function(project: Project, module: SourceModule, func: ast.expr, at: as
     return None if imported or rest else _brought_by_stars(project, module, root, 0)
 
 
+def keeps_its_results(function: FunctionNode) -> bool:
+    """True under `@cache`: who has asked the same before gets the answer without running anything."""
+    named = (d.func if isinstance(d, ast.Call) else d for d in function.decorator_list)
+    return any(dotted(d).rpartition(".")[2] in ("cache", "lru_cache") for d in named)
+
+
 def _brought_by_stars(project: Project, module: SourceModule, name: str, depth: int) -> Found | None:
     """What `from other import *` brings in under that name."""
     if name.startswith("_") or name in _BUILT_IN:

@@ -136,6 +136,8 @@ def _is_share(found: Mismatch) -> bool:
         return False  # a loader whose share is not seen: samplers that share the data out pad
     if not _goes_through_keys(found.node):
         return True
+    if not found.value.keyed and not shown:
+        return False  # a rank's own items are in the values, under keys that all of them have
     source = found.node.iter if isinstance(found.node, (ast.For, ast.AsyncFor)) else found.node
     held = any(isinstance(n, ast.Name) and n.id == "self" for n in walk(source))  # what it holds, all ranks made alike
     return not held and (found.meeting is None or found.meeting.name != "forward")

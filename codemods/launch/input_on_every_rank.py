@@ -58,6 +58,7 @@ class InputOnEveryRank(DdpCodemod):
     ## Refuses
     - Says nothing in a repository's own tests.
     - Says nothing under a test of the rank, and in a function that only some ranks call.
+    - Says nothing of a debugger that a setting leads to (`if self.check:`): who turns it on wants it.
     - Says nothing where the code asks for a terminal (`isatty`), is for debugging by a flag's name, or stands in a `try`.
     - Says nothing in a program that makes no process group: tools, clean-up scripts, and the process that starts the others.
     - Says nothing of a function of the project, or a variable, that is called `input`.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.frameworks import torch_pin
+from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher, states_an_old_torch
 from codemods.analysis.names import dotted, last
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -22,7 +23,11 @@ _REFUSED = (
     "torch.distributed.launch of torch 2 passes `--local-rank`, and argparse then refuses `--local_rank`; torchrun passes "
     "neither, and every rank takes the GPU of the default: read LOCAL_RANK"
 )
-_STARTS_IN = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", ".txt", ".yaml", ".yml", "Makefile")
+_STARTED = (
+    "{} (line {}) starts this script with torch.distributed.launch, which passes `--local-rank` since torch 2.0: argparse "
+    "refuses it, and every process ends with \"unrecognized arguments\""
+)
+_ASSUMED = "assumes that torch 2 or torchrun starts it: the texts of the repository speak of an older one"
 _PLACES = frozenset({"set_device", "device", "DistributedDataParallel", "DDP", "cuda", "to"})
 _TAKEN_FROM_ENVIRONMENT = late(rb"local_rank[\"'\])]*\s*=[^=\n]*LOCAL_RANK")
 
@@ -32,7 +37,9 @@ class LocalRankArgument(DdpCodemod):
 
     ## What it does
     Finds `add_argument("--local_rank", ...)` in a script that starts a process group, chooses its GPU by that argument, and
-    does not read `LOCAL_RANK`. Takes the default from `LOCAL_RANK`, and accepts both spellings.
+    does not read `LOCAL_RANK`. Takes the default from `LOCAL_RANK`, and accepts both spellings. Where a script,
+    a text or a program of the repository starts the file with `torch.distributed.launch`, accepts both spellings wherever the
+    rank is used.
 
     ## Why it matters
     `torch.distributed.launch` passes `--local-rank` since torch 2.0: argparse ends every process with "unrecognized arguments".
@@ -74,10 +81,13 @@ class LocalRankArgument(DdpCodemod):
 
     ## Refuses
     - Says nothing in a repository's own tests.
-    - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument, and in a file that reads it at all.
+    - Says nothing where a file of the repository reads `LOCAL_RANK` into the argument, and in a file that reads it at all, unless
+      a command starts it with `torch.distributed.launch` without `--use_env`.
     - Says nothing of `--local-rank` where the repository is started with `torch.distributed.launch`, and never with torchrun.
     - Says nothing where torch is pinned below 2.0, and in a file of DeepSpeed, whose launcher passes `--local_rank`.
-    - Says nothing of an argument that chooses no device, and of a script that starts no process group.
+    - Says nothing of an argument that chooses no device, and of a script that starts no process group, where no command of the
+      repository starts it. Says nothing there of a script that passes over unknown arguments.
+    - Takes for unsafe what a text of the repository says to install torch below 2.0 for, and says nothing of a command there.
     - Tells a call with comments inside, without `type=int`, or whose default is worked out.
 
     ## References
@@ -86,16 +96,37 @@ class LocalRankArgument(DdpCodemod):
     """
 
     code = "DDP701"
-    TRIGGERS = ((b"--local_rank", b"--local-rank"), (b"init_process_group",))
+    TRIGGERS = ((b"--local_rank", b"--local-rank"), (b"add_argument",))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
         data = project.read(path) or b""
-        return b"LOCAL_RANK" not in data and b"deepspeed" not in data
+        return b"deepspeed" not in data and (b"init_process_group" in data or b"--local_rank" in data)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or module.holds(b"LOCAL_RANK") or module.holds(b"deepspeed"):
+        if is_test_file(module.path) or module.holds(b"deepspeed"):
             return
+        found = list(self._by_device(module, project)) if _starts_its_group(module) else []
+        yield from found or self._by_command(module, project)
+
+    def _by_command(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        """The option of a file that is started by the launcher, which no longer passes it in this spelling."""
+        calls = [c for c in module.calls_named("add_argument") if _options(c) & set(_SPELLINGS)]
+        if len(calls) != 1 or _PASSED in _options(calls[0]) or module.calls_named("parse_known_args"):
+            return
+        start = started_with_launcher(project, module)
+        if start is None or _is_old(project, module) or states_an_old_torch(project):
+            return
+        edits = _both_spellings(module, calls[0])
+        yield self.finding(
+            module, calls[0], _STARTED.format(start.path, start.line),
+            level=Applicability.SAFE if edits else Applicability.DISPLAY,
+            edits=edits,
+            evidence=[Evidence("static", f"starts {start.script} with torch.distributed.launch", start.path, start.line)],
+            reason="" if edits else "give the option both spellings, `--local_rank` and `--local-rank`",
+        )  # fmt: skip
+
+    def _by_device(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         for call in module.calls_named("add_argument"):
             option = next((a for a in call.args if isinstance(a, ast.Constant) and a.value in _SPELLINGS), None)
             if option is None:
@@ -108,12 +139,39 @@ class LocalRankArgument(DdpCodemod):
             yield self.finding(
                 module, call,
                 _UNHEARD if passed else _REFUSED,
-                level=Applicability.SAFE if edits else Applicability.DISPLAY,
+                level=_level(project) if edits else Applicability.DISPLAY,
                 edits=edits,
                 evidence=[Evidence("static", "the GPU is chosen by it", module.path, place.lineno)],
-                reason=reason,
+                reason=reason or (_ASSUMED if states_an_old_torch(project) else ""),
             )  # fmt: skip
             return
+
+
+def _level(project: Project) -> Applicability:
+    return Applicability.UNSAFE if states_an_old_torch(project) else Applicability.SAFE
+
+
+def _starts_its_group(module: SourceModule) -> bool:
+    return module.holds(b"init_process_group") and not module.holds(b"LOCAL_RANK")
+
+
+def _options(call: ast.Call) -> set[str]:
+    return {a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+
+
+def _both_spellings(module: SourceModule, call: ast.Call) -> list[Edit]:
+    """The call, which takes the new spelling as well; the name in the result stays, for the old one stands first."""
+    text, first = module.text_of(call), next(a for a in call.args if isinstance(a, ast.Constant) and a.value == "--local_rank")
+    written = module.text_of(first)
+    if "#" in text or text.count(written) != 1 or call.args[0] is not first:
+        return []
+    return [ReplaceExpression(module.path, module.span(call), text.replace(written, f'{written}, "{_PASSED}"'))]
+
+
+def _is_old(project: Project, module: SourceModule) -> bool:
+    """True where the launcher of the torch that is pinned still passes `--local_rank`."""
+    pin = torch_pin(project, near=module.path)
+    return pin is not None and pin.surely_below((2, 0))
 
 
 def _place(module: SourceModule) -> ast.Attribute | ast.Name | None:
@@ -131,8 +189,7 @@ def _place(module: SourceModule) -> ast.Attribute | ast.Name | None:
 
 def _is_settled(project: Project, module: SourceModule) -> bool:
     """True where a launcher of this age passes it, or another file takes it from the environment."""
-    pin = torch_pin(project, near=module.path)
-    if pin is not None and pin.surely_below((2, 0)):
+    if _is_old(project, module):
         return True
     found = (project.read(p) or b"" for p in project.files_containing(b"LOCAL_RANK") if not is_test_file(p))
     return any(_TAKEN_FROM_ENVIRONMENT.search(data) for data in found)
@@ -140,8 +197,8 @@ def _is_settled(project: Project, module: SourceModule) -> bool:
 
 def _is_launched_with_it(project: Project) -> bool:
     """True where the repository's own scripts and texts name the launcher that passes it, and never torchrun."""
-    named = project.files_containing(b"torch.distributed.launch", kinds=_STARTS_IN)
-    return bool(named) and not project.files_containing(b"torchrun", kinds=_STARTS_IN)
+    named = project.files_containing(b"torch.distributed.launch", kinds=STARTS_IN)
+    return bool(named) and not project.files_containing(b"torchrun", kinds=STARTS_IN)
 
 
 def _repair(module: SourceModule, call: ast.Call) -> tuple[list[Edit], str]:

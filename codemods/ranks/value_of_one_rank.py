@@ -27,12 +27,13 @@ class ValueOfOneRank(DdpCodemod):
     """A name or attribute that only rank 0 has, used on every rank.
 
     ## What it does
-    Tells of an attribute that a class sets under a test of the rank and nowhere else, and of a local name of that kind, where
-    every rank comes to a place that uses it. A call of it goes under the same test (unsafe).
+    Tells of an attribute that a class sets under a test of the rank and nowhere else, and of a name of that kind, of a function
+    or of the file itself, a name that is imported there among them, where every rank comes to a place that uses it. A call of
+    it goes under the same test (unsafe).
 
     ## Why it matters
-    The other ranks end there with AttributeError or UnboundLocalError, and rank 0 waits for them until the time-out. With one
-    process nothing shows.
+    The other ranks end there with AttributeError, UnboundLocalError or NameError, and rank 0 waits for them until the time-out.
+    With one process nothing shows.
 
     ## Example
     ```python
@@ -68,7 +69,7 @@ class ValueOfOneRank(DdpCodemod):
     alone. Where it waits for the other ranks, the value belongs on all of them.
 
     ## Refuses
-    - A name that has a value on the other ranks too, None included.
+    - A name that has a value on the other ranks too, None included; one that a star import or another import may bring.
     - Uses that stand under a test of the rank, of the name itself, or in a `try`; functions only rank 0 calls.
     - Attributes that a base class, another file or `setattr` may set; names that a `del`, a `global` or a loop binds as well.
     - Uses whose value goes on to something else, told: the use may belong under the test, or the value on every rank.
@@ -102,7 +103,7 @@ class ValueOfOneRank(DdpCodemod):
             return None
         for node in _uses(module, made):
             statement = module.statement_of(node)
-            if ranks_reaching(project, module, node).some or ranks_at(module, node, project=project).some:
+            if ranks_at(module, node, project=project).some or not self._is_reached(module, project, made, node):
                 continue
             if under_such_a_name(project, module, statement) or _is_asked_for(project, module, node, made.name):
                 continue
@@ -111,8 +112,14 @@ class ValueOfOneRank(DdpCodemod):
             return node
         return None
 
+    def _is_reached(self, module: SourceModule, project: Project, made: _Made, node: ast.AST) -> bool:
+        """True where every rank comes to the use; of a name of the function, where not rank 0 alone calls the function."""
+        ranks = ranks_reaching(project, module, node)
+        return not ranks.some or (not made.name.startswith("self.") and ranks is Ranks.UNKNOWN)
+
     def _tell(self, module: SourceModule, made: _Made, use: ast.AST) -> Finding:
-        error = "AttributeError" if made.name.startswith("self.") else "UnboundLocalError"
+        local = "NameError" if isinstance(made.home, ast.Module) else "UnboundLocalError"
+        error = "AttributeError" if made.name.startswith("self.") else local
         where = f"{made.name} is there on rank 0 only (line {made.line})"
         message = f"{where}, and every rank uses it here: the others end with {error}"
         evidence = [Evidence("static", f"{made.name} is set under a test of the rank and nowhere else", module.path, made.line)]
@@ -128,12 +135,12 @@ class ValueOfOneRank(DdpCodemod):
 
 @record
 class _Made:
-    """A name that is bound on rank 0 alone: in a class (`self.x`) or a function, the line of the binding, and its test.
+    """A name that is bound on rank 0 alone: in a class (`self.x`), a function or a file, the line of the binding, and its test.
 
     test: "" where it cannot be written anywhere in the home.
     """
 
-    home: ast.ClassDef | FunctionNode
+    home: ast.ClassDef | FunctionNode | ast.Module
     name: str
     line: int
     test: str
@@ -141,21 +148,59 @@ class _Made:
 
 def _made_on_zero(project: Project, module: SourceModule) -> Iterator[_Made]:
     """The names whose every binding stands under a test for rank 0 and nothing else."""
-    for assign in module.nodes(ast.Assign):
+    imports = (*module.nodes(ast.Import), *module.nodes(ast.ImportFrom))
+    for assign in (*module.nodes(ast.Assign), *module.nodes(ast.AnnAssign), *imports):
         function = module.function_of(assign)
-        if function is None or ranks_at(module, assign, project=project) not in _OF_ZERO:
+        if function is None and (module.class_of(assign) is not None or isinstance(module.parent(assign), ast.Module)):
+            continue
+        if ranks_at(module, assign, project=project) not in _OF_ZERO:
             continue
         if any(g.kind == "decorator" or g.kind == "exit" for g in guards_over(module, assign, project=project)):
             continue
-        for target in assign.targets:
+        if isinstance(assign, (ast.Import, ast.ImportFrom)):
+            yield from _imported_on_zero(project, module, function, assign)
+            continue
+        for target in _targets(assign):
             if isinstance(target, ast.Attribute) and dotted(target.value) == "self":
                 owner = module.class_of(target)
                 if owner is not None and _on_zero(project, module, attribute_bindings(module, target)):
                     yield _Made(owner, dotted(target), assign.lineno, _test_over(project, module, assign, {"self"}))
-            elif isinstance(target, ast.Name) and _on_zero(project, module, bindings_in(module, function, target.id)):
-                names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
-                names |= {name for name, _ in bound_above(module, function, assign)}
-                yield _Made(function, target.id, assign.lineno, _test_over(project, module, assign, names))
+            elif isinstance(target, ast.Name) and _has_no_other(project, module, function, target.id):
+                yield _Made(function or module.tree, target.id, assign.lineno, _test_where(project, module, function, assign))
+
+
+def _targets(assign: ast.stmt) -> list[ast.expr]:
+    if isinstance(assign, ast.AnnAssign):
+        return [assign.target] if assign.value is not None else []
+    return assign.targets if isinstance(assign, ast.Assign) else []
+
+
+def _has_no_other(project: Project, module: SourceModule, function: FunctionNode | None, name: str) -> bool:
+    """True where all that gives the name a value stands under a test for rank 0; a name of the file may come by a star import."""
+    bound = bindings_in(module, function, name)
+    if any(module.function_of(b.node) is not function for b in bound if not b.parameter):
+        return False
+    if name in module.imports or (function is None and "*" in module.imports):
+        return False
+    return _on_zero(project, module, bound)
+
+
+def _imported_on_zero(
+    project: Project, module: SourceModule, function: FunctionNode | None, node: ast.Import | ast.ImportFrom
+) -> Iterator[_Made]:
+    """`import wandb` under the test, and nowhere else."""
+    for alias in node.names:
+        name = alias.asname or alias.name.partition(".")[0]
+        imports: list[ast.Import | ast.ImportFrom] = [*module.nodes(ast.Import), *module.nodes(ast.ImportFrom)]
+        others = (a for n in imports if n is not node for a in n.names)
+        if name != "*" and not any((a.asname or a.name.partition(".")[0]) in (name, "*") for a in others):
+            if not bindings_in(module, function, name) and (function is None or not bindings_in(module, None, name)):
+                yield _Made(function or module.tree, name, node.lineno, _test_where(project, module, function, node))
+
+
+def _test_where(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.stmt) -> str:
+    names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)} if function is not None else set()
+    return _test_over(project, module, node, names | {name for name, _ in bound_above(module, function, node)})
 
 
 def _test_over(project: Project, module: SourceModule, assign: ast.stmt, known: set[str]) -> str:
@@ -177,8 +222,8 @@ def _uses(module: SourceModule, made: _Made) -> Iterator[ast.expr]:
     for node in module.reads_of(last(made.name)):
         if dotted(node) != made.name:
             continue
-        home = module.class_of(node) if "." in made.name else module.function_of(node)
-        if home is made.home:
+        home = module.class_of(node) if "." in made.name else module.function_of(node) or module.tree
+        if home is made.home and (home is not module.tree or module.class_of(node) is None):
             yield node
 
 
@@ -230,6 +275,8 @@ def _is_asked_for(project: Project, module: SourceModule, node: ast.AST, name: s
         if isinstance(up, (ast.If, ast.While, ast.IfExp, ast.BoolOp)):
             test = up if isinstance(up, ast.BoolOp) else up.test
             text = module.text_of(test)
+            if "__name__" in text:
+                continue  # the program itself
             if attribute in text or "hasattr" in text or any(w in text for w in ("rank", "main", "master", "zero")):
                 return True
             if any(isinstance(n, (ast.Name, ast.Attribute)) and is_of_rank_zero(project, module, n) for n in ast.walk(test)):

@@ -31,11 +31,12 @@ class CollectiveWithoutGroup(DdpCodemod):
 
     ## What it does
     Finds calls of `torch.distributed` (barriers, reductions, `destroy_process_group`) that stand under no test for several
-    processes, in a function that starts the process group under a condition, or that asks for its rank by a helper which works
-    without one. Finds barriers below a function of the project that starts the group on some of its ways only
-    (`init_distributed_mode(args)`), also in what is called there. Finds the group destroyed where there is none: a second time,
-    by the process that has spawned the ranks, and in a helper whose caller starts the group under a condition. Puts the call
-    under `is_initialized()`.
+    processes, in a function that starts the process group under a condition, or that asks for its rank by a helper which
+    works without one. Tells `dist.get_rank()` of torch itself behind such a start, and in what is called there. Finds
+    barriers below a function of the project that starts the group on some of its ways only (`init_distributed_mode(args)`),
+    also in what is called there. Finds the group destroyed where there is none: a second time, by the process that has
+    spawned the ranks, and in a helper whose caller starts the group under a condition. Puts the call under
+    `is_initialized()`.
 
     ## Why it matters
     On one GPU the program ends there: "Default process group has not been initialized", or "Process group cannot be None" when
@@ -87,7 +88,7 @@ class CollectiveWithoutGroup(DdpCodemod):
 
     code = "DDP306"
     TRIGGERS = (
-        (b"barrier(", b"reduce(", b"broadcast(", b"all_gather", b"destroy_process_group("),
+        (b"barrier(", b"reduce(", b"broadcast(", b"all_gather", b"destroy_process_group(", b".get_rank(", b".get_world_size("),
         (b"torch.distributed", b"torch import distributed"),
     )
     SITES = (_ASKING, _WAITING)

@@ -10,7 +10,7 @@ from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
-from codemods.analysis.guards.set_by_one_rank import is_decision, set_by_one_rank
+from codemods.analysis.guards.set_by_one_rank import is_decision, is_there_on_all, set_by_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
 from codemods.analysis.variance.guesses import is_guess
@@ -26,8 +26,8 @@ from codemods.source import SourceModule, walk
 
 # What a file of several processes speaks of; what is decided in the others is asked of those that import them.
 _PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed")
-_OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"exit()", b"isnan", b"isfinite", b"isinf",
-              b"return None")  # fmt: skip
+_OWN_WORDS = (b"should_stop", b"should_training_stop", b"finally", b"sys.exit", b"exit()", b"exit(0)", b"isnan", b"isfinite",
+              b"isinf", b"return None")  # fmt: skip
 _LOSS_WITHOUT_EFFECT = (
     "Lightning from 2.3 on refuses None with several processes: return a loss without effect on every rank, such as "
     "`0.0 * sum(p.sum() for p in self.parameters())`"
@@ -154,6 +154,8 @@ class OneRankDecision(DdpCodemod):
             if origin is not None and origin in origins:
                 continue  # one place decides over all of them
             if is_decision(parted) and not lines & told and not is_guess(module, parted):
+                if is_there_on_all(project, module, parted):
+                    continue
                 origins |= {origin} if origin is not None else set()
                 told |= lines
                 told_as = message(parted, head(module, parted.node))

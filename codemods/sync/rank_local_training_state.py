@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.wrapped.behind_training import is_behind_training
 from codemods.analysis.wrapped.own_files import restored_from_own_files
 from codemods.analysis.wrapped.restore_repairs import Repair, on_every_rank
 from codemods.analysis.wrapped.training_state import Change, What, changes
@@ -85,6 +86,7 @@ class RankLocalTrainingState(DdpCodemod):
     - Says nothing where a broadcast stands further down, in the function or behind its calls.
     - Says nothing of weights that rank 0 loads in front of the DDP wrap, which sends them to the others, nor of a buffer that
       is filled, or registered anew, under its old name: DDP sends it with the next forward.
+    - Says nothing of weights that rank 0 restores behind the last step of the training, for a test.
     - Says nothing of a test on a parameter that the callers give a number, or nothing.
     - Says nothing of an average that is copied into the model behind the training, or with a `store` or `restore` beside it.
     - Says nothing of what averages of the weights (EMA) restore, of loggers, meters, and of an optimizer that rank 0 alone has
@@ -121,7 +123,8 @@ class RankLocalTrainingState(DdpCodemod):
             return
         by_guard: dict[int, list[Change]] = {}
         for change in changes(project, module):
-            by_guard.setdefault(id(_place(module, change)), []).append(change)
+            if not (change.restores and change.what is What.WEIGHTS and is_behind_training(project, module, change.node)):
+                by_guard.setdefault(id(_place(module, change)), []).append(change)
         for found in by_guard.values():
             yield self._tell(module, project, sorted(found, key=lambda c: c.node.lineno))
         for call in restored_from_own_files(project, module):

@@ -308,6 +308,11 @@ FACTS: Mapping[str, Facts] = {
         "`nvidia-smi` shows a process on each GPU, and none of them twice on the first.",
         ("Duplicate GPU detected", "CUDA error: invalid device ordinal", "CUDA out of memory"),
     ),
+    "DDP709": Facts(
+        "Give the setting its value instead of comparing it",
+        "The setting has the new value behind the line: print it there once.",
+        ("Address already in use",),
+    ),
     "DDP901": Facts(
         "Log less often, and take larger batches for fewer at a time",
         "Training with the same data comes to the same loss after as many steps, the first step fits into the device's memory, "

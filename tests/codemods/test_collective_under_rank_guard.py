@@ -1061,3 +1061,14 @@ def test_half_a_way_to_go_in_turn_is_told() -> None:
     source = "import os\n" + STAGGERED.replace("FIRST", "dist.get_rank() == 0").replace("if SECOND:", "if self.wait:")
     found = [f for f in findings_of(RULE, source) if f.applicability is Applicability.SAFE]
     assert not found, [f.message for f in found]
+
+
+@pytest.mark.parametrize("decorator", ["@cache", "@lru_cache(maxsize=None)"])
+def test_an_answer_that_every_rank_has_kept(decorator: str) -> None:
+    source = (
+        f"{DIST}from functools import cache, lru_cache\n\n\n{decorator}\ndef score(p):\n    x = torch.zeros(1)\n"
+        "    dist.all_reduce(x)\n    return x\n\n\ndef search(rows):\n    best = max(rows, key=score)\n"
+        "    if dist.get_rank() == 0:\n"
+        "        print(score(best))\n"
+    )
+    check_nothing(RULE, source)

@@ -231,3 +231,30 @@ def test_an_arm_whose_every_way_returns() -> None:
     gather = "\n\ndef gather(x, flat):\n{}    dist.all_reduce(x)\n    get_world_size()\n    dist.barrier()\n    return x\n"
     check_nothing(RULE, size + gather.format(leaves))
     assert findings_of(RULE, size + gather.format("    print(get_world_size())\n"))
+
+
+# The rank, asked of torch itself
+
+ASKED = "    if dist.get_rank() == 0:\n        save(args)\n"
+
+
+def test_the_rank_behind_a_start_under_a_condition() -> None:
+    check_told(RULE, f"{DIST}def main(args):\n{START}{ASKED}", reason="its result is used on the spot")
+    source = f"{DIST}def train(args):\n{ASKED}\n\ndef main(args):\n{START}    train(args)\n"
+    found = check_told(RULE, source, reason="its result is used on the spot")
+    assert "started under `args.distributed` only" in found.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [f"def main(args):\n{START}    if args.distributed:\n    {ASKED.replace(chr(10), chr(10) + '    ', 1)}",
+     f"def main(args):\n{START}    if dist.is_initialized() and dist.get_rank() == 0:\n        save(args)\n",
+     f"def main(args):\n{START}    rank = dist.get_rank() if args.distributed else 0\n",
+     f"def main(args):\n{START}    model = torch.nn.parallel.DistributedDataParallel(args.model)\n{ASKED}",
+     f"def main(args):\n{START}    else:\n        raise ValueError(args)\n{ASKED}",
+     f"def main(args):\n    dist.init_process_group('nccl')\n{ASKED}", f"def train(args):\n{ASKED}",
+     f"def train(args):\n{ASKED}\n\ndef main(args):\n{START}    if args.distributed:\n        train(args)\n",
+     f"def train(args):\n{ASKED}\n\ndef main(args):\n    train(args)\n{START}"],
+)  # fmt: skip
+def test_the_rank_where_there_is_a_group(source: str) -> None:
+    check_nothing(RULE, DIST + source)

@@ -91,3 +91,14 @@ def test_a_function_of_the_project() -> None:
 
 def test_tests_of_a_repository_stay() -> None:
     check_nothing(InputOnEveryRank, script("a = input()"), path="tests/test_run.py")
+
+
+@pytest.mark.parametrize(
+    "lines", [("if run.check:", "    pdb.set_trace()"), ("if not run.check:", "    return", "breakpoint()")]
+)
+def test_a_debugger_behind_a_setting(lines: tuple[str, ...]) -> None:
+    check_nothing(InputOnEveryRank, script(*lines))
+
+
+def test_a_question_behind_a_setting() -> None:
+    check_told(InputOnEveryRank, script("if run.resume:", "    input('from which step? ')"), reason="ask on rank 0")

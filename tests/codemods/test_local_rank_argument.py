@@ -95,3 +95,64 @@ def test_a_spelling_that_the_launcher_of_the_repository_passes() -> None:
     check_transformed(RULE, both, fixed, files={**launched, "README.md": "Or: `torchrun train.py`\n"})
     one, other = both.replace("'--local-rank', ", ""), fixed.replace("'--local-rank'", '"--local-rank"')
     check_transformed(RULE, one, other, files=launched)
+
+
+# Files that a command of the repository starts
+
+OPTION = "parser.add_argument('--local_rank', type=int, default=0)"
+LAUNCH = "python -m torch.distributed.launch --nproc_per_node=2 \\\n    module.py --epochs 3\n"
+PARSER = f"import argparse\n\nparser = argparse.ArgumentParser()\n{OPTION}\nargs = parser.parse_args()\n"
+BOTH = PARSER.replace("'--local_rank'", "'--local_rank', \"--local-rank\"")
+OUTER = (
+    "import subprocess\nimport sys\n\n\ndef again(script):\n"
+    "    subprocess.run([sys.executable, '-m', 'torch.distributed.launch', '--nproc_per_node', '2', script, *sys.argv[1:]])\n"
+)
+
+
+@pytest.mark.parametrize("name", ["run.sh", "README.md", "jobs/train.slurm"])
+def test_a_script_that_the_launcher_starts(name: str) -> None:
+    found = check_transformed(RULE, PARSER, BOTH, files={name: LAUNCH})
+    assert f"{name} (line 1) starts this script" in found[0].message
+    check_transformed(RULE, f"import os\n\nprint(os.environ['LOCAL_RANK'])\n{PARSER}",
+                      f"import os\n\nprint(os.environ['LOCAL_RANK'])\n{BOTH}", files={name: LAUNCH})  # fmt: skip
+
+
+def test_options_that_the_started_script_imports() -> None:
+    files = {"main.py": "from module import args\n", "run.sh": LAUNCH.replace("module", "main")}
+    check_transformed(RULE, PARSER, BOTH, files=files)
+
+
+def test_a_program_that_starts_the_script_again() -> None:
+    check_transformed(RULE, f"import start\n{PARSER}", f"import start\n{BOTH}", files={"start.py": OUTER})
+    check_nothing(RULE, PARSER, files={"start.py": OUTER})
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{}, {"run.sh": LAUNCH.replace("launch", "launch --use_env")}, {"run.sh": LAUNCH.replace("module.py", "other.py")},
+     {"run.sh": "torchrun --nproc_per_node=2 module.py\n"}, {"run.sh": LAUNCH, "requirements.txt": "torch==1.12.1\n"},
+     {"run.sh": LAUNCH, "README.md": "    conda install pytorch==1.7.1\n"},
+     {"old/run.sh": LAUNCH, "old/module.py": PARSER}],
+)  # fmt: skip
+def test_what_no_new_launcher_starts(files: dict[str, str]) -> None:
+    check_nothing(RULE, PARSER, files=files)
+
+
+def test_a_script_that_passes_over_what_it_does_not_know() -> None:
+    check_nothing(RULE, PARSER.replace("parse_args", "parse_known_args"), files={"run.sh": LAUNCH})
+
+
+def test_an_option_with_a_comment_that_the_launcher_fills() -> None:
+    source = PARSER.replace("type=int,", "type=int,  # of the launcher\n   ")
+    check_told(RULE, source, reason="both spellings", files={"run.sh": LAUNCH})
+
+
+def test_an_old_torch_that_the_texts_speak_of() -> None:
+    source = script("parser.add_argument('--local_rank', type=int, default=0)")
+    options = "'--local_rank', \"--local-rank\", type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0))"
+    after = script(f"parser.add_argument({options})")
+    check_transformed(RULE, source, after, files={"README.md": "pip install torch==1.9.0\n"}, unsafe=True)
+
+
+def test_options_beside_those_of_the_started_script() -> None:
+    check_nothing(RULE, PARSER, files={"main.py": f"import module\n{PARSER}", "run.sh": LAUNCH.replace("module", "main")})

@@ -415,3 +415,14 @@ def test_a_repository_s_own_tests() -> None:
     example = Rule.sections()["Example"].removeprefix("```python\n").removesuffix("```")
     assert findings_of(Rule, example)
     check_nothing(Rule, example, path="tests/test_net.py")
+
+
+@pytest.mark.parametrize("test", ["x.shape[1] == 3", "x.size(1) != 1", "x.ndim == 4"])
+def test_how_the_model_is_called_is_no_matter_of_the_batch(test: str) -> None:
+    check_nothing(Rule, WRAP.format(""), files={"net.py": NET.format(test=test)})
+
+
+def test_a_branch_whose_module_may_have_no_parameters() -> None:
+    net = RANDOM.replace("self.text = nn.Linear(4, 8)", "self.text = nn.Linear(4, 8) if wide else nn.Identity()")
+    net = net.replace("def __init__(self)", "def __init__(self, wide=False)")
+    check_nothing(Rule, WRAP.format(""), files={"net.py": net})

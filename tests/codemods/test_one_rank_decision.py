@@ -371,3 +371,73 @@ def test_an_exception_of_the_backward_hook() -> None:
 )
 def test_helpers_that_make_no_loss(source: str) -> None:
     check_nothing(RULE, source)
+
+
+# Values under keys
+
+STORED = (
+    f"{DIST}from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    "from torch.utils.data import DataLoader, DistributedSampler\n\n\n"
+    "class Store:\n    def __init__(self):\n        self.rows = {}\n\n"
+    "    def put(self, key, value):\n        self.rows[key] = value\n\n"
+    "    def get(self, key):\n        return self.rows[key]\n\n\n"
+    "def train(net, rows, store=None):\n    store = Store()\n    model = DDP(net)\n    store.put('step', 0)\n"
+    "    for batch in DataLoader(rows, sampler=DistributedSampler(rows)):\n        loss = model(batch).mean()\n"
+    "        store.put('loss', loss.item())\n        if store.get('KEY') > 3:\n            break\n        loss.backward()\n"
+)
+
+
+def test_a_value_that_a_store_keeps_under_the_key_that_is_asked_for() -> None:
+    check_told(RULE, STORED.replace("KEY", "loss"), reason="reduce the deciding number")
+
+
+def test_another_value_of_the_store() -> None:
+    check_nothing(RULE, STORED.replace("KEY", "step"))
+
+
+def test_of_several_waits_the_one_under_the_test_is_named() -> None:
+    source = loop(
+        "value = loss.item()\nloss.backward()\nif not math.isnan(value):\n    print(value)\n    dist.barrier()\n"
+        "if args.step % 10 == 0:\n    dist.barrier()",
+        head=f"{DIST}from torch.nn.parallel import DistributedDataParallel\n",
+    )
+    assert "barrier (line 14)" in findings_of(RULE, source)[0].message
+
+
+# What a callback collects
+
+WATCH = (
+    "import torch\nimport lightning.pytorch as pl\n\n\nclass Watch(pl.Callback):\n    def __init__(self, patience):\n"
+    "        self.scores, self.seen, self.patience = [], [], patience\n\n    def on_validation_start(self, trainer, pl_module):\n"
+    "        self.seen = []\n\n"
+    "    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):\n"
+    "        self.seen.append(GIVEN)\n\n"
+    "    def worse(self):\n        for score in self.scores[-self.patience:]:\n            if score > self.scores[0]:\n"
+    "                return False\n        return True\n\n    def on_validation_epoch_end(self, trainer, pl_module):\n"
+    "        self.scores.append(torch.mean(torch.tensor(self.seen)))\n        if self.worse():\n            exit(STATUS)\n"
+)
+
+
+def test_an_end_by_what_was_collected_of_own_batches() -> None:
+    found = check_told(RULE, WATCH.replace("GIVEN", "outputs['loss']").replace("STATUS", "0"), reason="reduce the test")
+    assert "leaves the others waiting" in found.message
+
+
+@pytest.mark.parametrize(("given", "status"), [("batch_idx", "0"), ("outputs['loss']", "1"), ("trainer.current_epoch", "0")])
+def test_what_was_collected_is_the_same_or_the_launcher_ends_the_others(given: str, status: str) -> None:
+    check_nothing(RULE, WATCH.replace("GIVEN", given).replace("STATUS", status))
+
+
+SINCE = (
+    f"{DIST}import time\n\n\ndef train(net, batches):\n    rank, since = dist.get_rank(), None\n    for batch in batches:\n"
+    "        loss = net(batch)\n        if since is not None:\n            dist.all_reduce(loss)\nALL"
+    "        if rank == 0:\n            since = time.time()\n"
+)
+
+
+def test_a_name_that_rank_0_alone_gives_something() -> None:
+    check_told(RULE, SINCE.replace("ALL", ""), reason="reduce")
+
+
+def test_a_name_that_every_rank_gives_something_and_rank_0_again() -> None:
+    check_nothing(RULE, SINCE.replace("ALL", "        since = time.time()\n"))

@@ -243,3 +243,27 @@ def test_a_schedule_of_a_helper_that_one_process_calls_elsewhere() -> None:
     source = helper + "\n".join(lines) + "\n"
     check_told(RankLocalTrainingState, source, reason="let every rank do it")
     check_nothing(RankLocalTrainingState, source.replace("if ddp:", "if score > 0:"))
+
+
+# Behind the training
+
+TRAINED = (
+    "model = DDP(net)", "for x in state['rows']:", "    model(x).mean().backward()", "    optimizer.step()", "RESTORE",
+    "    test(net)",
+)  # fmt: skip
+
+
+def test_weights_that_rank_0_restores_for_a_test_behind_the_training() -> None:
+    lines = [line.replace("RESTORE", "if rank == 0:\n        model.module.load_state_dict(state['best'])") for line in TRAINED]
+    check_nothing(RankLocalTrainingState, script(*lines))
+    helper = "\ndef best(model, state):\n    model.module.load_state_dict(state['best'])\n"
+    lines = [line.replace("RESTORE", "if rank == 0:\n        best(model, state)") for line in TRAINED]
+    check_nothing(RankLocalTrainingState, script(*lines) + helper)
+
+
+def test_weights_that_rank_0_restores_between_two_epochs() -> None:
+    lines = ("model = DDP(net)", "for epoch in range(epochs):", "    for x in state['rows']:",
+             "        model(x).mean().backward()", "        optimizer.step()", "    if rank == 0:",
+             "        model.module.load_state_dict(state['best'])")  # fmt: skip
+    found = findings_of(RankLocalTrainingState, script(*lines))
+    assert found and "rank 0 alone restores the weights" in found[0].message

@@ -128,3 +128,49 @@ def test_a_name_under_a_test_that_another_file_makes() -> None:
         """
     assert findings_of(ValueOfOneRank, source, {"who.py": helper})
     assert not findings_of(ValueOfOneRank, source, {"who.py": helper.replace("dist.get_rank() == 0", "dist.is_available()")})
+
+
+# Names of the file, imports, ranks that are handed in
+
+PROGRAM = (
+    "import torch.distributed as dist\n{above}\nif __name__ == '__main__':\n    dist.init_process_group('gloo')\n"
+    "    if dist.get_rank() == 0:\n        {made}\n{below}"
+)
+
+
+def test_a_name_of_the_program_itself() -> None:
+    source = PROGRAM.format(above="", made="folder = 'runs/1'", below="    state = load(folder + '/last.pt')\n")
+    found = check_told(ValueOfOneRank, source, reason="under the same test")
+    assert "NameError" in found.message
+
+
+def test_an_import_of_rank_0() -> None:
+    used = "    tracker.log({'loss': 1})\n"
+    after = "    if dist.get_rank() == 0:\n        tracker.log({'loss': 1})\n"
+    source = PROGRAM.format(above="", made="import tracker", below=used)
+    check_transformed(ValueOfOneRank, source, PROGRAM.format(above="", made="import tracker", below=after), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("above", "made", "below"),
+    [("import tracker", "import tracker", "    tracker.log(1)\n"),
+     ("", "import tracker", "    if tracker_on:\n        tracker.log(1)\n"),
+     ("from names import *", "folder = 'runs'", "    load(folder)\n"),
+     ("folder = None", "folder = 'runs'", "    load(folder)\n"),
+     ("", "folder = 'runs'", "    if args.is_main:\n        load(folder)\n"),
+     ("", "folder = 'runs'", "    else:\n        folder = ''\n    load(folder)\n"),
+     ("", "folder = 'runs'", "\n    def late():\n        return load(folder)\n")],
+)  # fmt: skip
+def test_names_of_the_file_that_all_ranks_may_have(above: str, made: str, below: str) -> None:
+    check_nothing(ValueOfOneRank, PROGRAM.format(above=above, made=made, below=below))
+
+
+def test_a_rank_that_is_handed_in_by_different_ways() -> None:
+    source = (
+        "import torch.distributed as dist\nimport torch.multiprocessing as mp\n\n\ndef train(rank, args):\n"
+        "    dist.init_process_group('gloo', rank=rank, world_size=2)\n    if rank == 0:\n        writer = Writer()\n"
+        "    for step in range(9):\n        if args.every:\n            x = writer.add(step)\n\n\n"
+        "def main(args):\n    if args.several:\n        mp.spawn(train, nprocs=2, args=(args,))\n"
+        "    else:\n        train(0, args)\n"
+    )
+    check_told(ValueOfOneRank, source, reason="under the same test")

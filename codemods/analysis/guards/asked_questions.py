@@ -44,7 +44,7 @@ def questions(project: Project, module: SourceModule) -> Iterator[Question]:
         name = qualified(module, call.func)
         if name not in _ASKS | _STOPS or _is_own(project, module, call) or _is_wanted(module, call):
             continue
-        if ranks_reaching(project, module, call) is not Ranks.ALL:
+        if ranks_reaching(project, module, call) is not Ranks.ALL or (name in _STOPS and _is_switched(module, call)):
             continue
         if (shown := _in_a_rank(project, module, module.function_of(call), ())) is not None:
             yield Question(call, name in _STOPS, *shown)
@@ -74,6 +74,24 @@ def _is_wanted(module: SourceModule, call: ast.Call) -> bool:
             return _KNOWS.search(module.text_of(up)[:4000]) is not None
         below = up
     return False
+
+
+def _is_switched(module: SourceModule, call: ast.Call) -> bool:
+    """True where a setting leads to a debugger, above it or by an exit further up: who turns that on wants it."""
+    below: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, ast.If) and below is not up.test and _is_setting(up.test):
+            return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            tests = (s for s in up.body if isinstance(s, ast.If) and s.lineno < call.lineno)
+            exits = (s for s in tests if isinstance(s.body[-1], ast.Return))
+            return any(isinstance(s.test, ast.UnaryOp) and _is_setting(s.test.operand) for s in exits)
+        below = up
+    return False
+
+
+def _is_setting(test: ast.expr) -> bool:
+    return "." in dotted(test) if isinstance(test, ast.Attribute) else isinstance(test, ast.Name)
 
 
 Shown = tuple[str, tuple[str, int]]

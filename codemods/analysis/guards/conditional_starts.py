@@ -160,7 +160,7 @@ def _in_scope(
     scope: ast.AST = function or module.tree
     above = [n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno < call.lineno]
     starts = [c for c in above if last(dotted(c.func)) in starters]
-    if not starts or not _stands_in(module, starts[0], call) or _needs_a_group(project, module, scope, call):
+    if not starts or not _stands_in(module, starts[0], call) or needs_a_group(project, module, scope, call):
         return None
     site = called_function(project, module, starts[0])
     found = _named(starters, site) if site is not None else None
@@ -184,7 +184,7 @@ def _stands_in(module: SourceModule, start: ast.Call, call: ast.Call) -> bool:
     )
 
 
-def _needs_a_group(project: Project, module: SourceModule, scope: ast.AST, call: ast.Call) -> bool:
+def needs_a_group(project: Project, module: SourceModule, scope: ast.AST, call: ast.Call) -> bool:
     """True where the program ends above the call without a group: it wraps its model in any case, or asserts that there is."""
     from codemods.analysis.guards.group_may_be_missing import is_guarded  # it asks for this
 

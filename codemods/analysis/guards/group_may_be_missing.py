@@ -6,14 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.called_with_group import SPEAKING, called_with_group, words_of
-from codemods.analysis.guards.conditional_starts import start_above
+from codemods.analysis.guards.conditional_starts import needs_a_group, start_above
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.rank_guards import guards_over
 from codemods.analysis.ranks.rank_tests import means_process_group
+from codemods.analysis.ranks.uses import calls_of
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
@@ -35,9 +37,10 @@ class Unguarded:
 
 
 def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
+    """The calls of a file that raise where there is no process group, and that a run without one may come to."""
     scopes: dict[int, tuple[FunctionNode | None, list[ast.Call]]] = {}
     for call in module.nodes(ast.Call):
-        if _needs_group(module, call, project):
+        if _needs_group(module, call, project) or asks_for_rank(module, call):
             function = module.function_of(call)
             scopes.setdefault(id(function), (function, []))[1].append(call)
     for function, calls in scopes.values():
@@ -45,6 +48,11 @@ def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
         alone = _asked_alone(project, module, function) if start is None else None
         if alone is not None and function is not None and called_with_group(project, module, function):
             continue
+        ask = next((c for c in calls if asks_for_rank(module, c)), None)
+        if ask is not None:  # the first one of the function ends the program: the others are not reached
+            calls = [c for c in calls if not asks_for_rank(module, c)]
+            if found := _asked_without_group(project, module, function, ask, start):
+                yield found
         for call in calls:
             if start is None and alone is None and (found := _below_a_start(project, module, call)) is not None:
                 yield found
@@ -52,6 +60,52 @@ def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
                 yield Unguarded(call, f"the group is started under `{module.text_of(start.test)}` only", start.lineno, True)
             elif alone is not None and alone.lineno < call.lineno and not is_guarded(project, module, call, set()):
                 yield Unguarded(call, f"{module.text_of(alone.func)}() is written to work without a group", alone.lineno, False)
+
+
+def asks_for_rank(module: SourceModule, call: ast.Call) -> bool:
+    """True for torch's own `dist.get_rank()`, which raises without a group, in no expression that asks for one first."""
+    if qualified(module, call.func) not in ("torch.distributed.get_rank", "torch.distributed.get_world_size"):
+        return False
+    if call.args or call.keywords:
+        return False
+    above = (up for up in module.ancestors(call) if isinstance(up, (ast.BoolOp, ast.IfExp)))
+    return not any(_speaks_of_group(module, part, set()) for up in above for part in _before(up, call))
+
+
+def _before(up: ast.BoolOp | ast.IfExp, call: ast.Call) -> list[ast.expr]:
+    if isinstance(up, ast.IfExp):
+        return [up.test]
+    return [v for v in up.values if not any(n is call for n in walk(v))]
+
+
+def _asked_without_group(
+    project: Project, module: SourceModule, function: FunctionNode | None, call: ast.Call, start: ast.If | None
+) -> Unguarded | None:
+    """The rank is asked for behind a start under a condition, in the same function or in one that it calls."""
+    if start is not None and start.lineno < call.lineno:
+        above = _starting(project, module, function, call)
+    elif function is not None and module.class_of(call) is None:
+        sites = (s for s in calls_of(project, module, function) or () if not is_test_file(s.module.path))
+        places = (_starting(project, s.module, s.module.function_of(s.call), s.call) for s in sites)
+        above = next(filter(None, places), None)
+    else:
+        return None
+    if above is None or is_guarded(project, module, call, words_of(above[1].test)):
+        return None
+    why = f"the group is started under `{above[0].text_of(above[1].test)}` only"
+    return Unguarded(call, why, above[1].lineno, False, above[0].path)
+
+
+def _starting(
+    project: Project, module: SourceModule, function: FunctionNode | None, call: ast.Call
+) -> tuple[SourceModule, ast.If] | None:
+    """The condition under which alone the group is started above a call that every way comes to."""
+    start = _conditional_start(module, function)
+    if start is None or start.lineno >= call.lineno or needs_a_group(project, module, function or module.tree, call):
+        return None
+    if any(isinstance(n, (ast.Return, ast.Raise)) for s in start.orelse for n in walk(s)):
+        return None  # without a group it goes no further
+    return None if is_guarded(project, module, call, words_of(start.test)) else (module, start)
 
 
 def _below_a_start(project: Project, module: SourceModule, call: ast.Call) -> Unguarded | None:

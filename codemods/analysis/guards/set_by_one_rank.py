@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.partings import Form, Mismatch
+from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.values import Cause
 from codemods.late_pattern import late
+from codemods.project import Project
 from codemods.source import SourceModule
 
 _SHARED = late(r"\b(?:b(?:road)?cast\w*|all_?reduce|all_?gather\w*)\(")
@@ -44,3 +48,14 @@ def set_by_one_rank(module: SourceModule, found: Mismatch) -> ast.AST:
         return found.node
     line = found.value.chain[-2].line
     return next((s for s in module.nodes(ast.Assign) if s.lineno == line), found.node)
+
+
+def is_there_on_all(project: Project, module: SourceModule, found: Mismatch) -> bool:
+    """True where a test asks whether a name is None, and every rank gives it something: what rank 0 gives it changes nothing."""
+    test = found.node.test if isinstance(found.node, (ast.If, ast.While)) else None
+    if found.value.cause is not Cause.RANK or not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name):
+        return False
+    if not isinstance(test.ops[0], (ast.Is, ast.IsNot)) or not is_none(test.comparators[0]):
+        return False
+    given = (b for b in bindings_of(module, test.left) if b.value is not None and not is_none(b.value))
+    return any(ranks_at(module, b.node, project=project) in (Ranks.ALL, Ranks.UNKNOWN) for b in given)

@@ -61,8 +61,24 @@ def cause_of(
     if roots and roots <= {"self"} | set(module.imports):
         return Cause.CONFIG
     if any(last(n) in _SHAPES for n in names):
-        return Cause.ARGUMENT if any(r in optional for r in roots) else Cause.SHAPE
+        return Cause.ARGUMENT if any(r in optional for r in roots) or _asks_for_channels(test) else Cause.SHAPE
     return Cause.ARGUMENT if roots & parameters else Cause.OTHER
+
+
+def _asks_for_channels(test: ast.expr) -> bool:
+    """True for `x.shape[1] == 3` and `x.ndim == 4`: how the caller means the call, not what is in the batch."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
+        return False
+    asked, number = test.left, test.comparators[0]
+    if not isinstance(number, ast.Constant):
+        return False
+    if isinstance(asked, ast.Call) and last(dotted(asked.func)) == "size" and asked.args:
+        at: ast.expr = asked.args[0]
+    elif isinstance(asked, ast.Subscript) and last(dotted(asked.value)) == "shape":
+        at = asked.slice
+    else:
+        return last(dotted(asked.func if isinstance(asked, ast.Call) else asked)) in ("ndim", "dim")
+    return not (isinstance(at, ast.Constant) and at.value == 0)
 
 
 def varies(frame: Frame, env: Env, node: ast.expr, seen: frozenset[str] = NONE) -> bool:

@@ -33,6 +33,7 @@ class Member:
 
     note: the class's name, the reason it is unknown, or the attribute an alias or a copy stands for. repeated: made in a
     loop, so it stands for as many elements of its container as the loop has rounds. assumed: what has to hold for it to be that.
+    perhaps: it may be something without parameters instead (`nn.Linear(…) if projects else nn.Identity()`).
     """
 
     name: str
@@ -45,6 +46,7 @@ class Member:
     condition: str = ""
     repeated: bool = False
     assumed: str = ""
+    perhaps: bool = False
 
 
 @record
@@ -73,7 +75,7 @@ def choice(made: Member, found: list[Member]) -> Member:
     if not real:
         return replace(found[0], note=found[0].note)
     if len(real) == 1:
-        return real[0]
+        return replace(real[0], perhaps=True) if len(found) > 1 else real[0]
     if all(f.kind is Kind.LEAF for f in real):
         return real[0]  # a Linear or a Conv: called alike, used alike
     return replace(made, parts=tuple(replace(f, name=f"({i})") for i, f in enumerate(real)))

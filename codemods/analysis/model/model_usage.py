@@ -159,7 +159,11 @@ class Judge:
         reasons += elsewhere
         if self.entry is Entry.TRAINING_STEP:
             reasons += [f"{self.site.name} has its own {n}" for n in ("backward", "training_step_end") if self.facts.method(n)]
-        if varying and frozenset(p for d in varying for p in d.names) - opaque:
+        perhaps = frozenset(p for p, ref in self.parameters.items() if ref.member.perhaps)
+        left_out = frozenset(p for d in varying for p in d.names)
+        if left_out and left_out <= perhaps:
+            reasons.append(f"whether {_tops(left_out)} has parameters is decided when the model is built")
+        if left_out - opaque - perhaps:
             verdict = Verdict.SOMETIMES
         elif reasons or (self.flow.problems and never):
             verdict = Verdict.UNKNOWN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.functions import keeps_its_results
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.rank_tests import means_process_group
@@ -31,7 +32,7 @@ class Reached:
 def reached_by(project: Project, module: SourceModule, call: ast.Call) -> Reached | None:
     """The collective that a call of a project function comes to on every rank that makes the call."""
     site = called_function(project, module, call)
-    if site is None:
+    if site is None or keeps_its_results(site.node):
         return None
     found = _of_function(project, site, ())
     if found is None:

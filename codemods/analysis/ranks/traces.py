@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.frameworks import lightning_pin
+from codemods.analysis.functions import keeps_its_results
 from codemods.analysis.logged.behind_runs import is_behind_a_run
 from codemods.analysis.logged.pending_metrics import nothing_waits_in_training
 from codemods.analysis.names import dotted, last
@@ -329,7 +330,7 @@ class _Reader:
         found = collective_at(self.module, call, self.project)
         if found is not None:
             yield from self.met(found)
-        elif (site := self.callee(call)) is not None and not _yields(self.project, site):
+        elif (site := self.callee(call)) is not None and not _yields(self.project, site) and not keeps_its_results(site.node):
             yield from self.inlined(call, site)
         elif not stays_here(self.module, call):
             yield Unknown(self.key(call), self.module.text_of(call.func))

@@ -51,7 +51,9 @@ def _put_inside(state: State, target: ast.Subscript | ast.Starred, path: str, va
     if inner:
         value = replace(value, sized=False)
     elif grows and (key.cause.differs or key.params):  # which keys there are differs
-        value = replace(made_of(value, key), sized=True)
+        # Where the key is a parameter's, it may be what is put in that differs, under the same keys.
+        own = key.cause.differs or value.params - {path} <= key.params
+        value = replace(made_of(value, key), sized=True, keyed=own)
     if isinstance(target, ast.Subscript) and (dotted(target.slice), path) in state.keys:
         state.env[path] = value  # `for k in d: d[k] = reduce(d[k])`: each entry is given anew
         return None
@@ -82,7 +84,7 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
             bind(state, elements[1], _batch(elements[1], _element(state, source, value)))
             return value
     elif isinstance(source, ast.Call) and last(dotted(source.func)) == "items" and len(elements) == 2:
-        bind(state, elements[0], plain(value) if value.sized else SAME)  # the keys are the same unless other ones are put in
+        bind(state, elements[0], plain(value) if value.keyed else SAME)  # the keys are the same unless other ones are put in
         bind(state, elements[1], _element(state, source, value))
         return value
     counts = isinstance(source, ast.Call) and last(dotted(source.func)) == "range" and not value.sized
@@ -115,4 +117,5 @@ def _element(state: State, source: ast.expr, value: Value) -> Value:
     if not seen and LOADER_NAMES.search(name) and state.is_parallel and value.cause is Cause.UNKNOWN:
         link = state.link(source, f"`{name}` gives each rank its own batches (by its name)", by_name=True)
         return replace(differing(Cause.DATA, Proof.LIKELY, link), params=value.params)
-    return replace(plain(value), sized=False, mean=value.mean and value.cause.differs and value.kind is not Kind.LOADER)
+    mean = value.mean and value.cause.differs and value.kind is not Kind.LOADER
+    return replace(plain(value), sized=False, keyed=False, mean=mean)

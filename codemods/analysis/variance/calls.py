@@ -62,7 +62,7 @@ def _of_elements(state: State, call: CallParts) -> Value | None:
         return replace(made_of(*args), thing=Thing(Kind.ZIPPED), parts=tuple(args))
     if call.name == "getattr" and len(written) > 1 and isinstance(written[1], ast.Constant) and written[1].value == "module":
         return Value(thing=Thing(Kind.MODULE, args[0].thing.site if args[0].thing else None))
-    if call.end == "keys" and call.holder is not None and not call.holder.sized:
+    if call.end == "keys" and call.holder is not None and not call.holder.keyed:
         return replace(plain(call.holder), length=True) if call.holder.params and not call.holder.cause.differs else SAME
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.class_index import ClassSite, class_facts
+from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.variance.callers import Callers, Interpreted
 from codemods.analysis.variance.objects import wraps
@@ -62,9 +62,27 @@ class Fields:
                 found.append(differing(Cause.PLACE, Proof.PROVEN, Link(place.module.path, given.function.lineno, text)))
             elif state is not None and name in state.sets:
                 found.append(self.callers.resolved(place, state.sets[name]))
+        found += self._filled(facts, name)
         if not found or all(v.decided and v.cause is Cause.RANK for v in found):
             return UNKNOWN  # only one rank has it: the others do not get as far as using it
         return replace(join(found), thing=one_thing(v.thing for v in found))
+
+    def _filled(self, facts: ClassFacts, name: str) -> list[Value]:
+        """What methods put into a collection that the set-up has made (`self.losses.append(loss)`)."""
+        values = class_values(self.project, facts)
+        if name not in values.filled:
+            return []
+        assigned = {id(g.function) for g in values.given.get(name, ())}
+        found: list[Value] = []
+        for site in facts.lineage:
+            inside = {id(site.module.function_of(e)) for e in values.fillers.get(name, ())}
+            for method in site.methods().values():
+                if id(method) in inside - assigned:
+                    place = FunctionSite(site.module, method)
+                    state = self.analysis.of(place)
+                    if state is not None and name in state.sets:
+                        found.append(self.callers.resolved(place, state.sets[name]))
+        return found
 
 
 def _as_wrapped_below(found: Thing | None, given: Sequence[Given]) -> Thing | None:

@@ -6,8 +6,10 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
+from codemods.analysis.functions import keeps_its_results
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.call_parts import CallParts
+from codemods.analysis.variance.entries import is_under_another_key
 from codemods.analysis.variance.heirs import written_by_heirs
 from codemods.analysis.variance.keeping import change_arguments, change_object, held_under, put, reduces_what_it_holds, taint
 from codemods.analysis.variance.meetings import make_same, meet_behind
@@ -46,7 +48,8 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     if summary is None:
         everything = [*call.args, *call.keywords.values()]
         return at_most(made_of(*everything), Proof.LIKELY) if any(v.cause.differs for v in everything) else UNKNOWN
-    for each in (summary, *(written_by_heirs(state, site) if not summary.met else ())):
+    met = () if keeps_its_results(site.node) else (summary, *(written_by_heirs(state, site) if not summary.met else ()))
+    for each in met:
         meet_behind(state, node, f"{state.module.text_of(node.func)}()", each, binding)
     written = _written(node, site)
     change_arguments(state, written, summary, binding)
@@ -67,6 +70,8 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     elif receiver and call.end in FILLS and isinstance(state.module.parent(node), ast.Expr) and not summary.carries():
         _kept_unseen(state, node, receiver, held, binding)
     found = substituted(summary.result or SAME, binding, None if own else fields_of(state, held))
+    if found.cause.differs and held.cause.differs and is_under_another_key(node, site.node, held):
+        return SAME
     return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs and not found.chain else found
 
 

@@ -14,6 +14,11 @@ from codemods.source import walk
 
 
 def item_value(state: State, node: ast.Subscript) -> Value:
+    found = _item(state, node)
+    return replace(found, keyed=False) if found.keyed and not isinstance(node.slice, ast.Slice) else found
+
+
+def _item(state: State, node: ast.Subscript) -> Value:
     if (entry := entry_of(node)) in state.env:
         return state.env[entry]
     path = path_of(node)

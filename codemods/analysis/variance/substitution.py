@@ -39,6 +39,7 @@ def substituted(value: Value, binding: dict[str, Value], fields: Fields | None) 
         thing=thing,
         parts=parts,
         sized=sized,
+        keyed=best.keyed or (value.keyed and sized),
         length=value.length and bool(best.params),
         optional=value.optional or best.optional,
         mean=value.mean or best.mean,

@@ -72,7 +72,7 @@ def _key_of(state: State, node: ast.Call) -> list[Value]:
     if not isinstance(held, ast.Subscript) or isinstance(held.slice, (ast.Slice, ast.Constant)):
         return []
     key = plain(state.value(held.slice))
-    return [replace(key, sized=True)] if key.cause.differs or key.params else []
+    return [replace(key, sized=True, keyed=True)] if key.cause.differs or key.params else []
 
 
 def _made_of_operands(call: CallParts, operands: list[Value], *, known: bool) -> Value:

@@ -85,7 +85,8 @@ class Value:
        function does. thing: what object it is. sized: where it differs, its length does too. optional: where it differs, it
        may also be missing (None) on a rank. parts: the elements of a tuple that is written out. mean: it is put together from
        many batches. length: it is the length of what the parameters hold, and differs only where they are `sized`. decided: a
-       test decides which value it is, none of which need differ. listed: it is a list that was filled.
+       test decides which value it is, none of which need differ. listed: it is a list that was filled. keyed: which keys it
+       has differs.
     """
 
     cause: Cause = Cause.SAME
@@ -100,6 +101,7 @@ class Value:
     length: bool = False
     decided: bool = False
     listed: bool = False
+    keyed: bool = False
 
     @property
     def differs(self) -> bool:
@@ -148,6 +150,7 @@ def join(values: Iterable[Value]) -> Value:
         parts=_joined_parts(found),
         mean=any(v.mean for v in found),
         length=not held and any(v.length for v in found),
+        keyed=any(v.keyed for v in found),
     )
 
 

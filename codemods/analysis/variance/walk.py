@@ -92,6 +92,9 @@ class Walk(Ways):
                 if missed is None:
                     continue
                 leaving = leaving_of(arm) or leaving_of(other)
+                if leaving is None:  # of several that are alike the one that stands in an arm is the one that is missed
+                    alike = (m for each in (arm, other) for m in self.meets(each) if sort_of(m) == sort_of(missed))
+                    missed = next(alike, missed)
                 held = any(m is missed for each in arms for m in self.meets(each))
                 yield Mismatch(Form.LEAVES if leaving is not None and not held else Form.DECIDES, node, value, missed, leaving)
 

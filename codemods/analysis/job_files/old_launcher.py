@@ -1,0 +1,97 @@
+"""Which scripts the repository's texts and programs start with `torch.distributed.launch`, which hands over the local rank."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+STARTS_IN = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", ".txt", ".yaml", ".yml", "Makefile")
+_LAUNCHER = b"torch.distributed.launch"
+_SCRIPT = late(r"(?<![\w=/.-])(?:\./)?([\w.-]+(?:/[\w.-]+)*\.py)\b")
+_OLD = late(rb"\b(?:py)?torch={1,2}[ \t]*[\"']?v?[01]\.\d", re.I)
+
+
+@record
+class Start:
+    """A command that starts a script with the launcher: where it stands, and the script as it is written there."""
+
+    path: str
+    line: int
+    script: str
+
+
+def started_with_launcher(project: Project, module: SourceModule) -> Start | None:
+    """The command that starts the file with `torch.distributed.launch` and has it hand over the local rank as an option."""
+    for start in _starts(project):
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(start.path), start.script))
+        if module.path == beside:
+            return start
+        elsewhere = module.path == start.script or module.path.endswith(f"/{start.script}")
+        if elsewhere and project.read(beside) is None:
+            return start
+    return _through_its_importer(project, module) or _by_a_program(project, module)
+
+
+def states_an_old_torch(project: Project) -> bool:
+    """True where a text of the repository says to install a torch below 2, whose launcher passes `--local_rank`."""
+    return any(_OLD.search(project.read(p) or b"") for p in project.files_containing(b"torch=", kinds=(".md", ".rst")))
+
+
+def _starts(project: Project) -> tuple[Start, ...]:
+    def build() -> tuple[Start, ...]:
+        paths = project.files_containing(_LAUNCHER, kinds=STARTS_IN)
+        return tuple(s for p in paths for s in _commands(p, (project.read(p) or b"").decode("utf-8", "replace")))
+
+    return project.keep(("starts with torch.distributed.launch",), build)
+
+
+def _commands(path: str, text: str) -> Iterator[Start]:
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        if "-m torch.distributed.launch" not in line:
+            continue
+        whole = line
+        for more in lines[i + 1 : i + 20]:
+            if not whole.rstrip().endswith("\\"):
+                break
+            whole = f"{whole.rstrip()[:-1]} {more.lstrip(' #')}"
+        given = whole.partition("-m torch.distributed.launch")[2]
+        script = _SCRIPT.search(given)
+        if script and "--use_env" not in given and "--use-env" not in given:
+            yield Start(path, i + 1, script[1])
+
+
+def _through_its_importer(project: Project, module: SourceModule) -> Start | None:
+    """The command of a script that imports the file: its options are those of the script."""
+    for start in _starts(project):
+        for path in (posixpath.normpath(posixpath.join(posixpath.dirname(start.path), start.script)), start.script):
+            script = project.module(path) if project.read(path) is not None else None
+            if script is None or script.holds(b"add_argument"):
+                continue  # it has options of its own
+            if any(_is_of(module.path, name) for name in script.imported_modules):
+                return start
+    return None
+
+
+def _is_of(path: str, imported: str) -> bool:
+    name = path.removesuffix(".py").replace("/", ".")
+    return name == imported or name.endswith(f".{imported}")
+
+
+def _by_a_program(project: Project, module: SourceModule) -> Start | None:
+    """A module that the file imports puts the command together, and starts the file again with it."""
+    for path in project.files_containing(b"torch.distributed.launch'") + project.files_containing(b'torch.distributed.launch"'):
+        data = project.read(path) or b""
+        if is_test_file(path) or path == module.path or b"use_env" in data or b"subprocess" not in data:
+            continue
+        if any(_is_of(path, imported) for imported in module.imported_modules):
+            line = data[: data.index(_LAUNCHER)].count(b"\n") + 1
+            return Start(path, line, module.path)
+    return None
