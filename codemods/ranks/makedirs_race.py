@@ -8,13 +8,14 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
-from codemods.analysis.files.before_fit import is_made_above_fit
+from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
-from codemods.analysis.files.every_rank import is_for_some, is_of_the_starter, way_of_every_rank
-from codemods.analysis.files.folders_made_before import is_made_above, is_made_by_first_process
+from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
+from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
+from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import called_by_framework, ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
@@ -176,7 +177,7 @@ class MakedirsRace(DdpCodemod):
             return None
         if _is_of_own_data(project, module, call) or _fetches(project, module, call):
             return None
-        if tested and way is not None and (is_made_by_first_process(project, way) or is_made_above(project, module, call, path)):
+        if tested and way is not None and (_is_of_first_process(project, way) or is_made_above(project, module, call, path)):
             return None
         if spelling == "os.mkdir":
             return self._mkdir(module, call, message, shown)
@@ -247,6 +248,11 @@ def _shown_by_callers(project: Project, module: SourceModule, call: ast.Call) ->
         return None
     way = way_of_every_rank(project, module, call)
     return way.shown if way is not None and not is_made_above_fit(project, way) and not is_dead(project, way) else None
+
+
+def _is_of_first_process(project: Project, way: Way) -> bool:
+    """True above Lightning's `fit`, whose launcher starts the other processes of this node: each node has a first process."""
+    return comes_first(project, way) and not names_nodes(project)
 
 
 def _asks_for_rank(module: SourceModule, call: ast.Call) -> bool:

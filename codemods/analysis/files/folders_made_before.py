@@ -5,41 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.files.every_rank import Way, is_of_the_starter
+from codemods.analysis.files.every_rank import is_of_the_starter
 from codemods.analysis.files.own_paths import callers_of
-from codemods.analysis.files.shown_ranks import is_launched_from_outside
 from codemods.analysis.names import dotted, last
-from codemods.analysis.ranks.one_device import names_nodes
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
-_RUNS = ("fit", "predict", "test", "validate")
-_ROLES = (Role.LIGHTNING_MODULE, Role.LIGHTNING_CALLBACK, Role.LIGHTNING_DATA_MODULE)
 _MAKES = ("makedirs", "mkdir")
-
-
-def is_made_by_first_process(project: Project, way: Way) -> bool:
-    """True above Lightning's `fit`, whose launcher starts the other processes of the node there: they find the folder.
-
-    Not where something else starts all processes at once, and not with several nodes, each of which has a first process.
-    """
-    if "lightning" not in way.shown.text or any(_is_called_by_trainer(project, m, n) for m, n in way.frames):
-        return False
-    if is_launched_from_outside(project) or names_nodes(project):
-        return False
-    return any(_stands_above_run(m, n) for m, n in way.frames)
-
-
-def _is_called_by_trainer(project: Project, module: SourceModule, node: ast.AST) -> bool:
-    owner = module.class_of(node)
-    return owner is not None and any(class_facts(project, module, owner).is_a(role) for role in _ROLES)
-
-
-def _stands_above_run(module: SourceModule, node: ast.AST) -> bool:
-    function = module.function_of(node)
-    runs = (c for c in module.calls_named(*_RUNS) if module.function_of(c) is function)
-    return any(isinstance(c.func, ast.Attribute) and c.lineno > getattr(node, "lineno", 0) for c in runs)
 
 
 def is_made_above(project: Project, module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
