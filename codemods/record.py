@@ -221,12 +221,16 @@ else:
     def replace(record: Any, /, **changes: object) -> Any:  # noqa: ANN401
         """The same record but for these fields. Raises TypeError for a name that is no field."""
         cls = record.__class__
-        held = cls.__match_args__
-        get = _getters.get(cls)
-        if get is None:
-            get = _getters[cls] = attrgetter(*held)
-        given = dict(zip(held, get(record) if len(held) > 1 else (get(record),), strict=True))
-        given.update(changes)
-        return cls(**given)
+        known = _readers.get(cls)
+        if known is None:
+            held = cls.__match_args__
+            known = _readers[cls] = attrgetter(*held), {name: i for i, name in enumerate(held)}
+        get, places = known
+        given = list(get(record)) if len(places) > 1 else [get(record)]
+        for name, value in changes.items():
+            if name not in places:
+                raise TypeError(f"{cls.__name__} has no field {name!r}")
+            given[places[name]] = value
+        return cls(*given)  # by position: a dozen keywords take twice as long
 
-    _getters: dict[type, Callable[[Any], Any]] = {}
+    _readers: dict[type, tuple[Callable[[Any], Any], dict[str, int]]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.precision_alone import is_for_precision_alone
@@ -27,6 +28,7 @@ _USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Acc
 _TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing(_\w+)?)\.py$")
 
 
+@lru_cache(maxsize=4096)  # asked for each file that a search comes upon
 def is_test_file(path: str) -> bool:
     """True for a repository's own tests, which run on one process."""
     return _TESTS.search(path) is not None
@@ -119,6 +121,11 @@ def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
     return False
 
 
+def imports_of(project: Project, path: str) -> frozenset[str]:
+    """The names that a file imports, told from its bytes once: files of a common name are asked for again and again."""
+    return project.keep(("imported names", path), lambda: imported_names(project.read(path) or b""))
+
+
 def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     """What in a file that imports from this one, directly, shows that several processes run it."""
     return project.keep(("ranks in importers", module.path), lambda: _ranks_in_importers(project, module))
@@ -127,9 +134,9 @@ def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | Non
 def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     for path in project.files_importing(stem):
-        if path == module.path or is_test_file(path) or not _WORDS.search(data := project.read(path) or b""):
+        if path == module.path or is_test_file(path) or not _WORDS.search(project.read(path) or b""):
             continue
-        brought = (project.resolve(name, path) for name in imported_names(data))
+        brought = (project.resolve(name, path) for name in imports_of(project, path))
         if not any(found is not None and found.path == module.path for found in brought):
             continue  # it imports a file of the same name from elsewhere
         other = project.module(path)

@@ -7,6 +7,7 @@ torch_xla, Slurm and Open MPI. The others are what projects call their own helpe
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from codemods.late_pattern import late
 
@@ -72,3 +73,9 @@ EXIT_CALLS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 
 # A field, property or method of an object that nothing shows the class of is looked for by its name, if that speaks of ranks.
 MEMBER_WORD = late(r"rank|master|main_proc|is_main|primary|is_root|chief|is_first|leader|first_proc|_zero$|^gpu$", re.I)
+
+
+@lru_cache(maxsize=16384)  # asked of every name that is read
+def speaks_of_rank(name: str) -> bool:
+    """True for a name with a word of the ranks in it."""
+    return MEMBER_WORD.search(name) is not None

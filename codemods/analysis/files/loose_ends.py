@@ -10,10 +10,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.distribution import imports_of, is_test_file, ranks_in_file
 from codemods.analysis.ranks.uses import constructions
 from codemods.findings import Evidence
-from codemods.import_statements import imported_names
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, line_of
@@ -135,7 +134,7 @@ def importers_of(project: Project, path: str) -> list[str]:
     for user in project.files_importing(_stem(path)):
         if user == path or is_test_file(user):
             continue
-        brought = (project.resolve(name, user) for name in imported_names(project.read(user) or b""))
+        brought = (project.resolve(name, user) for name in imports_of(project, user))
         if any(r is not None and r.path == path for r in brought):
             found.append(user)
     return found

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import imports_of, is_test_file
 from codemods.analysis.ranks.uses import CallSite, uses_of
-from codemods.import_statements import imported_names
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
@@ -33,7 +32,7 @@ def _imported(project: Project, path: str) -> frozenset[str]:
 
 
 def _find_imported(project: Project, path: str) -> frozenset[str]:
-    resolved = (project.resolve(name, path) for name in imported_names(project.read(path) or b""))
+    resolved = (project.resolve(name, path) for name in imports_of(project, path))
     return frozenset(r.path for r in resolved if r is not None)
 
 

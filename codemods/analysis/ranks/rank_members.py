@@ -9,7 +9,7 @@ from codemods.analysis.bindings import Binding
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.names import dotted, last
-from codemods.data.rank_names import HOLDERS, MEMBER_WORD
+from codemods.data.rank_names import HOLDERS, speaks_of_rank
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, once_a_module
@@ -31,7 +31,7 @@ def field_bindings(project: Project | None, module: SourceModule, node: ast.Attr
         return []
     if own := _fields(module).get((holder, node.attr)):
         return [(module, b) for b in own]
-    if project is None or holder not in HOLDERS or not MEMBER_WORD.search(node.attr):
+    if project is None or holder not in HOLDERS or not speaks_of_rank(node.attr):
         return []
     return project.memo(("rank field", holder, node.attr), lambda: _fields_elsewhere(project, holder, node.attr))
 
@@ -65,14 +65,14 @@ def properties(project: Project | None, module: SourceModule, node: ast.Attribut
     if owner is not None:
         site = _own_method(project, module, owner, node.attr)
         return (site,) if site and _is_property(site.node) else ()
-    if not MEMBER_WORD.search(node.attr):
+    if not speaks_of_rank(node.attr):
         return ()
     return tuple(s for s in _defined(project, module, node.attr) if _is_property(s.node))
 
 
 def record_values(project: Project | None, node: ast.Attribute) -> list[tuple[SourceModule, ast.expr]]:
     """What records of the project are given for a field by its name: `Setting(rank=0, master=get_rank() == 0)`."""
-    if project is None or not MEMBER_WORD.search(node.attr) or end_of(node.value) in ("self", "cls"):
+    if project is None or not speaks_of_rank(node.attr) or end_of(node.value) in ("self", "cls"):
         return []
     return project.memo(("record field", node.attr), lambda: _in_records(project, node.attr))
 
@@ -88,7 +88,7 @@ def called_sites(project: Project | None, module: SourceModule, call: ast.Call) 
     """The definitions that a call may run: the one that its name leads to, else every method of that name."""
     if (site := called_function(project, module, call)) is not None:
         return (site,)
-    if not isinstance(call.func, ast.Attribute) or not MEMBER_WORD.search(call.func.attr):
+    if not isinstance(call.func, ast.Attribute) or not speaks_of_rank(call.func.attr):
         return ()
     root = dotted(call.func).partition(".")[0]
     if root in ("self", "cls", "super", "") or root in module.imports:

@@ -17,7 +17,7 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.unknown_calls import call_of_thing, unknown_call
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, differing, made_of, plain
 from codemods.analysis.variance.wrapped_calls import of_wrapper, wrapped_by_method
-from codemods.data.rank_names import MEMBER_WORD
+from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import (
     BACKWARDS,
     CLOCKS,
@@ -98,7 +98,7 @@ def _of_sizes(state: State, call: CallParts) -> Value | None:
 def _of_rank(state: State, call: CallParts) -> Value | None:
     if call.end == "format" and names_device(call.node.func):
         return SAME
-    return as_rank(state, call.node) if MEMBER_WORD.search(call.end) else None
+    return as_rank(state, call.node) if speaks_of_rank(call.end) else None
 
 
 def _of_meeting(state: State, call: CallParts) -> Value | None:

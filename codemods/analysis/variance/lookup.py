@@ -15,7 +15,7 @@ from codemods.analysis.variance.meetings import meet_behind
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import fields_of, substituted
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, at_most, differing, plain
-from codemods.data.rank_names import MEMBER_WORD
+from codemods.data.rank_names import MEMBER_WORD, speaks_of_rank
 from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME
 from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
@@ -52,7 +52,7 @@ def as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value | 
     if not _speaks_of_ranks(state.module):
         return None
     end = last(dotted(node.func if isinstance(node, ast.Call) else node))
-    if not MEMBER_WORD.search(end) and not _is_bound_to_rank(state, node):
+    if not speaks_of_rank(end) and not _is_bound_to_rank(state, node):
         return None
     if rank_source(state.module, node, state.project) is None and known_split(state.module, node, state.project) is None:
         return None
@@ -68,7 +68,7 @@ def _is_bound_to_rank(state: State, node: ast.AST) -> bool:
     if key not in known:
         values = [b.value for b in bindings_of(state.module, node) if b.value is not None]
         parts = (n for v in values for n in walk(v) if isinstance(n, (ast.Name, ast.Attribute)))
-        known[key] = any(MEMBER_WORD.search(last(dotted(n))) for n in parts)
+        known[key] = any(speaks_of_rank(last(dotted(n))) for n in parts)
     return known[key]
 
 

@@ -46,8 +46,8 @@ def unpacked(node: ast.expr) -> ast.expr:
 
 def names_device(node: ast.expr) -> bool:
     """True for `f"cuda:{rank}"` and `"cuda:{}".format(gpu)`: where a tensor is."""
-    texts = [n.value for n in walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    return bool(texts) and texts[0].startswith(("cuda", "cpu", "npu", "xpu", "gpu"))
+    text = next((n.value for n in walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)), "")
+    return text.startswith(("cuda", "cpu", "npu", "xpu", "gpu"))
 
 
 def is_none(node: ast.expr | None) -> bool:

@@ -40,7 +40,9 @@ def interpret(state: State, body: list[ast.stmt]) -> None:
 def _returns_one_thing(state: State) -> bool:
     """True where every `return` reads the same: which one is taken is no matter."""
     found = [n.value for n in _returns(state.module).get(state.function, ())]
-    return len(found) > 1 and all(f is not None for f in found) and len({ast.dump(f) for f in found if f is not None}) == 1
+    if len(found) < 2 or found[0] is None or any(f is None or f.__class__ is not found[0].__class__ for f in found):
+        return False
+    return len({ast.dump(f) for f in found if f is not None}) == 1
 
 
 @once_a_module
@@ -113,7 +115,10 @@ def _if(state: State, node: ast.If) -> bool:
         state.env = before
         return _block(state, taken)
     state.tests[id(node.test)] = test
-    state.alike.append(_alike(node))
+    known = _alikes(state.module)
+    if node not in known:
+        known[node] = _alike(node)
+    state.alike.append(known[node])
     left = _arms(state, SAME if _is_turn(state, node) else test, [node.body, node.orelse])
     state.alike.pop()
     return left
@@ -126,6 +131,13 @@ def _is_turn(state: State, node: ast.If) -> bool:
     names = {n.id for n in (node.test.left, *node.test.comparators) if isinstance(n, ast.Name)}
     loops = (up for up in state.module.ancestors(node) if isinstance(up, ast.For))
     return any(isinstance(up.target, ast.Name) and up.target.id in names for up in loops)
+
+
+@once_a_module
+def _alikes(module: SourceModule) -> dict[ast.If, set[str]]:
+    """What `_alike` says of the branches that were read: in loops, and in functions that call each other, they are read again."""
+    del module
+    return {}
 
 
 def _alike(node: ast.If) -> set[str]:

@@ -140,17 +140,20 @@ def join(values: Iterable[Value]) -> Value:
         return several[0]
     best = max(found, key=_strength)
     held = [v for v in several if v.params and not v.length]  # beside what they hold, how long others are counts for nothing
-    params = frozenset[str]().union(*(v.params for v in held or found))
+    thing, sized, optional, mean, length, keyed = None, False, False, False, False, False
+    for v in several:  # one round: it is the commonest question of all, and SAME has none of these
+        thing, sized, optional = thing or v.thing, sized or v.sized, optional or v.optional
+        mean, length, keyed = mean or v.mean, length or v.length, keyed or v.keyed
     return replace(
         best,
-        params=params,
-        thing=one_thing(v.thing for v in found),
-        sized=any(v.sized for v in found),
-        optional=any(v.optional for v in found),
+        params=frozenset[str]().union(*[v.params for v in held or several]),
+        thing=thing and one_thing(v.thing for v in several),
+        sized=sized,
+        optional=optional,
         parts=_joined_parts(found),
-        mean=any(v.mean for v in found),
-        length=not held and any(v.length for v in found),
-        keyed=any(v.keyed for v in found),
+        mean=mean,
+        length=length and not held,
+        keyed=keyed,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from codemods.late_pattern import late
 from codemods.source import SourceModule
@@ -24,6 +25,7 @@ _CAUGHT = frozenset({"AttributeError", "Exception", "BaseException"})
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
+@lru_cache(maxsize=4096)  # the same tests are asked for each name below them
 def asks_for_wrapper(text: str) -> bool:
     """True for the text of a test that may tell the wrapper from the bare model."""
     return _ASKS.search(_RANK.sub("rank", text)) is not None

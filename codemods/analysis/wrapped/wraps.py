@@ -19,7 +19,7 @@ from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
 DEPTH = 5  # names behind names, and callers of callers
 MOST_CALLERS = 6
@@ -59,8 +59,10 @@ def is_prepare(module: SourceModule, node: ast.AST | None) -> bool:
     return node.func.attr in ("prepare", "prepare_model") and "accelerator" in last(dotted(node.func.value)).lower()
 
 
-def wraps_in(module: SourceModule) -> Iterator[ast.Call]:
-    yield from (c for c in module.nodes(ast.Call) if is_wrap(module, c))
+@once_a_module
+def wraps_in(module: SourceModule) -> tuple[ast.Call, ...]:
+    """The calls of a file that make a wrapper."""
+    return tuple(c for c in module.nodes(ast.Call) if is_wrap(module, c))
 
 
 def inner_of(call: ast.Call) -> ast.expr | None:
