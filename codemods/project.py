@@ -19,6 +19,7 @@ T = TypeVar("T")
 # A header as far as its colon; a longer one than this is no list of bases.
 _CLASS_HEADER = late(rb"class [ \t]*(\w+)[ \t]*(?:\[[^\]]*\])?[ \t]*\(([^:]{1,600})\)[ \t]*:")
 _LONGEST_HEADER = 700  # bytes
+_DEFINITION = late(rb"def [ \t]*(\w+)")
 _DOTTED = late(rb"[A-Za-z_][\w.]*")
 Reader = Callable[[str], bytes | None]
 # Source of which the trees are held at the same time: a tree with its index is 37 times its text (CPython 3.11, measured).
@@ -216,6 +217,16 @@ class Project:
             for base in {b.rpartition(b".")[2] for b in _DOTTED.findall(match.group(2))}:
                 found.setdefault(base.decode("ascii", "replace"), []).append((path, name))
         return {base: tuple(places) for base, places in found.items()}
+
+    def files_defining(self, name: str) -> frozenset[str]:
+        """The Python files that define a function or a method of that name, found in the bytes, nothing parsed."""
+        return self.keep("files defining", self._files_defining).get(name, frozenset())
+
+    def _files_defining(self) -> Mapping[str, frozenset[str]]:
+        found: dict[bytes, set[str]] = {}
+        for path, match in self._matches(b"def ", _DEFINITION):
+            found.setdefault(match.group(1), set()).add(path)
+        return {name.decode("ascii", "replace"): frozenset(paths) for name, paths in found.items()}
 
     def headers_naming(self, base: str) -> Iterator[tuple[str, str]]:
         """(path, name) of the classes whose header names a base of that last name, found as they are asked for.

@@ -9,6 +9,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.state import Meeting, State
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -51,6 +52,8 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
         handler = next((h for h in attempt.handlers if _is_broad(h)), None)
         if handler is None or _in_loop(module, attempt) or _tells(project, module, attempt, handler):
             continue
+        if not may_meet(project, module, attempt.body):
+            continue
         state = _state_of(project, module, attempt)
         if state is None or (meeting := _run_in(state, attempt.body)) is None or _meets(state, handler.body):
             continue
@@ -63,6 +66,8 @@ def swallowed(project: Project, module: SourceModule) -> Iterator[Swallowed]:
     for block in module.nodes(ast.With):
         for item in block.items:
             if (_catches(module, item.context_expr) or _suppresses(module, item.context_expr)) and not _in_loop(module, block):
+                if not may_meet(project, module, block.body):
+                    continue
                 state = _state_of(project, module, block)
                 if state is not None and (meeting := _run_in(state, block.body)) is not None:
                     yield Swallowed(item.context_expr, None, meeting, _next(state, module, block))

@@ -15,7 +15,7 @@ from codemods.source import SourceModule, child_nodes
 
 def classes_of(project: Project, module: SourceModule, func: ast.Attribute) -> Iterator[ClassSite]:
     """The classes of the project that the object of a method call may be made from; none where no class has such a method."""
-    if not project.files_containing(f"def {func.attr}(".encode()):
+    if not project.files_defining(func.attr):
         return
     values = values_of(module, func.value)
     for value in values:

@@ -48,9 +48,14 @@ def _outer(state: State, node: ast.Name) -> Value:
 
 
 def as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value | None:
-    """The rank itself, or a flag that is made of it (`is_main = rank == 0`)."""
-    if not _speaks_of_ranks(state.module):
-        return None
+    """The rank itself, or a flag that is made of it (`is_main = rank == 0`): no matter what was read before it."""
+    known = state.as_ranks
+    if node not in known:
+        known[node] = _as_rank(state, node) if _speaks_of_ranks(state.module) else None
+    return known[node]
+
+
+def _as_rank(state: State, node: ast.Name | ast.Attribute | ast.Call) -> Value | None:
     end = last(dotted(node.func if isinstance(node, ast.Call) else node))
     if not speaks_of_rank(end) and not _is_bound_to_rank(state, node):
         return None

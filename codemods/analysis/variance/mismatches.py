@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.buffers import speaks_of_buffers
 from codemods.analysis.variance.exits import calls_in
+from codemods.analysis.variance.may_meet import may_meet
 from codemods.analysis.variance.other_forms import other_forms
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.paths import is_none
@@ -18,8 +20,9 @@ from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.walk import Walk
 from codemods.data.rank_variance import PROCESS_EXITS, STOP_FLAGS
 from codemods.project import Project
-from codemods.source import SourceModule, walk_scope
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _CHOICES = (ast.If, ast.Match, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar)
 __all__ = ["Form", "Mismatch", "mismatches", "mismatches_in", "under_rank_tests"]
 
@@ -38,17 +41,37 @@ def mismatches_in(project: Project, module: SourceModule) -> tuple[Mismatch, ...
 
 
 def _parting_states(analysis: Analysis, module: SourceModule) -> Iterator[State]:
-    """The functions in which ranks can part at all, interpreted, and the file itself."""
-    places = [analysis.of(FunctionSite(module, f)) for f in module.functions if any(map(_may_part, walk_scope(f)))]
-    yield from (s for s in (analysis.top_level(module), *places) if s is not None)
+    """The functions in which ranks can part before something, interpreted, and the file itself."""
+    places = [analysis.of(FunctionSite(module, f)) for f in module.functions if _may_part(analysis.project, module, f)]
+    top = [s for s in module.tree.body if not isinstance(s, _DEFINITIONS)]
+    below = [n for s in top for n in walk(s)]
+    above = analysis.top_level(module) if _parts_alone(below) or may_meet(analysis.project, module, top) else None
+    yield from (s for s in (above, *places) if s is not None)
 
 
-def _may_part(node: ast.AST) -> bool:
-    """True for what chooses a way, ends the process, or is one of the other forms: a flag for the framework, a `step`."""
-    if isinstance(node, ast.Call):
-        name = dotted(node.func)
-        return name in PROCESS_EXITS or (isinstance(node.func, ast.Attribute) and node.func.attr == "step") or name == "step"
-    return isinstance(node, _CHOICES) or (isinstance(node, ast.Attribute) and node.attr in STOP_FLAGS)
+def _may_part(project: Project, module: SourceModule, function: FunctionNode) -> bool:
+    """True for a function that chooses a way and may come to a collective, and for one in which ranks part without that."""
+    nodes = list(walk_scope(function))
+    if _parts_alone(nodes):
+        return True
+    if not any(isinstance(n, _CHOICES) for n in nodes):
+        return False
+    owner = module.class_of(function)  # a `training_step` that gives no loss parts them, too
+    if owner is not None and class_facts(project, module, owner).is_a(Role.LIGHTNING_MODULE):
+        return True
+    return may_meet(project, module, function.body)
+
+
+def _parts_alone(nodes: Iterable[ast.AST]) -> bool:
+    """True where one of the nodes ends the process, sets a flag for the framework, or is a `step`."""
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            name = dotted(node.func)
+            if name in PROCESS_EXITS or (isinstance(node.func, ast.Attribute) and node.func.attr == "step") or name == "step":
+                return True
+        elif isinstance(node, ast.Attribute) and node.attr in STOP_FLAGS:
+            return True
+    return False
 
 
 def mismatches(analysis: Analysis, state: State) -> Iterator[Mismatch]:

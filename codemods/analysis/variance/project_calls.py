@@ -167,7 +167,7 @@ def _constructor(state: State, node: ast.Call) -> FunctionSite | None:
 def _handed_over(state: State, func: ast.Attribute, holder: Value) -> Thing | None:
     """The object that a parameter or field is, if some class of the project has the method that is called on it."""
     name = dotted(func.value)
-    if holder.params != {name} or func.attr in COMMON_METHODS or not state.project.files_containing(f"def {func.attr}(".encode()):
+    if holder.params != {name} or func.attr in COMMON_METHODS or not state.project.files_defining(func.attr):
         return None
     if name.startswith("self."):
         owner = state.own_class(func)

@@ -87,6 +87,7 @@ class State:
     reduced: parameters that are made equal. made_same: all paths that are. filled: containers that it is handed and fills.
     counted: by what the number of items that it yields differs. told, stops: numbers for schedulers, flags that tell the
     framework to stop.
+    as_ranks: of the file, what its expressions are that were asked for the rank, by themselves.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class State:
     ) -> None:
         self.summaries, self.module, self.function = summaries, module, function
         self.project = summaries.project
+        self.as_ranks: dict[ast.expr, Value | None] = self.project.memo(("as ranks", module.path), dict)
         self.signalled = summaries.signalled(module)  # names and entries that a signal handler of the file sets
         self.value = partial(evaluate, self)  # what an expression is; handed in, for it asks the modules that ask it
         self.env: dict[str, Value] = {}
