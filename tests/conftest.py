@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -7,7 +8,11 @@ import pytest
 
 
 def pytest_configure() -> None:
-    """A shell starts what it puts in the background with Ctrl-C ignored, and so would every program be that a test interrupts."""
+    """A shell starts what it puts in the background with Ctrl-C ignored, and so would every program be that a test interrupts.
+
+    And hundreds of tests start `ddpfix`: where no bytecode may be written, each of them compiles it again, for most of its time.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
