@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+MOST_TIMES = 3  # that a question is worked out
 
 
 class Settling(Generic[T]):
@@ -21,6 +23,7 @@ class Settling(Generic[T]):
         # with the places of the open questions that each rests on, and whether it is light
         self._for_now: dict[Hashable, tuple[T, set[int], bool]] = {}
         self._places: dict[Hashable, int] = {}  # of the open questions: how many stand round each
+        self._times: Counter[Hashable] = Counter()  # how often each was worked out
         self._rests: list[set[int]] = []  # for each of those, outermost first: the places that it rests on
 
     def answer(self, key: Hashable, build: Callable[[], T], stand_in: T, *, light: bool = False) -> T:
@@ -37,6 +40,7 @@ class Settling(Generic[T]):
             found = build()
         finally:
             del self._places[key]
+            self._times[key] += 1
             rests = self._rests.pop() - {place}
         self._closed(place, rests)
         if rests:
@@ -53,6 +57,8 @@ class Settling(Generic[T]):
                 left = (on - {place}) | rests
                 if light or not left:
                     del self._for_now[key]
+                    if not light and self._times[key] >= MOST_TIMES:
+                        self._done[key] = found
                 else:
                     self._for_now[key] = (found, left, light)
 
