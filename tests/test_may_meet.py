@@ -87,7 +87,7 @@ def test_reading_and_changing_comes_to_no_collective(body: str) -> None:
         "def f(loss):\n    return loss.value\n",
         "def f(meter):\n    return meter.total(3)\n",
         "class A:\n    def f(self, x):\n        return self.net(x)\n",
-        "class A:\n    def f(self, x):\n        return self.step_of(x)\n    def step_of(self, x):\n        raise NotImplementedError\n",
+        "class A:\n    def f(self, x):\n        return self.g(x)\n    def g(self, x):\n        raise NotImplementedError\n",
         "import helpers\nCALLS = {'mean': helpers.mean}\ndef f(x):\n    return CALLS['mean'](x)\n",
     ],
     ids=["own", "two files away", "parameter", "backward", "metric", "property", "method by name", "field", "left open", "table"],

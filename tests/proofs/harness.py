@@ -74,10 +74,16 @@ _lock = threading.Lock()
 
 def starter(proof: Proof) -> Start:
     """How the ranks of a proof are started: forked from a process that has its frameworks imported, or afresh."""
-    if proof.cold or os.environ.get("DDPFIX_PROOFS_COLD"):
+    if proof.cold:
         return spawned
     # DistributedDataParallel imports torch._dynamo when it is made: 1.3 s of CPU a rank with torch 2.13
-    modules = ("torch", "torch._dynamo", *(m for need in sorted(proof.needs) for m in _IMPORTS.get(need, ())))
+    return forked("torch", "torch._dynamo", *(m for need in sorted(proof.needs) for m in _IMPORTS.get(need, ())))
+
+
+def forked(*modules: str) -> Start:
+    """Ranks as forks of a process that has these modules imported; there is one for all tests that ask for the same."""
+    if os.environ.get("DDPFIX_PROOFS_COLD"):
+        return spawned
     with _lock:
         if modules not in _warm:
             _warm[modules] = Warm(modules, base_env())

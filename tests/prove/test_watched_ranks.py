@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 
 from ddpfix.prove import compare
+from ddpfix.prove.ranks import Ended
 from ddpfix.prove.seen import look
+from tests.proofs.harness import forked
 from tests.prove.programs import NET, needs_torch, run
 
 pytestmark = [pytest.mark.proof, pytest.mark.torch, needs_torch]
+
+
+def forked_run(folder: Path, source: str, *, steps: int = 0, swap: bool = False) -> Ended:
+    """The ranks as forks of a process that has torch: the hangs, which end ranks by signals, start theirs afresh."""
+    return run(folder, source, steps=steps, swap=swap, start=forked("torch", "torch._dynamo"))
 
 
 def line_of(folder: Path, text: str) -> int:
@@ -50,7 +57,7 @@ def test_a_rank_that_waits_for_one_that_sleeps_does_not_hang(tmp_path: Path) -> 
         "dist.init_process_group('gloo')\nif dist.get_rank() == 1:\n    time.sleep(6)\n"
         "dist.barrier()\nprint('met')\ndist.destroy_process_group()\n"
     )
-    ended = run(tmp_path, source)
+    ended = forked_run(tmp_path, source)
     assert ended.outcome == "completes"
     assert [r.stdout for r in ended.ranks] == ["met\n", "met\n"]
 
@@ -60,7 +67,7 @@ def test_a_collective_under_a_guard_is_named_with_both_lines(tmp_path: Path) -> 
         "\ndist.init_process_group('gloo')\nmodel = DistributedDataParallel(Net(), find_unused_parameters=True)\n"
         "train(model)\nif RANK == 0:\n    dist.barrier()\ntotal = torch.ones(1)\ndist.all_reduce(total)\n"
     )
-    ended = run(tmp_path, source)
+    ended = forked_run(tmp_path, source)
     assert ended.outcome == "hang"
     seen = look(ended, tmp_path)
     assert not seen.right
@@ -73,7 +80,7 @@ def test_weights_and_unused_parameters_and_steps(tmp_path: Path) -> None:
         "\ndist.init_process_group('nccl')\ntorch.manual_seed(0)\n"
         "model = DistributedDataParallel(Net(), find_unused_parameters=True)\ntrain(model, 50)\nprint('never here')\n"
     )
-    ended = run(tmp_path, source, steps=4, swap=True)
+    ended = forked_run(tmp_path, source, steps=4, swap=True)
     assert ended.outcome == "completes"
     assert [t.stopped for t in ended.traces] == [4, 4]
     assert [r.stdout for r in ended.ranks] == ["", ""]
@@ -92,7 +99,7 @@ def test_weights_that_differ_are_named(tmp_path: Path) -> None:
         "train(model)\nwith torch.no_grad():\n    model.module.second.bias += RANK\ndist.barrier()\n"
         "dist.destroy_process_group()\n"
     )
-    ended = run(tmp_path, source)
+    ended = forked_run(tmp_path, source)
     assert [d.name for d in compare.weights_that_differ(ended.traces)] == ["Net #0: second.bias"]
     cause = "after as many steps: they began with other values, or a rank changed them by itself"
     assert look(ended, tmp_path).wrong == (f"the ranks end with other weights ({cause})",)
@@ -100,7 +107,7 @@ def test_weights_that_differ_are_named(tmp_path: Path) -> None:
 
 def test_a_missing_gradient_is_a_crash_of_the_programs_own(tmp_path: Path) -> None:
     source = NET + "\ndist.init_process_group('gloo')\nmodel = DistributedDataParallel(Net())\ntrain(model)\n"
-    ended = run(tmp_path, source)
+    ended = forked_run(tmp_path, source)
     assert ended.outcome == "error"
     assert "Expected to have finished reduction" in ended.ranks[0].stderr
     seen = look(ended, tmp_path)

@@ -205,7 +205,7 @@ def _reaches(project: Project, path: str) -> bool:
                 return True
             last = left.pop()
             found = (project.resolve(name, last) for name in imports_of(project, last))
-            left += (fresh := {f.path for f in found if f is not None and not known.get(f.path) is False} - seen)
+            left += (fresh := {f.path for f in found if f is not None and known.get(f.path) is not False} - seen)
             seen |= fresh
         known |= dict.fromkeys(seen, False)
     return known[path]

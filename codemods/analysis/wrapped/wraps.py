@@ -7,7 +7,6 @@ assignments, attributes of `self`, parameters and the calls that give them. What
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
