@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-MOST_TIMES = 3  # that a heavy question is worked out; a main program was interpreted up to 26 times without it
+MOST_TIMES = 6  # that a heavy question is worked out; a main program was interpreted up to 26 times without it
 
 
 class Settling(Generic[T]):
