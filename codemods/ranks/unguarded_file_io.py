@@ -12,12 +12,12 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
 from codemods.analysis.files.before_fit import is_above_fit
-from codemods.analysis.files.dead_ways import is_never_asked_for
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
+from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save

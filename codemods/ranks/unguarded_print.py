@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
+from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
@@ -190,6 +191,8 @@ class UnguardedPrint(DdpCodemod):
             if assumes is None or (spelled := guard_for(project, module, run.first, lines=True)) is None:
                 continue
             if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
+                continue
+            if is_never_asked_for(project, module, run.first):
                 continue
             if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue

@@ -803,3 +803,57 @@ def test_a_start_and_its_end() -> None:
         """
     (found,) = findings_of(UnguardedPrint, textwrap.dedent(source))
     assert found.span.line == 9
+
+
+# Tests that never come out true
+
+
+_SWITCHED = (
+    "import torch.distributed as dist\n\nDEBUG = False\n\n\n"
+    "def main(args):\n    dist.init_process_group('gloo')\n    show(args)\n\n\n"
+    "def show(args, note=None, loud=False):\n    rank = dist.get_rank()\n    if {}:\n        print('begin')\n    dist.barrier()\n"
+)
+
+
+@pytest.mark.parametrize("test", ["DEBUG", "DEBUG and args.x", "note is not None", "loud", "loud and args.x"])
+def test_a_line_that_nothing_turns_on(test: str) -> None:
+    check_nothing(UnguardedPrint, _SWITCHED.format(test))
+    switched = _SWITCHED.replace("DEBUG = False", "DEBUG = True").replace("show(args)\n", "show(args, 'a', loud=True)\n", 1)
+    assert findings_of(UnguardedPrint, switched.format(test))
+
+
+@pytest.mark.parametrize("test", ["not DEBUG", "DEBUG or args.x", "note is None", "not loud"])
+def test_a_line_that_may_be_shown(test: str) -> None:
+    assert findings_of(UnguardedPrint, _SWITCHED.format(test))
+
+
+def test_a_switch_that_a_function_sets() -> None:
+    set_in = _SWITCHED.replace("    dist.init", "    global DEBUG\n    DEBUG = args.debug\n    dist.init")
+    assert findings_of(UnguardedPrint, set_in.format("DEBUG"))
+
+
+# Views of what others hold
+
+
+_LOADS = (
+    "import torch.distributed as dist\n\n\ndef load(model, state):\n    {}\n    print('loaded')\n\n\n"
+    "def main(args):\n    dist.init_process_group('gloo')\n    rank = dist.get_rank()\n{}    print('begin')\n"
+)
+_CALL = "    load(args.model, args.state)\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["own = model.state_dict()\n    for k, v in state.items():\n        own[k].copy_(v)", "model.weight.view(-1).copy_(state)",
+     "for k, v in model.named_parameters():\n        v.data.fill_(0)", "w = model.weight.detach()\n    w.zero_()",
+     "flat = model.weight.reshape(-1)\n    flat[0] = 1"],
+)  # fmt: skip
+def test_what_changes_the_model_through_a_view_stays_with_every_rank(change: str) -> None:
+    after = _LOADS.format(change, f"{_CALL}    if rank == 0:\n    ")
+    check_transformed(UnguardedPrint, _LOADS.format(change, _CALL), after)
+
+
+def test_a_copy_is_nobody_elses() -> None:
+    copied = "own = model.weight.clone()\n    own.zero_()\n    print(own.sum())"
+    after = _LOADS.format(copied, f"    if rank == 0:\n    {_CALL}    ")
+    check_transformed(UnguardedPrint, _LOADS.format(copied, _CALL), after)

@@ -5,19 +5,10 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-
-from codemods.analysis.bindings import bindings_in
 from codemods.analysis.files.every_rank import Way
-from codemods.analysis.files.file_paths import arguments_of
-from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.uses import uses_of
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule
-
-_MISSING = object()
 
 
 def is_dead(project: Project, way: Way) -> bool:
@@ -28,65 +19,3 @@ def is_dead(project: Project, way: Way) -> bool:
     function = home.function_of(node)
     plain = function is not None and home.parent(function) is home.tree
     return plain and is_run_by_nobody(project, home, node)
-
-
-def is_never_asked_for(project: Project, module: SourceModule, node: ast.AST) -> bool:
-    """True under a test that comes out false for what every call of the function gives."""
-    function = module.function_of(node)
-    if function is None:
-        return False
-    tested = [part for test in _tests_over(module, node) for part in _parts(test)]
-    return any(_is_false_for_all(project, module, function, part) for part in tested)
-
-
-def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
-    below = node
-    for up in module.ancestors(node):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        if isinstance(up, ast.If) and any(s is below for s in up.body):
-            yield up.test
-        below = up
-
-
-def _parts(test: ast.expr) -> list[ast.expr]:
-    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-
-
-def _is_false_for_all(project: Project, module: SourceModule, function: FunctionNode, part: ast.expr) -> bool:
-    wanted: object = _MISSING
-    name = part
-    if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], (ast.Eq, ast.Is)):
-        value = part.comparators[0]
-        name, wanted = part.left, value.value if isinstance(value, ast.Constant) else _MISSING
-        if wanted is _MISSING:
-            return False
-    if not isinstance(name, ast.Name):
-        return False
-    bound = bindings_in(module, function, name.id)
-    if len(bound) != 1 or not bound[0].parameter:
-        return False
-    given = _given(project, module, function, name.id)
-    return bool(given) and all(g is not _MISSING and (not g if wanted is _MISSING else g != wanted) for g in given)
-
-
-def _given(project: Project, module: SourceModule, function: FunctionNode, name: str) -> list[object]:
-    """What each call gives the parameter, as far as it stands there; nothing where not all calls are seen."""
-    used = uses_of(project, module, function).outside_tests()
-    sites = callers_of(project, module, function)
-    if used.more or used.handed_on or len(sites) != len(used.calls) or not are_sure(project, sites, function):
-        return []
-    default = _default(function, name)
-    return [_constant(arguments_of(function, s.call).get(name, default), s.call) for s in sites]
-
-
-def _constant(value: ast.expr | None, call: ast.Call) -> object:
-    spread = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
-    return value.value if isinstance(value, ast.Constant) and not spread else _MISSING
-
-
-def _default(function: FunctionNode, name: str) -> ast.expr | None:
-    plain = [*function.args.posonlyargs, *function.args.args]
-    defaults = dict(zip([a.arg for a in reversed(plain)], reversed(function.args.defaults), strict=False))
-    defaults |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
-    return defaults.get(name)

@@ -8,7 +8,7 @@ from enum import IntEnum
 from weakref import WeakKeyDictionary
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.names import dotted, family, qualified
+from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.paths import is_path, origin_text
 from codemods.data import host_only
 from codemods.late_pattern import late
@@ -18,6 +18,18 @@ from codemods.source import SourceModule
 MODEL_NAMES = frozenset(
     {"model", "pl_module", "module", "net", "network", "backbone", "encoder", "decoder", "generator", "discriminator",
      "unet", "vae", "critic", "policy", "ema_model", "student", "teacher"}
+)  # fmt: skip
+
+_GIVES_PARTS = frozenset(
+    {"get", "values", "items", "keys", "setdefault", "pop", "modules", "parameters", "children", "buffers", "named_modules",
+     "named_parameters", "named_buffers", "named_children", "state_dict"}
+)  # fmt: skip
+# What gives another view of the same numbers, or may: `model.state_dict()[name].copy_(x)` and `x.view(-1).zero_()` change the
+# model and `x` (documentation of torch.Tensor, "Tensor Views"; `.to()` and the like give the tensor itself where nothing changes).
+_SHARES = frozenset(
+    {"view", "view_as", "reshape", "transpose", "permute", "expand", "flatten", "squeeze", "unsqueeze", "split", "chunk", "detach",
+     "contiguous", "to", "cpu", "cuda", "float", "half", "double", "long", "int", "bool", "type", "numpy", "diag", "narrow",
+     "select", "unbind", "as_tensor", "asarray", "from_numpy", "unfold", "swapaxes", "movedim", "ravel"}
 )  # fmt: skip
 
 _MEDIA = late(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?|wav|flac|mp3|mp4)\b", re.IGNORECASE)
@@ -68,7 +80,7 @@ def _of_call(module: SourceModule, call: ast.Call) -> Nature:
         if family(name) in host_only.PACKAGES or name.startswith((*host_only.PREFIXES, "logging.", "csv.", "os.")):
             return Nature.HOST
         if name.startswith("torch."):
-            return Nature.FRESH
+            return max((nature(module, a) for a in call.args[:1]), default=Nature.FRESH) if last(name) in _SHARES else Nature.FRESH
     if name == "open":
         return Nature.HOST
     if name in host_only.BUILTINS:
@@ -79,7 +91,7 @@ def _of_call(module: SourceModule, call: ast.Call) -> Nature:
         inner = nature(module, call.func.value)
         if inner is Nature.HOST:
             return Nature.HOST
-        if call.func.attr in ("get", "values", "items", "keys", "setdefault", "pop", "modules", "parameters", "children"):
+        if call.func.attr in _GIVES_PARTS or call.func.attr in _SHARES:
             return inner
         if call.func.attr in host_only.PURE_METHODS:
             return Nature.FRESH

@@ -1,0 +1,103 @@
+"""Tests that never come out true: of a constant of the file that is off, of a parameter that no caller turns on.
+
+`if DEBUG:` below `DEBUG = False`; `if mode == "replace":` where all calls leave `mode="add"`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.bindings import bindings_at_top, bindings_in
+from codemods.analysis.files.file_paths import arguments_of
+from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.ranks.uses import uses_of
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_MISSING = object()
+
+
+def is_never_asked_for(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True under a test that comes out false for what every call of the function gives, and for a test that does so itself."""
+    own = [node.test] if isinstance(node, ast.If) and not node.orelse else []
+    tested = [part for test in (*own, *_tests_over(module, node)) for part in _parts(test)]
+    if any(_is_constant_off(module, part) for part in tested):
+        return True
+    function = module.function_of(node)
+    return function is not None and any(_is_false_for_all(project, module, function, part) for part in tested)
+
+
+def _is_constant_off(module: SourceModule, part: ast.expr) -> bool:
+    """True for a name in capitals that the file sets once, to something false, and hands to nobody who sets it."""
+    if not isinstance(part, ast.Name) or not part.id.isupper() or any(part.id in g.names for g in module.nodes(ast.Global)):
+        return False
+    function = module.function_of(part)
+    if function is not None and bindings_in(module, function, part.id):
+        return False
+    bound = bindings_at_top(module, part.id)
+    return len(bound) == 1 and isinstance(bound[0].value, ast.Constant) and not bound[0].value.value
+
+
+def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        if isinstance(up, ast.If) and any(s is below for s in up.body):
+            yield up.test
+        below = up
+
+
+def _parts(test: ast.expr) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+
+
+def _is_false_for_all(project: Project, module: SourceModule, function: FunctionNode, part: ast.expr) -> bool:
+    wanted: object = _MISSING
+    name = part
+    if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.IsNot):
+        kind = part.comparators[0]
+        return isinstance(kind, ast.Constant) and kind.value is None and _gets_only_none(project, module, function, part.left)
+    if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], (ast.Eq, ast.Is)):
+        value = part.comparators[0]
+        name, wanted = part.left, value.value if isinstance(value, ast.Constant) else _MISSING
+        if wanted is _MISSING:
+            return False
+    given = _given_to(project, module, function, name)
+    return bool(given) and all(g is not _MISSING and (not g if wanted is _MISSING else g != wanted) for g in given)
+
+
+def _gets_only_none(project: Project, module: SourceModule, function: FunctionNode, name: ast.expr) -> bool:
+    given = _given_to(project, module, function, name)
+    return bool(given) and all(g is None for g in given)
+
+
+def _given_to(project: Project, module: SourceModule, function: FunctionNode, name: ast.expr) -> list[object]:
+    """What the calls give a parameter that the function itself never sets; nothing for any other expression."""
+    if not isinstance(name, ast.Name):
+        return []
+    bound = bindings_in(module, function, name.id)
+    return _given(project, module, function, name.id) if len(bound) == 1 and bound[0].parameter else []
+
+
+def _given(project: Project, module: SourceModule, function: FunctionNode, name: str) -> list[object]:
+    """What each call gives the parameter, as far as it stands there; nothing where not all calls are seen."""
+    used = uses_of(project, module, function).outside_tests()
+    sites = callers_of(project, module, function)
+    if used.more or used.handed_on or len(sites) != len(used.calls) or not are_sure(project, sites, function):
+        return []
+    default = _default(function, name)
+    return [_constant(arguments_of(function, s.call).get(name, default), s.call) for s in sites]
+
+
+def _constant(value: ast.expr | None, call: ast.Call) -> object:
+    spread = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+    return value.value if isinstance(value, ast.Constant) and not spread else _MISSING
+
+
+def _default(function: FunctionNode, name: str) -> ast.expr | None:
+    plain = [*function.args.posonlyargs, *function.args.args]
+    defaults = dict(zip([a.arg for a in reversed(plain)], reversed(function.args.defaults), strict=False))
+    defaults |= {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None}
+    return defaults.get(name)
