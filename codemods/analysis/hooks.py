@@ -23,8 +23,11 @@ OBSERVERS = frozenset(
     {f"on_{stage}_{edge}" for stage in ("train", "validation", "test", "predict") for edge in ("start", "end")}
     | {f"on_{stage}_epoch_{edge}" for stage in ("train", "validation", "test", "predict") for edge in ("start", "end")}
     | {f"on_{stage}_batch_{edge}" for stage in ("train", "validation", "test", "predict") for edge in ("start", "end")}
-    | {"on_fit_end", "on_sanity_check_start", "on_sanity_check_end", "on_epoch_start", "on_epoch_end", "on_exception"}
+    | {"on_fit_end", "on_sanity_check_start", "on_sanity_check_end", "on_epoch_start", "on_epoch_end"}
 )
+# Hooks that not all ranks run: one process of a node makes the data, and the rank that raised reports it (Lightning raises again
+# there, and the launcher ends the others; `trainer/call.py`, `_call_and_handle_interrupt`).
+ONE_PROCESS_HOOKS = frozenset({"prepare_data", "on_exception", "on_keyboard_interrupt"})
 
 EVALUATION_STEPS = frozenset({"validation_step", "test_step"})
 # Hooks whose self.log defaults to the epoch level, evaluation side (lightning.pytorch fx_validator).

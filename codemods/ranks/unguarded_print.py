@@ -11,7 +11,7 @@ from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
 from codemods.analysis.files.never_true import is_never_asked_for
-from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
@@ -157,6 +157,8 @@ class UnguardedPrint(DdpCodemod):
 
     def _function(self, module: SourceModule, project: Project, function: FunctionNode) -> Iterator[Finding]:
         if decorated_ranks(module, function, project=project).some or function.name.startswith("__"):
+            return
+        if function.name in ONE_PROCESS_HOOKS:
             return
         if not _prints_below(module, function) or _asks_a_person(module, function):
             return  # asked first: whose class it is may stand in other files

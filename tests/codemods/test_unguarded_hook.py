@@ -394,3 +394,10 @@ def test_a_transformers_hook_under_a_test_stays() -> None:
 
 def test_a_repository_s_own_tests() -> None:
     check_nothing(UnguardedHook, callback("on_train_start", "print('start')"), path="tests/test_saver.py")
+
+
+def test_the_rank_that_raised_reports_it() -> None:
+    head = "import lightning.pytorch as pl\n\n\nclass Report(pl.Callback):\n"
+    source = head + "    def {}(self, trainer, pl_module, *rest):\n        print(rest)\n"
+    check_nothing(UnguardedHook, source.format("on_exception"))
+    assert findings_of(UnguardedHook, source.format("on_fit_end"))

@@ -857,3 +857,8 @@ def test_a_copy_is_nobody_elses() -> None:
     copied = "own = model.weight.clone()\n    own.zero_()\n    print(own.sum())"
     after = _LOADS.format(copied, f"    if rank == 0:\n    {_CALL}    ")
     check_transformed(UnguardedPrint, _LOADS.format(copied, _CALL), after)
+
+
+@pytest.mark.parametrize("name", ["on_exception", "on_keyboard_interrupt", "prepare_data"])
+def test_a_hook_that_one_process_runs(name: str) -> None:
+    check_nothing(UnguardedPrint, hook("print('failed')", name=name))

@@ -13,6 +13,7 @@ from codemods.analysis.guards.guard_place import Place, Repair, refused, stateme
 from codemods.analysis.guards.guard_split import Parts, parts_of
 from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.guards.hoisted_reads import hoist_reads
+from codemods.analysis.hooks import ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of_function
 from codemods.analysis.ranks.exit_places import short
@@ -35,7 +36,6 @@ from codemods.project import Project
 from codemods.source import SourceModule, walk, walk_scope
 
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE
-ONE_PROCESS_HOOKS = frozenset({"prepare_data", "on_exception"})
 # Their collectives do nothing with one process (measured).
 _NO_OPS = frozenset({"lightning", "fabric", "accelerate", "transformers", "torchmetrics"})
 _WHOLE_RUNS = frozenset({"fit", "validate", "test", "predict", "train", "evaluate"})

@@ -25,11 +25,11 @@ _GIVES_PARTS = frozenset(
      "named_parameters", "named_buffers", "named_children", "state_dict"}
 )  # fmt: skip
 # What gives another view of the same numbers, or may: `model.state_dict()[name].copy_(x)` and `x.view(-1).zero_()` change the
-# model and `x` (documentation of torch.Tensor, "Tensor Views"; `.to()` and the like give the tensor itself where nothing changes).
+# model and `x` (documentation of torch, "Tensor Views"; `.to()` and the like give the tensor itself where nothing changes).
 _SHARES = frozenset(
-    {"view", "view_as", "reshape", "transpose", "permute", "expand", "flatten", "squeeze", "unsqueeze", "split", "chunk", "detach",
-     "contiguous", "to", "cpu", "cuda", "float", "half", "double", "long", "int", "bool", "type", "numpy", "diag", "narrow",
-     "select", "unbind", "as_tensor", "asarray", "from_numpy", "unfold", "swapaxes", "movedim", "ravel"}
+    {"view", "view_as", "reshape", "transpose", "permute", "expand", "flatten", "squeeze", "unsqueeze", "split", "chunk",
+     "detach", "contiguous", "to", "cpu", "cuda", "float", "half", "double", "long", "int", "bool", "type", "numpy", "diag",
+     "narrow", "select", "unbind", "as_tensor", "asarray", "from_numpy", "unfold", "swapaxes", "movedim", "ravel"}
 )  # fmt: skip
 
 _MEDIA = late(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?|wav|flac|mp3|mp4)\b", re.IGNORECASE)
@@ -80,7 +80,8 @@ def _of_call(module: SourceModule, call: ast.Call) -> Nature:
         if family(name) in host_only.PACKAGES or name.startswith((*host_only.PREFIXES, "logging.", "csv.", "os.")):
             return Nature.HOST
         if name.startswith("torch."):
-            return max((nature(module, a) for a in call.args[:1]), default=Nature.FRESH) if last(name) in _SHARES else Nature.FRESH
+            shared = call.args[:1] if last(name) in _SHARES else []
+            return nature(module, shared[0]) if shared else Nature.FRESH
     if name == "open":
         return Nature.HOST
     if name in host_only.BUILTINS:
