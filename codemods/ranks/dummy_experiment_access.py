@@ -72,6 +72,7 @@ class DummyExperimentAccess(DdpCodemod):
     ## Refuses
     - Values that are read (`experiment.dir`, `.id`, `.name` …), told: the other ranks have none. `logger.save_dir` and
       `logger.version` are there on every rank; else broadcast what rank 0 has.
+    - What `isinstance` is asked of, and what stands under such a test: the dummy's values are of no such type.
     - A name or an id inside a formatted string: it does no harm.
     - Plain calls on the experiment (`experiment.log(...)`, `add_scalar`): the dummy takes them.
     - What stands under a test or decorator for rank 0 already, or is called only from there.
@@ -114,7 +115,7 @@ class DummyExperimentAccess(DdpCodemod):
                 if (found := self._guard(module, project, run, node)) is not None:
                     yield found
             elif node.attr in _VALUES and isinstance(node.ctx, ast.Load) and not _is_called(module, node):
-                if _is_label(module, node):
+                if _is_label(module, node) or _asks_for_the_dummy(module, node):
                     continue
                 done.add(id(statement))
                 yield self._told(module, node)
@@ -221,3 +222,23 @@ def _given(statement: ast.stmt) -> list[ast.expr]:
         return [statement.value, *([target.slice] if isinstance(target, ast.Subscript) else [])]
     call = statement.value if isinstance(statement, ast.Expr) else None
     return [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
+
+
+def _asks_for_the_dummy(module: SourceModule, node: ast.AST) -> bool:
+    """True inside `isinstance(logger.experiment.id, str)`, and in the arm of a test that asks so: rank 0 alone comes there."""
+    below = node
+    for up in module.ancestors(node):
+        if _is_type_test(up):
+            return True
+        if isinstance(up, (ast.If, ast.IfExp)) and below is not up.test:
+            chosen = up.body if isinstance(up.body, list) else [up.body]
+            if any(below is s for s in chosen) and any(_is_type_test(n) for n in walk(up.test)):
+                return True
+        below = up
+    return False
+
+
+def _is_type_test(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or dotted(node.func) != "isinstance" or not node.args:
+        return False
+    return any(isinstance(n, ast.Attribute) and n.attr == "experiment" for n in walk(node.args[0]))

@@ -117,3 +117,11 @@ def test_decorated_hooks_and_own_tests_stay() -> None:
     decorated = hook(UPDATE).replace("    def on", "    @pl.utilities.rank_zero_only\n    def on")
     check_nothing(DummyExperimentAccess, decorated)
     check_nothing(DummyExperimentAccess, hook(UPDATE), path="tests/test_a.py")
+
+
+def test_a_value_whose_type_is_asked_first() -> None:
+    used = "    self.place = os.path.join(self.root, self.logger.experiment.id)"
+    asked = ("if isinstance(self.logger.experiment.id, str):", used)
+    check_nothing(DummyExperimentAccess, hook(*asked))
+    told = ("if self.root:", used)
+    check_told(DummyExperimentAccess, hook(*told), reason="the other ranks have no such value")
