@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks
@@ -124,10 +125,15 @@ _SHARE = "is each rank's own share"
 _PICKS = late(r" if |append\(|filter\(|nonzero|unique|select|where\(|split\(|nms|\[[^\]]*[<>=]")  # by what the elements hold
 
 
+_SLOT = late(r"\w\[(?:\w+\.)*\w*rank\w*\]", re.IGNORECASE)
+
+
 def _is_share(found: Mismatch) -> bool:
     """A loop over a share; what a `while` asks is a decision, DDP305's."""
     if found.form is not Form.ROUNDS or not found.value.sized or isinstance(found.node, ast.While):
         return False
+    if any(_SLOT.search(link.text) for link in found.value.chain):
+        return False  # a place for each rank in one list: what stands there may be the same
     shown = any(link.text.endswith(_SHARE) or _PICKS.search(link.text) for link in found.value.chain)
     if found.value.cause is Cause.DATA and not shown and _counts(found):
         return False  # how long a batch is, loaders that pad make the same on all ranks

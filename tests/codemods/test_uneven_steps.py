@@ -212,3 +212,9 @@ def test_rounds_that_the_rank_decides() -> None:
     source = train("range(first, 9)", before=before, body="loss_of(model(net)).backward()")
     found = findings_of(RULE, source)
     assert all("the rank decides how often" in f.message and "broadcast_object_list" in f.reason for f in found)
+
+
+def test_a_place_for_each_rank_in_one_list() -> None:
+    before = "    done = load_counts()\n    first = done[rank]\n"
+    check_nothing(RULE, train("range(first, 100)", before=before))
+    assert findings_of(RULE, train("range(first, 100)", before="    first = rank * 3\n"))
