@@ -18,6 +18,7 @@ from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
 from codemods.analysis.files.never_true import is_never_asked_for
+from codemods.analysis.files.open_files import goes_into_open_files
 from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
@@ -308,7 +309,7 @@ class UnguardedFileIo(DdpCodemod):
             handles = [h for s in run.statements for h in _handles_in(s)]
             if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
                 continue
-            if _are_own_lines(module, run):
+            if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
                 continue
             if any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run):
                 continue

@@ -657,3 +657,34 @@ def test_a_buffer_is_no_file() -> None:
     head = "import io\nimport torch\nimport torch.distributed as dist\n\n\n"
     source = f"{head}def main(state):\n    dist.init_process_group()\n{body}"
     check_nothing(UnguardedFileIo, source)
+
+
+# What is each rank's own without a word of it at the place
+
+
+_MAIN = "def main(args):\n    dist.init_process_group('gloo')\n    rank = dist.get_rank()\n"
+_WRITES = "    dist.barrier()\n    with open({}, 'w') as f:\n        f.write('done')\n"
+
+
+def test_a_row_of_a_table_that_is_open_already() -> None:
+    head = "import csv\nimport torch.distributed as dist\n\n\n"
+    rows = "    table = csv.writer(open(args.out, 'a'))\n    dist.barrier()\n    table.writerow(['step', 'loss'])\n"
+    assert not [f for f in findings_of(UnguardedFileIo, head + _MAIN + rows) if f.fix is not None]
+    held = "class Table:\n    def __init__(self, path):\n        self.f = open(path, 'w')\n\n    def head(self):\n"
+    line = "        if dist.get_rank() == 0:\n            print('a')\n        dist.barrier()\n        self.f.write('step,loss')\n"
+    assert not [f for f in findings_of(UnguardedFileIo, head + held + line) if f.fix is not None]
+
+
+def test_a_file_in_a_folder_that_each_rank_works_in() -> None:
+    head = "import os\nimport torch.distributed as dist\n\n\n"
+    moved = _MAIN + "    os.chdir({})\n" + _WRITES.format("'finished'")
+    check_nothing(UnguardedFileIo, head + moved.format("f'home{rank}'"))
+    assert findings_of(UnguardedFileIo, head + moved.format("args.home"))
+
+
+def test_a_path_that_the_settings_put_the_rank_into() -> None:
+    head = "import torch.distributed as dist\nfrom settings import conf\n\n\n"
+    own = "import os\n\n\nclass Conf:\n    def __init__(self):\n        self.dump = {}\n\n\nconf = Conf()\n"
+    written = head + _MAIN + _WRITES.format("conf.dump")
+    check_nothing(UnguardedFileIo, written, files={"settings.py": own.format("'dump.%r'.replace('%r', os.environ['RANK'])")})
+    assert findings_of(UnguardedFileIo, written, files={"settings.py": own.format("'dump.txt'")})

@@ -862,3 +862,26 @@ def test_a_copy_is_nobody_elses() -> None:
 @pytest.mark.parametrize("name", ["on_exception", "on_keyboard_interrupt", "prepare_data"])
 def test_a_hook_that_one_process_runs(name: str) -> None:
     check_nothing(UnguardedPrint, hook("print('failed')", name=name))
+
+
+def test_a_line_that_binds_a_name() -> None:
+    body = ("rank = dist.get_rank()", "for epoch in range(3):", "    dist.barrier()")
+    check_nothing(UnguardedPrint, script(*body, "    print(f'epoch {(epoch := epoch + 1)}')"))
+    assert findings_of(UnguardedPrint, script(*body, "    print(f'epoch {epoch + 1}')"))
+
+
+@pytest.mark.parametrize("state", ["torch.initial_seed()", "random.getstate()[1][0]", "np.random.get_state()[1][:2]"])
+def test_the_state_of_a_generator(state: str) -> None:
+    head = "import random\nimport numpy as np\nimport torch\nimport torch.distributed as dist\n"
+    lines = ("rank = dist.get_rank()", "torch.manual_seed(100 + rank)", f"print('seed', {state})")
+    check_nothing(UnguardedPrint, script(*lines, head=head))
+
+
+def test_lines_that_go_to_a_file_of_the_rank() -> None:
+    source = (
+        "import contextlib\nimport torch.distributed as dist\n\n\ndef fit(rank):\n    dist.barrier()\n    print('begin')\n\n\n"
+        "def main():\n    dist.init_process_group('gloo')\n    rank = dist.get_rank()\n"
+        "    with open({}, 'w') as log, contextlib.redirect_stdout(log):\n        fit(rank)\n\n\nmain()\n"
+    )
+    check_nothing(UnguardedPrint, source.format("f'fit-{rank}.log'"))
+    assert findings_of(UnguardedPrint, source.format("'/dev/null'"))

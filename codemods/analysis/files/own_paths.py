@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.distribution import is_test_file
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.names import dotted, is_parameter
 from codemods.analysis.output.effect_kinds import names_rank
@@ -24,6 +25,7 @@ _TEMPORARY = late(r"Temporary|tempfile|mkstemp|tmp_path|worker_id|/dev/null|os\.
 _CALLERS = 6
 _LOOKED_AT = 24
 _DEPTH = 3
+_FILES = 4  # a field that more files set is not the settings' own
 
 
 def is_own_path(
@@ -36,18 +38,53 @@ def is_own_path(
     text = origin_text(module, path)
     if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
         return True
-    if names_own_items(project, module, path):
+    if names_own_items(project, module, path) or works_in_own_folders(project):
         return True
     if depth == 0:
         return False
-    given = (*given_to(project, module, path, whole=whole), *_returned(project, module, path))
+    given = (*given_to(project, module, path, whole=whole), *_returned(project, module, path), *_stored(project, module, path))
     return any(is_own_path(project, home, value, depth - 1, whole=whole) for home, value in given)
+
+
+def works_in_own_folders(project: Project) -> bool:
+    """True where a program of the project changes into a folder of each rank: no relative path is shared from there on."""
+    return project.keep("own folders", lambda: any(_changes_by_rank(m) for m in _changing(project)))
+
+
+def _changing(project: Project) -> Iterator[SourceModule]:
+    for path in project.files_containing(b"chdir("):
+        module = project.module(path) if not is_test_file(path) else None
+        if module is not None:
+            yield module
+
+
+def _changes_by_rank(module: SourceModule) -> bool:
+    calls = module.calls_named("chdir")
+    return any(call.args and names_rank(origin_text(module, call.args[0])) for call in calls)
+
+
+def _stored(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
+    """What other files put into the fields that a path is made of: `conf.dump`, where the settings say `self.dump = ...`."""
+    for part in walk(path):
+        if not isinstance(part, ast.Attribute) or dotted(part.value) in ("self", "os", "torch") or not dotted(part):
+            continue
+        for home in _storing(project, module, part.attr):
+            for node in home.nodes(ast.Assign):
+                if any(isinstance(t, ast.Attribute) and t.attr == part.attr for t in node.targets):
+                    yield home, node.value
+
+
+def _storing(project: Project, module: SourceModule, name: str) -> Iterator[SourceModule]:
+    paths = [p for p in project.files_containing(f".{name} = ".encode()) if p != module.path and not is_test_file(p)]
+    for path in paths if len(paths) <= _FILES else ():
+        if (home := project.module(path)) is not None:
+            yield home
 
 
 def is_named_by_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:
     """True where what stands there puts the rank into the path, itself or by a function of the project; callers are not asked."""
     text = origin_text(module, path)
-    if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
+    if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path) or works_in_own_folders(project):
         return True
     return any(names_rank(origin_text(home, value)) for home, value in _returned(project, module, path))
 

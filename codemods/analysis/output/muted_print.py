@@ -10,6 +10,8 @@ import ast
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.names import dotted, qualified
+from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.uses import uses_of
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -30,6 +32,10 @@ def _doing_so(project: Project) -> frozenset[str]:
 
 def _find(project: Project) -> frozenset[str]:
     found: set[str] = set()
+    for path in project.files_containing(b"redirect_stdout("):
+        module = project.module(path) if not is_test_file(path) else None
+        if module is not None and any(_goes_to_own_file(module, call) for call in module.calls_named("redirect_stdout")):
+            found.add(path)
     for path in project.files_containing(b".print = "):
         module = project.module(path) if not is_test_file(path) else None
         for assign in module.nodes(ast.Assign) if module is not None else ():
@@ -39,6 +45,11 @@ def _find(project: Project) -> frozenset[str]:
                 if function is not None:
                     _add_callers(project, module, function, found, _DEPTH)
     return frozenset(found)
+
+
+def _goes_to_own_file(module: SourceModule, call: ast.Call) -> bool:
+    """`redirect_stdout(open(f"fit-{rank}.log", "w"))`: what is printed below goes where nobody repeats it."""
+    return bool(call.args) and names_rank(origin_text(module, call.args[0]))
 
 
 def _is_print_of_python(module: SourceModule, target: ast.expr) -> bool:

@@ -249,7 +249,7 @@ def _is_output(project: Project, module: SourceModule, statement: ast.stmt) -> b
 
 
 def _puts_out(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
-    if not module.is_whole(statement) or _leaves(statement) or _shows_progress(statement):
+    if not module.is_whole(statement) or _leaves(statement) or _shows_progress(statement) or _binds_inside(statement):
         return False
     effects = only_output_of(project, module, statement)
     if effects is None or any(e.guarded for e in effects.items) or ranks_at(module, statement, project=project).some:
@@ -257,6 +257,11 @@ def _puts_out(project: Project, module: SourceModule, statement: ast.stmt) -> bo
     if under_such_a_name(project, module, statement) or under_such_a_test(project, module, statement):
         return False
     return not all(_is_seen_to(project, module, statement, e) for e in effects.output)
+
+
+def _binds_inside(statement: ast.stmt) -> bool:
+    """True for `print(f"epoch {(epoch := epoch + 1)}")`: the name is bound for every rank, whatever is shown."""
+    return any(isinstance(n, ast.NamedExpr) for n in walk(statement))
 
 
 def _is_seen_to(project: Project, module: SourceModule, statement: ast.stmt, effect: Effect) -> bool:

@@ -22,6 +22,7 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _TRAINS = frozenset({"backward", "manual_backward", "training_step"})
 _MAKE_TEXT = frozenset({"join", "str", "repr", "format", "sorted", "list", "tuple", "dumps", "pformat"})
+_OF_GENERATORS = frozenset({"initial_seed", "get_rng_state", "getstate", "get_state", "seed"})
 _OVER_BATCHES = frozenset({Kind.LOADER, Kind.ENUMERATED, Kind.ZIPPED})
 
 
@@ -58,6 +59,8 @@ def own_line(
     for node in inside:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             shown = [part for given in node.value.args for part in _shown(given)]
+            if any(isinstance(n, ast.Call) and last(dotted(n.func)) in _OF_GENERATORS for n in walk(node.value)):
+                found.append(OwnLine(Own.RESULT))  # seeds are given by rank as often as not
             for part in shown:
                 value = analysis.value(module, part)
                 if value.cause is Cause.UNKNOWN and is_of_own_batch(project, module, part):
