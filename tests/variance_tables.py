@@ -46,5 +46,4 @@ NOT_REACHED = {
     "05-numbers-of-one-shard": "numbers that are reduced in the wrong way",
     "08-random-streams": "the codemods for random streams",
     "09-number-of-steps": "two programs are missed, which is more than one in ten",
-    "11-logged-through-an-attribute": "log calls of other frameworks through an attribute",
 }  # fmt: skip
