@@ -139,7 +139,7 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         number = _number(analysis, state, part, node, value)
         if number is None or _is_told_above(state, number):
             continue
-        if number.role is not Role.CURVE or not _is_whole(node, part, value):  # a dict of all that a training has to log
+        if number.role is not Role.CURVE or is_number(part) or not _is_whole(node, part, value):  # all that a training logs
             yield number
 
 
