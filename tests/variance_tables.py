@@ -27,8 +27,6 @@ MISSED = {
     "09-number-of-steps/hf_own_loader_broken": "read of Lightning's hooks, not yet of an override of the Trainer",
     "09-number-of-steps/site_iterators_broken": "the rank picks a name, and the name the rows: not followed",
     "10-exceptions-and-launchers/flag_file_age_broken": "the age of a file is no value that the analysis knows",
-    "11-logged-through-an-attribute/accelerate_attribute_log_broken": OWN_LOG,
-    "11-logged-through-an-attribute/fabric_attribute_log_broken": OWN_LOG,
     "11-logged-through-an-attribute/property_host_log_broken": OWN_LOG,
 }  # fmt: skip
 
@@ -48,5 +46,4 @@ NOT_REACHED = {
     "05-numbers-of-one-shard": "numbers that are reduced in the wrong way",
     "08-random-streams": "the codemods for random streams",
     "09-number-of-steps": "two programs are missed, which is more than one in ten",
-    "11-logged-through-an-attribute": "log calls of other frameworks through an attribute",
 }  # fmt: skip

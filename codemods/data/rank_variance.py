@@ -149,7 +149,7 @@ LOGGER_NAME = late(r"(^|_)(log|logger|logging)$", re.I)
 TAKES_WHAT_IS_SHOWN = late(r"log|writer|^tb|_tb$|tensorboard|wandb|mlflow|visuali|summary|tracker|bar$", re.I)
 SHOWN_BY_MAIN = frozenset(
     {"accelerator.print", "accelerator.log", "fabric.print", "self.accelerator.print", "self.accelerator.log",
-     "self.fabric.print", "fabric.log", "fabric.log_dict"}
+     "self.fabric.print", "fabric.log", "fabric.log_dict", "self.fabric.log", "self.fabric.log_dict"}
 )  # fmt: skip
 SAYS_SHOWN = late(r"(^|_)(log|logs|summarize|record|report|history|append_loss|plot|scalars?|metrics?|summary|stats)(_|$)", re.I)
 METRIC_NAME = late(

@@ -23,12 +23,12 @@ class UnreducedNumber(DdpCodemod):
 
     ## What it does
     Follows losses and metrics from the loader, whose sampler gives each rank its own share, through sums, meters, lists, means,
-    returns and files to where rank 0 prints them, hands them to a tracker, or where they are compared with the best so far. Tells
-    those that nothing reduces on the way, once for each loop over batches, and says what the number is: it decides which
-    checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of an evaluation, it is the number of
-    an epoch of training, or it stands in a log beside one that the same loop reduces; of the last two it tells one a project,
-    that of the heaviest loop. Output of rank 0 is what stands under a test of the rank, what goes to an object that rank 0 alone
-    has, and what goes through a logger that the project keeps quiet on the other ranks.
+    comprehensions over the batches, returns and files to where rank 0 prints them, hands them to a tracker, or where they are
+    compared with the best so far. Tells those that nothing reduces on the way, once for each loop over batches, and says what
+    the number is: it decides which checkpoint is kept (by rank 0's share, or by each rank's own), it is given as the result of
+    an evaluation, it is the number of an epoch of training, or it stands in a log beside one that the same loop reduces; of the
+    last two it tells one a project, that of the heaviest loop. Output of rank 0 is what stands under a test of the rank, what
+    goes to an object that rank 0 alone has, and what goes through a logger that the project keeps quiet on the other ranks.
 
     ## Why it matters
     On eight ranks the number is that of an eighth of the data. The printed accuracy is not that of the set it is taken for, and
@@ -86,6 +86,7 @@ class UnreducedNumber(DdpCodemod):
       loss whose forward gathers over the ranks.
     - Says nothing of output that every rank makes, and of lines that name the rank.
     - Says nothing of a single batch of an evaluation, and nothing of pictures and tables.
+    - Says nothing of a dict of all that a training logs, where its numbers are not seen.
     - Says nothing of the loss of a single step that rank 0 draws or prints while it trains, where no number of that loop is
       reduced: that is what most programs want, and nothing rests on it. Nothing of what Lightning logs at each step.
     - Tells one number a loop: what decides before a result, a result before a number of the training; one of those a project.

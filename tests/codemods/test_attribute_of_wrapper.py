@@ -348,3 +348,40 @@ def test_a_function_that_gives_back_what_it_gets() -> None:
 def test_a_second_try_of_the_same_attribute() -> None:
     tries = ("try:", "    n = model.width", "except AttributeError:", "    n = model.module.width")
     check_nothing(AttributeOfWrapper, wrapped(*tries, prepare="if args.many: model = DDP(model)"), files=NETS)
+
+
+BECOMES = """import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        chosen = Wide(args) if args.wide else Slim(args)
+        {become}
+
+
+class Slim(torch.nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.inner = torch.nn.Linear(2, 2)
+
+
+class Wide(Slim):
+    pass
+"""
+
+
+def test_a_class_whose_objects_become_those_of_another() -> None:
+    source = wrapped("return model.inner")
+    become = "self.__class__, self.__dict__ = type(chosen), chosen.__dict__"
+    assert findings_of(AttributeOfWrapper, source, files={"nets.py": BECOMES.format(become=become)})
+    blank = BECOMES.format(become="pass")
+    chooses = blank.replace("def __init__(self, args)", "def __new__(cls, args)", 1)
+    assert findings_of(AttributeOfWrapper, source, files={"nets.py": chooses})
+    tested = wrapped("if hasattr(model, 'module'):", "    return model.module.inner", "return model.inner")
+    check_nothing(AttributeOfWrapper, tested, files={"nets.py": BECOMES.format(become=become)})
+
+
+@pytest.mark.parametrize("become", ["self.chosen = chosen", "kind = self.__class__", "chosen.__class__.width = 3"])
+def test_a_class_that_stays_what_it_is_and_lacks_the_name(become: str) -> None:
+    check_nothing(AttributeOfWrapper, wrapped("return model.inner"), files={"nets.py": BECOMES.format(become=become)})

@@ -449,3 +449,69 @@ def test_an_entry_that_is_gathered_where_it_is_shown() -> None:
     )
     step = f"{TRAINS}\n        {logs}\n        if dist.get_rank() == 0:\n            writer.log(logs)"
     check_nothing(RULE, evaluate("pass", step=step).replace(HEAD, f"{HEAD}{gather}\n\n\n"))
+
+
+IN_LINE = "[loss_of(model(x)) for x in loader]"
+FABRIC = (
+    "from lightning.fabric import Fabric\n\n\nclass Loop:\n    def __init__(self, model, data):\n"
+    "        self.fabric = Fabric(devices=2)\n        self.model = self.fabric.setup(model)\n"
+    "        self.loader = self.fabric.setup_dataloaders(DataLoader(data, 8))\n\n"
+    "    def numbers(self, loss_of):\n        errors = [loss_of(self.model(x)) for x in self.loader]\n"
+    "        return {'error': torch.stack(errors).mean()}\n\n"
+    "    def run(self, loss_of):\n        self.report(self.numbers(loss_of))\n\n"
+    "    def report(self, numbers):\n        named = {k: v.item() for k, v in numbers.items()}\n"
+    "        self.fabric.log_dict(named)\n"
+)
+
+
+def in_line(end: str, *, loader: str = SHARED, helper: str = "") -> str:
+    lines = "".join(f"    {line}\n" for line in end.splitlines())
+    return f"{HEAD}{helper}def evaluate(model, data, loss_of, writer, best=9.0):\n    loader = {loader}\n{lines}"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [f"errors = {IN_LINE}\nloss = torch.stack(errors).mean()\nif dist.get_rank() == 0:\n    print('loss', loss)",
+     f"losses = {IN_LINE}\nval_loss = sum(losses) / len(losses)\nif dist.get_rank() == 0 and val_loss < best:\n"
+     "    torch.save(model, 'best.pt')",
+     "loss = sum(loss_of(model(x)).item() for x in loader) / len(loader)\nif dist.get_rank() == 0:\n    print('loss', loss)"],
+)  # fmt: skip
+def test_an_evaluation_in_one_line(end: str) -> None:
+    check_told(RULE, in_line(end), reason=WHY)
+
+
+def test_an_evaluation_in_one_line_whose_loader_is_handed_over() -> None:
+    helper = f"def score(model, loader, loss_of):\n    errors = {IN_LINE}\n    return torch.stack(errors).mean()\n\n\n"
+    end = "loss = score(model, loader, loss_of)\nif dist.get_rank() == 0:\n    print('loss', loss)"
+    check_told(RULE, in_line(end, helper=helper), reason=WHY)
+    check_nothing(RULE, in_line(end, helper=helper, loader="DataLoader(data, 8)"))
+    reduced = helper.replace("    return torch.stack(errors).mean()", "    mean = torch.stack(errors).mean()\n"
+                             "    dist.all_reduce(mean)\n    return mean")  # fmt: skip
+    check_nothing(RULE, in_line(end, helper=reduced))
+
+
+def test_in_one_line_what_is_no_evaluation_of_the_own_share() -> None:
+    mean = f"losses = {IN_LINE}\nloss = sum(losses) / len(losses)\n"
+    check_nothing(RULE, in_line(f"{mean}print('loss', loss)"))  # every rank prints its own
+    shown = f"{mean}if dist.get_rank() == 0:\n    print('loss', loss)"
+    check_nothing(RULE, in_line(shown, loader="DataLoader(data, 8, shuffle=True)"))  # each rank has the whole set
+    counted = "n = sum(1 for x in loader)\nif dist.get_rank() == 0:\n    print('loss', n)"
+    check_nothing(RULE, in_line(counted))
+
+
+def test_a_dict_of_numbers_that_a_tracker_of_an_object_is_handed() -> None:
+    check_told(RULE, HEAD.rstrip() + "\n" + FABRIC, reason=WHY)
+    reduced = FABRIC.replace("torch.stack(errors).mean()", "self.fabric.all_reduce(torch.stack(errors).mean())")
+    check_nothing(RULE, HEAD.rstrip() + "\n" + reduced)
+
+
+def test_a_dict_of_all_that_a_training_logs_says_nothing_of_its_numbers() -> None:
+    source = (
+        "from accelerate import Accelerator\nfrom torch.utils.data import DataLoader\n\n\n"
+        "def main(model, data, loss_of, optimizer):\n    accelerator = Accelerator()\n"
+        "    loader = accelerator.prepare(DataLoader(data, 8))\n    logs = {}\n    for epoch in range(3):\n"
+        "        losses = []\n        for batch in loader:\n            loss = loss_of(model(batch))\n"
+        "            accelerator.backward(loss)\n            losses.append(loss.item())\n"
+        "        logs['a'] = sum(losses)\n        accelerator.log(logs)\n"
+    )
+    check_nothing(RULE, source)

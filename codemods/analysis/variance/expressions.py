@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.binding import bind_elements
 from codemods.analysis.variance.calls import call_value
@@ -17,6 +17,7 @@ from codemods.analysis.variance.paths import entry_of, is_none, names_device, un
 from codemods.analysis.variance.shares import item_value
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Value, along, differing, join, made_of
+from codemods.data.rank_variance import LOADER_NAMES
 from codemods.record import replace
 from codemods.source import child_nodes
 
@@ -98,7 +99,7 @@ def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.Generato
     before = dict(state.env)
     rounds: list[Value] = []
     for part in node.generators:
-        source = bind_elements(state, part.target, part.iter)
+        source = state.tests[id(part.iter)] = bind_elements(state, part.target, part.iter)
         tests = [test_value(state, t) for t in part.ifs]
         kept = join(tests) if tests else SAME
         rounds.append(replace(kept, sized=True) if kept.cause.differs or kept.params else source if source.sized else SAME)
@@ -107,8 +108,15 @@ def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.Generato
         elements.append(node.key)
     found = made_of(*(value_of(state, e) for e in elements), *rounds)
     state.env = before
-    over_batches = found.cause.differs and any(value_of(state, unpacked(p.iter)).kind is Kind.LOADER for p in node.generators)
-    return replace(found, mean=True) if over_batches else found
+    return replace(found, mean=True) if any(_is_of_batches(state, found, p.iter) for p in node.generators) else found
+
+
+def _is_of_batches(state: State, found: Value, source: ast.expr) -> bool:
+    """True for elements that are made of the batches of a loader: of one that is seen, or that callers hand over by that name."""
+    if not found.cause.differs and not found.params:
+        return False
+    kind = value_of(state, unpacked(source)).kind
+    return kind is Kind.LOADER or (kind is None and LOADER_NAMES.search(last(dotted(unpacked(source)))) is not None)
 
 
 _EVALUATED: dict[type[ast.expr], Callable[[State, Any], Value]] = {

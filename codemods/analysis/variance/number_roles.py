@@ -17,6 +17,8 @@ from codemods.record import record
 from codemods.source import SourceModule, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_IN_LINE = (ast.ListComp, ast.GeneratorExp)  # `[loss(model(x), y) for x, y in loader]`
+_Loop = ast.stmt | ast.expr
 HANDED = "is called with it"  # the step from a parameter to the call that gives it: no loop of its own
 _EVALUATES = re.compile(
     r"(^|_)(val|valid|validate|validation|eval|evaluate|evaluation|test|testing|dev|inference|predict)(_|$)", re.I
@@ -39,17 +41,21 @@ class Source:
     """
 
     path: str
-    loop: ast.stmt | None
+    loop: _Loop | None
     trains: bool
     over: Value | None = None
     line: int = 0
 
     def is_behind(self, module: SourceModule, node: ast.AST, value: Value) -> bool:
         """True where the node stands behind the loop, and not in what the loop calls."""
-        line = getattr(node, "lineno", 0)
-        if self.loop is None or (module.path == self.path and self.holds(line)):
+        if self.loop is None or (module.path == self.path and self._is_round(module, node)):
             return False
         return not any(x.text.endswith(HANDED) and x.path == self.path and self.holds(x.line) for x in value.chain)
+
+    def _is_round(self, module: SourceModule, node: ast.AST) -> bool:
+        if isinstance(self.loop, ast.expr):  # what shows it may stand round it, in the same line
+            return any(up is self.loop for up in module.ancestors(node))
+        return self.holds(getattr(node, "lineno", 0))
 
     def holds(self, line: int) -> bool:
         return self.loop is not None and self.loop.lineno <= line <= (self.loop.end_lineno or line)
@@ -84,7 +90,7 @@ def source_of(analysis: Analysis, module: SourceModule, shown: ast.AST, value: V
 
 
 def _first(analysis: Analysis, among: list[tuple[Link, SourceModule]], fits: _Fits) -> Source | None:
-    found: tuple[SourceModule, ast.stmt] | None = None
+    found: tuple[SourceModule, _Loop] | None = None
     for link, place in among:
         loop = _loop_at(analysis, place, link, fits)
         if loop is not None and (found is None or (found[0] is place and found[1] is not loop and _holds(found[1], loop))):
@@ -94,7 +100,7 @@ def _first(analysis: Analysis, among: list[tuple[Link, SourceModule]], fits: _Fi
     return Source(found[0].path, found[1], _trains(analysis, *found), _over(analysis, *found))
 
 
-def _holds(outer: ast.stmt, inner: ast.stmt) -> bool:
+def _holds(outer: _Loop, inner: _Loop) -> bool:
     return outer.lineno < inner.lineno <= (outer.end_lineno or outer.lineno)
 
 
@@ -110,29 +116,37 @@ class _Fits(Enum):
     ANY = 2
 
 
-def _loop_at(analysis: Analysis, module: SourceModule, link: Link, fits: _Fits) -> ast.stmt | None:
+def _loop_at(analysis: Analysis, module: SourceModule, link: Link, fits: _Fits) -> _Loop | None:
     """The innermost such loop round the line of a step."""
-    found = [n for kind in _LOOPS for n in module.nodes(kind) if n.lineno <= link.line <= (n.end_lineno or n.lineno)]
+    kinds: tuple[type[_Loop], ...] = (*_IN_LINE, *_LOOPS) if fits is _Fits.BATCHES else _LOOPS
+    found = [n for kind in kinds for n in module.nodes(kind) if n.lineno <= link.line <= (n.end_lineno or n.lineno)]
     for loop in sorted(found, key=lambda n: -n.lineno):
         if fits is _Fits.ANY or (not _counts(loop) and (fits is _Fits.ELEMENTS or _is_over_batches(analysis, module, loop))):
             return loop
     return None
 
 
-def _is_over_batches(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> bool:
-    if not isinstance(loop, (ast.For, ast.AsyncFor)):
-        return False
+def _is_over_batches(analysis: Analysis, module: SourceModule, loop: _Loop) -> bool:
     return _over(analysis, module, loop) is not None
 
 
-def _over(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> Value | None:
+def _over(analysis: Analysis, module: SourceModule, loop: _Loop) -> Value | None:
     """What a loop goes through, where that is a loader."""
-    state = state_of(analysis, module, loop)
-    if state is None or not isinstance(loop, (ast.For, ast.AsyncFor)) or id(loop.iter) not in state.tests:
+    source = _gone_through(loop)
+    state = state_of(analysis, module, loop) if source is not None else None
+    if state is None or source is None or id(source) not in state.tests:
         return None
-    value = analysis.resolved(state.site, state.tests[id(loop.iter)])
-    named = any(LOADER_NAMES.search(last(dotted(n))) for n in walk(loop.iter) if isinstance(n, (ast.Name, ast.Attribute)))
-    return value if named or Kind.LOADER in (value.kind, *(p.kind for p in value.parts)) else None
+    here = state.tests[id(source)]
+    value = analysis.resolved(state.site, here)
+    known = here if isinstance(loop, ast.expr) else value  # an element of a batch is resolved to the loader, too
+    named = any(LOADER_NAMES.search(last(dotted(n))) for n in walk(source) if isinstance(n, (ast.Name, ast.Attribute)))
+    return value if named or Kind.LOADER in (known.kind, *(p.kind for p in known.parts)) else None
+
+
+def _gone_through(loop: _Loop) -> ast.expr | None:
+    if isinstance(loop, _IN_LINE):
+        return loop.generators[0].iter
+    return loop.iter if isinstance(loop, (ast.For, ast.AsyncFor)) else None
 
 
 def state_of(analysis: Analysis, module: SourceModule, node: ast.AST) -> State | None:
@@ -141,12 +155,12 @@ def state_of(analysis: Analysis, module: SourceModule, node: ast.AST) -> State |
     return analysis.of(FunctionSite(module, function)) if function is not None else analysis.top_level(module)
 
 
-def _counts(loop: ast.stmt) -> bool:
+def _counts(loop: _Loop) -> bool:
     """True for a loop over numbers, over the entries of a dict, or over a few names: no batches."""
-    if isinstance(loop, ast.While):
+    source = _gone_through(loop)
+    if source is None:
         return True
-    assert isinstance(loop, (ast.For, ast.AsyncFor))
-    over = unpacked(loop.iter)
+    over = unpacked(source)
     if isinstance(over, (ast.Tuple, ast.List, ast.Constant)):
         return True
     if isinstance(over, ast.Call):
@@ -155,7 +169,7 @@ def _counts(loop: ast.stmt) -> bool:
     return bool(re.search(r"keys|names|metrics|losses|steps$|epochs$|class", name, re.I))
 
 
-def _trains(analysis: Analysis, module: SourceModule, loop: ast.stmt) -> bool:
+def _trains(analysis: Analysis, module: SourceModule, loop: _Loop) -> bool:
     """True where each round makes a backward pass, or a step of the optimizer, behind calls too."""
     state = state_of(analysis, module, loop)
     for node in (n for n in walk(loop) if isinstance(n, ast.Call)):

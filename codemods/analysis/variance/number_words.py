@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.values import Value
 from codemods.data.rank_variance import METRIC_NAME
@@ -12,6 +13,8 @@ from codemods.source import SourceModule, walk
 
 _MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
 _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters
+_MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
+_PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
 
 
 def is_number(node: ast.expr) -> bool:
@@ -46,6 +49,24 @@ def names_metric(key: ast.expr) -> bool:
     texts = [n.value for n in walk(key) if isinstance(n, ast.Constant)]
     named = isinstance(key, ast.JoinedStr) and not any(re.search(r"\w", str(t)) for t in texts)
     return named or any(map(is_key, texts))
+
+
+def is_text(node: ast.expr) -> bool:
+    """True for a text that is put together: of parts, by a format, or by a call that a name says it of."""
+    if isinstance(node, ast.BinOp):
+        return is_text(node.left) or is_text(node.right)
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+        return name in ("format", "join") or _MESSAGE.search(name) is not None
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def holds_pictures(module: SourceModule, part: ast.expr) -> bool:
+    """True for a dict of images and the like."""
+    bound = bindings_of(module, part) if isinstance(part, ast.Name) else []
+    values = [part, *(b.value for b in bound if b.value is not None)]
+    calls = (n for value in values for n in walk(value) if isinstance(n, ast.Call))
+    return any(last(dotted(call.func)) in _PICTURES for call in calls)
 
 
 def where_made(module: SourceModule, value: Value) -> ast.stmt | None:

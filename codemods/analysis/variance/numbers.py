@@ -13,7 +13,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
 from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
-from codemods.analysis.variance.number_words import is_number, names_metric, reads_like_one, where_made
+from codemods.analysis.variance.number_words import holds_pictures, is_number, is_text, names_metric, reads_like_one, where_made
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.state import State
@@ -28,10 +28,12 @@ _OF_LOADER = "gives each rank its own batches"
 _SHARE = re.compile(r"own (batches|share)|rank's own|share|prepare|loader|sampler|batch|dataset", re.I)
 _WHOLE = ("shuffles on its own", "draws at random")  # each rank goes through the whole set
 _TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "accelerator.log"})
-_PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
+# They take numbers alone: all of the dict that they are handed is drawn as a curve.
+_OF_NUMBERS = frozenset(
+    {"accelerator.log", "self.accelerator.log", "fabric.log_dict", "self.fabric.log_dict", "mlflow.log_metrics"}
+)  # fmt: skip
 _NEAR = 10  # lines from the entry of a dict to where the dict is shown: a finding stands where its reader sees both
 _TEXTS = 8  # pieces of a text that are looked at
-_MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
 _LOSSES = re.compile(r"^forward$|^__call__$|loss", re.I)
 _Place = ast.Call | ast.Compare
 
@@ -131,11 +133,13 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         if not value.differs or value.cause is not Cause.DATA or not _reads_like_one(state, node, part, value):
             continue
         told = last(dotted(node.func)) in SHOWN_NUMBERS or dotted(node.func) in SHOWN_BY_MAIN or value.mean
-        if not told or _holds_pictures(state, part) or _reduces_as_text(analysis, value):
+        if not told or holds_pictures(state.module, part) or _reduces_as_text(analysis, value):
             continue
         taken |= {id(n) for n in walk(part)}
         number = _number(analysis, state, part, node, value)
-        if number is not None and not _is_told_above(state, number):
+        if number is None or _is_told_above(state, number):
+            continue
+        if number.role is not Role.CURVE or is_number(part) or not _is_whole(node, part, value):  # all that a training logs
             yield number
 
 
@@ -155,17 +159,7 @@ def _written_out(state: State, node: ast.expr) -> list[ast.expr]:
     values = [b.value for b in found if b.value is not None]
     if len(values) == 1 and isinstance(values[0], ast.Dict):
         return values
-    return values if len(values) < _TEXTS and not is_number(node) and all(_is_text(v) for v in values) else []
-
-
-def _is_text(node: ast.expr) -> bool:
-    """True for a text that is put together: of parts, by a format, or by a call that a name says it of."""
-    if isinstance(node, ast.BinOp):
-        return _is_text(node.left) or _is_text(node.right)
-    if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
-        return name in ("format", "join") or _MESSAGE.search(name) is not None
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return values if len(values) < _TEXTS and not is_number(node) and all(is_text(v) for v in values) else []
 
 
 def _is_rank(value: Value) -> bool:
@@ -178,15 +172,14 @@ def _reads_like_one(state: State, node: ast.Call, part: ast.expr, value: Value) 
     drawn = last(name) in ("add_scalar", "log_scalar") and len(node.args) > 1 and part is node.args[1]
     plotted = drawn and (value.mean or names_metric(node.args[0]))
     entry = state.module.parent(part)
-    return plotted or tracked or is_number(part) or (isinstance(entry, ast.Dict) and reads_like_one(entry, part))
+    if plotted or tracked or _is_whole(node, part, value):
+        return True
+    return is_number(part) or (isinstance(entry, ast.Dict) and reads_like_one(entry, part))
 
 
-def _holds_pictures(state: State, part: ast.expr) -> bool:
-    """True for a dict of images and the like."""
-    bound = bindings_of(state.module, part) if isinstance(part, ast.Name) else []
-    values = [part, *(b.value for b in bound if b.value is not None)]
-    calls = (n for value in values for n in walk(value) if isinstance(n, ast.Call))
-    return any(last(dotted(call.func)) in _PICTURES for call in calls)
+def _is_whole(node: ast.Call, part: ast.expr, value: Value) -> bool:
+    """True for the dict of numbers, made of many batches, that a tracker is handed."""
+    return dotted(node.func) in _OF_NUMBERS and value.mean and any(part is given for given in node.args[:1])
 
 
 # What decides

@@ -159,7 +159,18 @@ def _is_own(project: Project, found: Wrapped, name: str) -> bool | None:
         return True
     if name in PRETRAINED and found.model is not None and is_pretrained(project, found.module, found.model):
         return True
-    return None if name in ENGINE or (classes and not any(f.opaque for f in classes)) else False
+    return None if name in ENGINE or (classes and not any(f.opaque or _becomes_another(f) for f in classes)) else False
+
+
+def _becomes_another(facts: ClassFacts) -> bool:
+    """True for a class whose objects are of another one in the end: `self.__class__ = type(chosen)`, or by its `__new__`."""
+    if facts.method("__new__") is not None:
+        return True
+    for site in facts.lineage:
+        given = (a for a in site.module.nodes(ast.Attribute) if a.attr == "__class__" and isinstance(a.ctx, ast.Store))
+        if b"__class__" in site.module.data and any(site.module.class_of(a) is site.node for a in given):
+            return True
+    return False
 
 
 def _classes(project: Project, found: Wrapped) -> tuple[ClassFacts, ...]:
