@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
 from codemods.analysis.class_index import class_facts
@@ -12,7 +12,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
 from codemods.analysis.output.script_guards import bound_above
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
-from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import PROCESSES, RANK_TEST
 from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
@@ -74,6 +74,7 @@ class ValueOfOneRank(DdpCodemod):
     - Attributes that a base class, another file or `setattr` may set; names that a `del`, a `global` or a loop binds as well.
     - Uses whose value goes on to something else, told: the use may belong under the test, or the value on every rank.
     - Names whose test is the same as the one they are used under, whatever else it asks.
+    - Of names of each node's first process, uses under a test for that process.
     - A repository's own tests.
 
     ## References
@@ -96,6 +97,8 @@ class ValueOfOneRank(DdpCodemod):
             done.add(key)
             if (use := self._use(module, project, made)) is not None:
                 yield self._tell(module, made, use)
+            elif (use := _used_on_each_node(module, project, made)) is not None:
+                yield self._tell_of_nodes(module, made, use)
 
     def _use(self, module: SourceModule, project: Project, made: _Made) -> ast.AST | None:
         """The first use that every rank comes to."""
@@ -118,10 +121,8 @@ class ValueOfOneRank(DdpCodemod):
         return not ranks.some or (not made.name.startswith("self.") and ranks is Ranks.UNKNOWN)
 
     def _tell(self, module: SourceModule, made: _Made, use: ast.AST) -> Finding:
-        local = "NameError" if isinstance(made.home, ast.Module) else "UnboundLocalError"
-        error = "AttributeError" if made.name.startswith("self.") else local
         where = f"{made.name} is there on rank 0 only (line {made.line})"
-        message = f"{where}, and every rank uses it here: the others end with {error}"
+        message = f"{where}, and every rank uses it here: the others end with {made.error}"
         evidence = [Evidence("static", f"{made.name} is set under a test of the rank and nowhere else", module.path, made.line)]
         statement = module.statement_of(use)
         if not isinstance(statement, ast.Expr) or not made.test or not module.is_whole(statement):
@@ -131,6 +132,14 @@ class ValueOfOneRank(DdpCodemod):
         reason = "assumes that what is done with it is rank 0's alone, and waits for no other rank"
         unsafe = Applicability.UNSAFE
         return self.finding(module, use, message, level=unsafe, edits=edits, reason=reason, evidence=evidence)
+
+    def _tell_of_nodes(self, module: SourceModule, made: _Made, use: ast.AST) -> Finding:
+        where = f"{made.name} is there on rank 0 of the run only (line {made.line})"
+        message = f"{where}, and the first process of every node uses it here: that of a second node ends with {made.error}"
+        text = f"{made.name} is set under a test for rank 0 of the run and nowhere else"
+        evidence = [Evidence("static", text, module.path, made.line)]
+        reason = "ask here for rank 0 of the run, as the test does that the value is made under"
+        return self.finding(module, use, message, reason=reason, evidence=evidence)
 
 
 @record
@@ -144,6 +153,13 @@ class _Made:
     name: str
     line: int
     test: str
+
+    @property
+    def error(self) -> str:
+        """What a rank without it ends with."""
+        if self.name.startswith("self."):
+            return "AttributeError"
+        return "NameError" if isinstance(self.home, ast.Module) else "UnboundLocalError"
 
 
 def _made_on_zero(project: Project, module: SourceModule) -> Iterator[_Made]:
@@ -227,6 +243,35 @@ def _uses(module: SourceModule, made: _Made) -> Iterator[ast.expr]:
             yield node
 
 
+def _used_on_each_node(module: SourceModule, project: Project, made: _Made) -> ast.AST | None:
+    """The first use under a plain test for the first process of a node, of what the main process of the run has."""
+    for node in _uses(module, made):
+        guards = [g for g in guards_over(module, node, project=project) if g.ranks.some]
+        if not guards or any(g.kind != "if" or g.ranks is not Ranks.LOCAL_ZERO for g in guards):
+            continue
+        statement, own = module.statement_of(node), made.name.startswith("self.")
+        if not _is_of_the_run(project, module, made, node) or (own and _may_be_set_elsewhere(module, project, made)):
+            return None
+        tests = {id(g.node) for g in guards}
+        if under_such_a_name(project, module, statement) or _is_asked_for(project, module, node, made.name, apart=tests):
+            continue
+        function = module.function_of(node)
+        called = ranks_entering(project, module, function) if function is not None else Ranks.ALL
+        if (own or statement.lineno > made.line) and not called.some:
+            return node
+    return None
+
+
+def _is_of_the_run(project: Project, module: SourceModule, made: _Made, use: ast.expr) -> bool:
+    """True where each binding stands under a test for rank 0 of the run, and none under one for a node's first process."""
+    if isinstance(use, ast.Attribute):
+        bound = attribute_bindings(module, use)
+    else:
+        assert not isinstance(made.home, ast.ClassDef)
+        bound = bindings_in(module, made.home if not isinstance(made.home, ast.Module) else None, made.name)
+    return bool(bound) and all(ranks_at(module, b.node, project=project) is Ranks.ZERO for b in bound)
+
+
 def _may_be_set_elsewhere(module: SourceModule, project: Project, made: _Made) -> bool:
     """True unless this class alone sets the attribute, and nothing below the class body or in a base gives it a value."""
     assert isinstance(made.home, ast.ClassDef)
@@ -264,8 +309,13 @@ def _names_it(statement: ast.stmt, attribute: str) -> bool:
     return any(isinstance(t, ast.Name) and t.id == attribute for t in targets)
 
 
-def _is_asked_for(project: Project, module: SourceModule, node: ast.AST, name: str) -> bool:
-    """True in a `try`, in a function of its own, and under a test that may stand for the rank: one that names what is used."""
+def _is_asked_for(
+    project: Project, module: SourceModule, node: ast.AST, name: str, apart: Collection[int] = ()
+) -> bool:
+    """True in a `try`, in a function of its own, and under a test that may stand for the rank: one that names what is used.
+
+    apart: the tests (by id) that are known for what they ask of the rank.
+    """
     attribute = name.rpartition(".")[2]
     for up in module.ancestors(node):
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -277,7 +327,11 @@ def _is_asked_for(project: Project, module: SourceModule, node: ast.AST, name: s
             text = module.text_of(test)
             if "__name__" in text:
                 continue  # the program itself
-            if attribute in text or "hasattr" in text or any(w in text for w in ("rank", "main", "master", "zero")):
+            if attribute in text or "hasattr" in text:
+                return True
+            if id(up) in apart:
+                continue
+            if any(w in text for w in ("rank", "main", "master", "zero")):
                 return True
             if any(isinstance(n, (ast.Name, ast.Attribute)) and is_of_rank_zero(project, module, n) for n in ast.walk(test)):
                 return True

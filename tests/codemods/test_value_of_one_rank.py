@@ -174,3 +174,69 @@ def test_a_rank_that_is_handed_in_by_different_ways() -> None:
         "    else:\n        train(0, args)\n"
     )
     check_told(ValueOfOneRank, source, reason="under the same test")
+
+
+# The main process of the run, and the first process of each node
+
+NODES = """
+    from accelerate import Accelerator
+
+    def train(args, batches):
+        accelerator = Accelerator()
+        if {made}:
+            board = Board(args.folder)
+        for step, loss in enumerate(batches):
+            accelerator.backward(loss)
+            if {used}:
+                board.add(step, loss)
+    """
+MAIN, LOCAL = "accelerator.is_main_process", "accelerator.is_local_main_process"
+
+
+def test_the_first_process_of_each_node_uses_what_the_main_process_has() -> None:
+    found = check_told(ValueOfOneRank, NODES.format(made=MAIN, used=LOCAL), reason="rank 0 of the run")
+    assert "second node ends with UnboundLocalError" in found.message
+    assert findings_of(ValueOfOneRank, NODES.format(made=MAIN, used=f"step % 5 == 0 and {LOCAL}"))
+
+
+def test_an_attribute_of_the_main_process_on_each_node() -> None:
+    source = """
+        from accelerate import Accelerator
+
+        class Loop:
+            def __init__(self, model):
+                self.accelerator = Accelerator()
+                if self.accelerator.is_main_process:
+                    self.board = Board(model)
+
+            def step(self, loss):
+                self.accelerator.backward(loss)
+                if self.accelerator.is_local_main_process:
+                    self.board.add(loss)
+        """
+    found = check_told(ValueOfOneRank, source, reason="rank 0 of the run")
+    assert "AttributeError" in found.message
+    check_nothing(ValueOfOneRank, source, files={"other.py": "def f(loop):\n    loop.board = None\n"})
+
+
+@pytest.mark.parametrize(
+    ("made", "used"),
+    [(LOCAL, LOCAL), (MAIN, MAIN), (LOCAL, MAIN), (MAIN, f"{LOCAL} and {MAIN}"), (MAIN, f"{LOCAL} and board is not None"),
+     (f"{MAIN} or args.all", LOCAL)],
+)  # fmt: skip
+def test_names_of_nodes_that_are_fine(made: str, used: str) -> None:
+    check_nothing(ValueOfOneRank, NODES.format(made=made, used=used))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [("            board = Board(args.folder)", "            board = Board(args.folder)\n        else:\n            board = Quiet()"),
+     ("                board.add(step, loss)", "                try:\n                    board.add(step, loss)\n"
+      "                except NameError:\n                    pass"),
+     ("        accelerator = Accelerator()", "        accelerator = Accelerator()\n        board = None"),
+     (f"            if {LOCAL}:", f"            if not {MAIN}:\n                continue\n            if {LOCAL}:")],
+)  # fmt: skip
+def test_names_that_a_nodes_first_process_has_too(changed: tuple[str, str]) -> None:
+    source = NODES.format(made=MAIN, used=LOCAL)
+    assert changed[0] in source
+    check_nothing(ValueOfOneRank, source.replace(*changed))
