@@ -348,3 +348,91 @@ def test_a_call_on_the_way_that_asserts_the_rank() -> None:
 
 def test_a_save_behind_a_return() -> None:
     check_nothing(UnguardedSave, main("return model", SAVE))
+
+
+# A Trainer that the settings make
+
+SETTINGS = {"conf/trainer.yaml": "devices: 4\nstrategy: ddp\n"}
+TASK = """
+    import hydra
+    import torch
+    from lightning.pytorch import LightningModule, Trainer
+
+    def train(cfg):
+        model: LightningModule = hydra.utils.instantiate(cfg.model)
+        trainer: Trainer = hydra.utils.instantiate(cfg.trainer{given})
+        trainer.fit(model)
+        torch.save(model.net.export(), cfg.folder + "/net.pt")
+
+    @hydra.main(config_path="conf")
+    def main(cfg):
+        train(cfg)
+
+    if __name__ == "__main__":
+        main()
+    """
+
+
+def test_behind_fit_of_a_trainer_that_the_settings_make() -> None:
+    found = findings_of(UnguardedSave, TASK.format(given=""), SETTINGS)
+    assert len(found) == 1 and "rank_zero_only.rank == 0" in str(found[0].edits)
+    assert found[0].evidence[-1].path == "conf/trainer.yaml" and found[0].evidence[-1].line == 2
+    strategy = "from lightning.pytorch.strategies import DDPStrategy\n    import hydra"
+    several = TASK.format(given=", strategy=DDPStrategy()").replace("import hydra", strategy)
+    assert findings_of(UnguardedSave, several)
+    class_of_it = {"conf/ddp.yaml": "strategy:\n  _target_: lightning.pytorch.strategies.DDPStrategy\n"}
+    assert findings_of(UnguardedSave, TASK.format(given=""), class_of_it)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "files"),
+    [("", "", {}),  # no setting of several processes
+     ("", "", {"conf/trainer.yaml": "devices: 4\n# strategy: ddp\n"}),
+     ("", "", {"conf/trainer.yaml": "devices: 1\nstrategy: auto\n"}),
+     ("cfg.trainer)", "cfg.trainer, devices=1)", SETTINGS),
+     ("cfg.trainer)", "cfg.trainer, strategy='auto')", SETTINGS),
+     ("trainer: Trainer", "trainer: Runner", SETTINGS),  # a class of the project, or of another package
+     ("lightning.pytorch import LightningModule, Trainer", "mine import LightningModule, Trainer", SETTINGS),
+     ("        trainer.fit(model)\n", "", SETTINGS),
+     ("        trainer.fit(model)\n", "        if cfg.fit:\n            trainer.fit(model)\n            return\n", SETTINGS),
+     ("torch.save(", "if trainer.is_global_zero:\n            torch.save(", SETTINGS)],
+)  # fmt: skip
+def test_settings_that_show_no_several_processes(old: str, new: str, files: dict[str, str]) -> None:
+    source = TASK.format(given="")
+    assert old in source
+    check_nothing(UnguardedSave, source.replace(old, new) if old else source, files=files)
+
+
+# A namespace that holds a rank beside the path
+
+SPACE = """
+    import torch
+    import torch.distributed as dist
+
+    def keep(args, model):
+        dist.barrier()
+        torch.save(model, args.folder + "/model.pt")
+
+    def main(model):
+        dist.init_process_group("gloo")
+        args = parse(local_rank=0)
+        keep(args, model)
+    """
+PUT = "        args.folder = {value}\n        keep(args, model)\n"
+
+
+def test_a_rank_beside_the_path_makes_it_nobodys_own() -> None:
+    assert findings_of(UnguardedSave, SPACE)
+    assert findings_of(UnguardedSave, SPACE.replace("        keep(args, model)\n", PUT.format(value="'runs'")))
+
+
+@pytest.mark.parametrize(
+    ("source", "files"),
+    [(SPACE.replace("        keep(args, model)\n", PUT.format(value="f'runs/{args.local_rank}'")), {}),
+     (SPACE.replace("        keep(args, model)\n", PUT.format(value="f'runs/{dist.get_rank()}'")), {}),
+     (SPACE.replace("parse(local_rank=0)", "Namespace(folder=os.path.join('runs', f'rank{dist.get_rank()}'))"), {}),
+     (SPACE, {"more.py": "def own(args):\n    args.folder = f'{args.folder}_{args.rank}'\n"}),
+     (SPACE, {"more.py": "def own(args):\n    args.folder = tempfile.mkdtemp()\n"})],
+)  # fmt: skip
+def test_a_path_that_the_rank_is_put_into(source: str, files: dict[str, str]) -> None:
+    check_nothing(UnguardedSave, source, files=files)

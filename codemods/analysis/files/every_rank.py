@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.configured_trainers import behind_fit
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
 from codemods.analysis.files.own_paths import are_sure, callers_of
@@ -76,6 +77,8 @@ def way_of_every_rank(
         return None  # what stands beside the start runs in the process that starts the others
     if (shown := shown_in(project, module, function)) is not None:
         return Way(((module, node),), shown) if _is_come_to(project, module, function) else None
+    if (started := behind_fit(project, module, function, node)) is not None and _is_come_to(project, module, function):
+        return Way(((module, node),), started)
     if function is None or _is_entry(project, module, function):
         joined = joins_below(project, module, function, node)
         if joined is not None:

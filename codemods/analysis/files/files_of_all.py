@@ -13,7 +13,7 @@ from codemods.analysis.files.every_rank import Way, way_of_every_rank
 from codemods.analysis.files.file_calls import Act, FileCall, file_call
 from codemods.analysis.files.file_paths import arguments_of, forms
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_a_program_of_one, is_asked_for
-from codemods.analysis.files.own_paths import callers_of, is_own_path, leads_to
+from codemods.analysis.files.own_paths import callers_of, is_path_of_one, leads_to
 from codemods.analysis.files.shared_places import is_of_one_item
 from codemods.analysis.files.written_saves import is_in_memory, saves_in
 from codemods.analysis.names import dotted, is_parameter, last, qualified
@@ -127,7 +127,9 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     way = way_of_every_rank(project, module, call)
     if way is None or ranks_reaching(project, module, call).some or under_such_a_name(project, module, statement):
         return None
-    if over_a_share(module, [statement]) or is_own_path(project, module, found.path) or not _is_one_path(project, module, found):
+    if over_a_share(module, [statement]) or is_path_of_one(project, module, found.path):
+        return None
+    if not _is_one_path(project, module, found):
         return None
     if not _is_run_so(project, module, found, way) or is_dead(project, way):
         return None

@@ -81,6 +81,33 @@ def _storing(project: Project, module: SourceModule, name: str) -> Iterator[Sour
             yield home
 
 
+def is_path_of_one(project: Project, module: SourceModule, path: ast.expr) -> bool:
+    """`is_own_path` for what hangs on a path alone: of a caller's `args`, only what is put into the part that is asked for.
+
+    `args.rank` beside it makes no path each rank's own. What any file puts into an attribute of that name counts.
+    """
+    if is_own_path(project, module, path, whole=False):
+        return True
+    parts = {n.attr for n in walk(path) if isinstance(n, ast.Attribute)}
+    made = (v for n in walk(path) if isinstance(n, ast.Name) for v in assigned(module, n, n.id)[:4])
+    parts |= {n.attr for value in made for n in walk(value) if isinstance(n, ast.Attribute)}
+    return any(_is_put_by_rank(project, part) for part in parts)
+
+
+def _is_put_by_rank(project: Project, attribute: str) -> bool:
+    """True where a file of the project puts something that names the rank into `x.<attribute>`."""
+    return project.keep(("put by rank", attribute), lambda: _any_put_by_rank(project, attribute))
+
+
+def _any_put_by_rank(project: Project, attribute: str) -> bool:
+    put = re.compile(rb"\.%b\s*(?::[^=\n]+)?=[^=][^\n]*" % re.escape(attribute.encode()))
+    for path in project.files_containing(f".{attribute}".encode()):
+        lines = (m.group().decode("utf-8", "replace") for m in put.finditer(project.read(path) or b""))
+        if any(names_rank(line) or _TEMPORARY.search(line) for line in lines):
+            return True
+    return False
+
+
 def is_named_by_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:
     """True where what stands there puts the rank into the path, itself or by a function of the project; callers are not asked."""
     text = origin_text(module, path)
@@ -117,10 +144,12 @@ def given_to(
 
 
 def _put_into(module: SourceModule, name: str, attribute: str) -> Iterator[ast.expr]:
-    """The values of `args.data = ...` in a file."""
+    """The values of `args.data = ...` in a file, and of `args = Namespace(data=...)`."""
     for node in module.nodes(ast.Assign):
         if any(isinstance(t, ast.Attribute) and dotted(t) == f"{name}.{attribute}" for t in node.targets):
             yield node.value
+        if isinstance(node.value, ast.Call) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            yield from (k.value for k in node.value.keywords if k.arg == attribute)
 
 
 def callers_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:

@@ -9,7 +9,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.filled_on_demand import is_asked_for
-from codemods.analysis.files.own_paths import callers_of, is_own_path
+from codemods.analysis.files.own_paths import callers_of, is_path_of_one
 from codemods.analysis.files.save_judgement import Judgement, judged
 from codemods.analysis.files.written_saves import Save, is_of_saves, saves_in
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
@@ -86,7 +86,7 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
         return None
     way = way_of_every_rank(project, module, save.call)
     of_rank = variance(project).argument(module, save.call, save.index).cause in (Cause.RANK, Cause.DATA)
-    if way is None or of_rank or is_own_path(project, module, save.path) or is_asked_for(module, save.call, save.path):
+    if way is None or of_rank or is_path_of_one(project, module, save.path) or is_asked_for(module, save.call, save.path):
         return None
     return None if is_dead(project, way) else way
 
