@@ -5,22 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
+from codemods.analysis.bindings import attribute_bindings, bindings_in
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
-from codemods.analysis.output.script_guards import bound_above
+from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import PROCESSES, RANK_TEST
 from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
 from codemods.project import Project
-from codemods.record import record
-from codemods.source import FunctionNode, SourceModule
-
-_OF_ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
+from codemods.source import SourceModule
 
 
 class ValueOfOneRank(DdpCodemod):
@@ -90,7 +87,7 @@ class ValueOfOneRank(DdpCodemod):
         if is_test_file(module.path):
             return
         done: set[tuple[int, str]] = set()
-        for made in _made_on_zero(project, module):
+        for made in made_on_zero(project, module):
             key = (id(made.home), made.name)
             if key in done:
                 continue
@@ -100,7 +97,7 @@ class ValueOfOneRank(DdpCodemod):
             elif (use := _used_on_each_node(module, project, made)) is not None:
                 yield self._tell_of_nodes(module, made, use)
 
-    def _use(self, module: SourceModule, project: Project, made: _Made) -> ast.AST | None:
+    def _use(self, module: SourceModule, project: Project, made: Made) -> ast.AST | None:
         """The first use that every rank comes to."""
         if made.name.startswith("self.") and _may_be_set_elsewhere(module, project, made):
             return None
@@ -115,12 +112,12 @@ class ValueOfOneRank(DdpCodemod):
             return node
         return None
 
-    def _is_reached(self, module: SourceModule, project: Project, made: _Made, node: ast.AST) -> bool:
+    def _is_reached(self, module: SourceModule, project: Project, made: Made, node: ast.AST) -> bool:
         """True where every rank comes to the use; of a name of the function, where not rank 0 alone calls the function."""
         ranks = ranks_reaching(project, module, node)
         return not ranks.some or (not made.name.startswith("self.") and ranks is Ranks.UNKNOWN)
 
-    def _tell(self, module: SourceModule, made: _Made, use: ast.AST) -> Finding:
+    def _tell(self, module: SourceModule, made: Made, use: ast.AST) -> Finding:
         where = f"{made.name} is there on rank 0 only (line {made.line})"
         message = f"{where}, and every rank uses it here: the others end with {made.error}"
         evidence = [Evidence("static", f"{made.name} is set under a test of the rank and nowhere else", module.path, made.line)]
@@ -133,7 +130,7 @@ class ValueOfOneRank(DdpCodemod):
         unsafe = Applicability.UNSAFE
         return self.finding(module, use, message, level=unsafe, edits=edits, reason=reason, evidence=evidence)
 
-    def _tell_of_nodes(self, module: SourceModule, made: _Made, use: ast.AST) -> Finding:
+    def _tell_of_nodes(self, module: SourceModule, made: Made, use: ast.AST) -> Finding:
         where = f"{made.name} is there on rank 0 of the run only (line {made.line})"
         message = f"{where}, and the first process of every node uses it here: that of a second node ends with {made.error}"
         text = f"{made.name} is set under a test for rank 0 of the run and nowhere else"
@@ -142,99 +139,7 @@ class ValueOfOneRank(DdpCodemod):
         return self.finding(module, use, message, reason=reason, evidence=evidence)
 
 
-@record
-class _Made:
-    """A name that is bound on rank 0 alone: in a class (`self.x`), a function or a file, the line of the binding, and its test.
-
-    test: "" where it cannot be written anywhere in the home.
-    """
-
-    home: ast.ClassDef | FunctionNode | ast.Module
-    name: str
-    line: int
-    test: str
-
-    @property
-    def error(self) -> str:
-        """What a rank without it ends with."""
-        if self.name.startswith("self."):
-            return "AttributeError"
-        return "NameError" if isinstance(self.home, ast.Module) else "UnboundLocalError"
-
-
-def _made_on_zero(project: Project, module: SourceModule) -> Iterator[_Made]:
-    """The names whose every binding stands under a test for rank 0 and nothing else."""
-    imports = (*module.nodes(ast.Import), *module.nodes(ast.ImportFrom))
-    for assign in (*module.nodes(ast.Assign), *module.nodes(ast.AnnAssign), *imports):
-        function = module.function_of(assign)
-        if function is None and (module.class_of(assign) is not None or isinstance(module.parent(assign), ast.Module)):
-            continue
-        if ranks_at(module, assign, project=project) not in _OF_ZERO:
-            continue
-        if any(g.kind == "decorator" or g.kind == "exit" for g in guards_over(module, assign, project=project)):
-            continue
-        if isinstance(assign, (ast.Import, ast.ImportFrom)):
-            yield from _imported_on_zero(project, module, function, assign)
-            continue
-        for target in _targets(assign):
-            if isinstance(target, ast.Attribute) and dotted(target.value) == "self":
-                owner = module.class_of(target)
-                if owner is not None and _on_zero(project, module, attribute_bindings(module, target)):
-                    yield _Made(owner, dotted(target), assign.lineno, _test_over(project, module, assign, {"self"}))
-            elif isinstance(target, ast.Name) and _has_no_other(project, module, function, target.id):
-                yield _Made(function or module.tree, target.id, assign.lineno, _test_where(project, module, function, assign))
-
-
-def _targets(assign: ast.stmt) -> list[ast.expr]:
-    if isinstance(assign, ast.AnnAssign):
-        return [assign.target] if assign.value is not None else []
-    return assign.targets if isinstance(assign, ast.Assign) else []
-
-
-def _has_no_other(project: Project, module: SourceModule, function: FunctionNode | None, name: str) -> bool:
-    """True where all that gives the name a value stands under a test for rank 0; a name of the file may come by a star import."""
-    bound = bindings_in(module, function, name)
-    if any(module.function_of(b.node) is not function for b in bound if not b.parameter):
-        return False
-    if name in module.imports or (function is None and "*" in module.imports):
-        return False
-    return _on_zero(project, module, bound)
-
-
-def _imported_on_zero(
-    project: Project, module: SourceModule, function: FunctionNode | None, node: ast.Import | ast.ImportFrom
-) -> Iterator[_Made]:
-    """`import wandb` under the test, and nowhere else."""
-    for alias in node.names:
-        name = alias.asname or alias.name.partition(".")[0]
-        imports: list[ast.Import | ast.ImportFrom] = [*module.nodes(ast.Import), *module.nodes(ast.ImportFrom)]
-        others = (a for n in imports if n is not node for a in n.names)
-        if name != "*" and not any((a.asname or a.name.partition(".")[0]) in (name, "*") for a in others):
-            if not bindings_in(module, function, name) and (function is None or not bindings_in(module, None, name)):
-                yield _Made(function or module.tree, name, node.lineno, _test_where(project, module, function, node))
-
-
-def _test_where(project: Project, module: SourceModule, function: FunctionNode | None, node: ast.stmt) -> str:
-    names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)} if function is not None else set()
-    return _test_over(project, module, node, names | {name for name, _ in bound_above(module, function, node)})
-
-
-def _test_over(project: Project, module: SourceModule, assign: ast.stmt, known: set[str]) -> str:
-    """The plain test that a binding stands under, if it is made of names that are known everywhere."""
-    for guard in guards_over(module, assign, project=project):
-        if guard.kind == "if" and guard.alone and isinstance(guard.node, ast.If):
-            roots = {n.id for n in ast.walk(guard.node.test) if isinstance(n, ast.Name)}
-            return module.text_of(guard.node.test) if roots <= known | set(module.imports) else ""
-    return ""
-
-
-def _on_zero(project: Project, module: SourceModule, bound: list[Binding]) -> bool:
-    if not bound or any(b.parameter or b.value is None for b in bound):
-        return False
-    return all(ranks_at(module, b.node, project=project) in _OF_ZERO for b in bound)
-
-
-def _uses(module: SourceModule, made: _Made) -> Iterator[ast.expr]:
+def _uses(module: SourceModule, made: Made) -> Iterator[ast.expr]:
     for node in module.reads_of(last(made.name)):
         if dotted(node) != made.name:
             continue
@@ -243,7 +148,7 @@ def _uses(module: SourceModule, made: _Made) -> Iterator[ast.expr]:
             yield node
 
 
-def _used_on_each_node(module: SourceModule, project: Project, made: _Made) -> ast.AST | None:
+def _used_on_each_node(module: SourceModule, project: Project, made: Made) -> ast.AST | None:
     """The first use under a plain test for the first process of a node, of what the main process of the run has."""
     for node in _uses(module, made):
         guards = [g for g in guards_over(module, node, project=project) if g.ranks.some]
@@ -262,7 +167,7 @@ def _used_on_each_node(module: SourceModule, project: Project, made: _Made) -> a
     return None
 
 
-def _is_of_the_run(project: Project, module: SourceModule, made: _Made, use: ast.expr) -> bool:
+def _is_of_the_run(project: Project, module: SourceModule, made: Made, use: ast.expr) -> bool:
     """True where each binding stands under a test for rank 0 of the run, and none under one for a node's first process."""
     if isinstance(use, ast.Attribute):
         bound = attribute_bindings(module, use)
@@ -272,7 +177,7 @@ def _is_of_the_run(project: Project, module: SourceModule, made: _Made, use: ast
     return bool(bound) and all(ranks_at(module, b.node, project=project) is Ranks.ZERO for b in bound)
 
 
-def _may_be_set_elsewhere(module: SourceModule, project: Project, made: _Made) -> bool:
+def _may_be_set_elsewhere(module: SourceModule, project: Project, made: Made) -> bool:
     """True unless this class alone sets the attribute, and nothing below the class body or in a base gives it a value."""
     assert isinstance(made.home, ast.ClassDef)
     attribute = made.name.removeprefix("self.")
