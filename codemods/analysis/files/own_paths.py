@@ -86,6 +86,8 @@ def is_path_of_one(project: Project, module: SourceModule, path: ast.expr) -> bo
 
     `args.rank` beside it makes no path each rank's own. What any file puts into an attribute of that name counts.
     """
+    if not is_own_path(project, module, path):
+        return False
     if is_own_path(project, module, path, whole=False):
         return True
     parts = {n.attr for n in walk(path) if isinstance(n, ast.Attribute)}
