@@ -440,6 +440,5 @@ def test_a_path_that_the_rank_is_put_into(source: str, files: dict[str, str]) ->
 
 def test_a_model_of_that_name_on_one_device_is_no_path() -> None:
     source = SPACE.replace("args.folder + ", "args.model + ").replace("parse(local_rank=0)", "parse()")
-    wrapped = "        self.model = DistributedDataParallel(model, device_ids=[self.local_rank])\n"
-    files = {"loop.py": f"class Loop:\n    def __init__(self, model):\n{wrapped}"}
-    assert findings_of(UnguardedSave, source, files)
+    wrapped = "            self.model = DistributedDataParallel(model, device_ids=[self.local_rank])\n"
+    assert findings_of(UnguardedSave, source + f"class Loop:\n        def __init__(self, model):\n{wrapped}")
