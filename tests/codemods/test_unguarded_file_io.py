@@ -659,6 +659,7 @@ def test_a_buffer_is_no_file() -> None:
     check_nothing(UnguardedFileIo, source)
 
 
+<<<<<<< HEAD
 # What is each rank's own without a word of it at the place
 
 
@@ -688,3 +689,32 @@ def test_a_path_that_the_settings_put_the_rank_into() -> None:
     written = head + _MAIN + _WRITES.format("conf.dump")
     check_nothing(UnguardedFileIo, written, files={"settings.py": own.format("'dump.%r'.replace('%r', os.environ['RANK'])")})
     assert findings_of(UnguardedFileIo, written, files={"settings.py": own.format("'dump.txt'")})
+=======
+def by_device(test: str, line: str, path: str = "'a.json'") -> str:
+    """A trainer whose `device` is handed in by a keyword that nothing follows: hydra makes the object."""
+    return (
+        "import json\nimport torch.distributed as dist\n\nclass Runner:\n    def __init__(self, device, folder):\n"
+        "        dist.init_process_group('nccl')\n        self.device, self.folder = device, folder\n"
+        f"        self.rank = dist.get_rank()\n\n    def train(self):\n        for epoch in range(3):\n            if {test}:\n"
+        f"                {line}\n\n    def keep(self):\n        with open({path}, 'w') as f:\n            json.dump({{'a': 1}}, f)\n"
+    )
+
+
+@pytest.mark.parametrize("test", ["self.device == 0", "self.device in (-1, 0)", "0 < epoch and self.device == 0"])
+def test_a_helper_called_on_the_first_gpu_alone(test: str) -> None:
+    assert findings_of(UnguardedFileIo, by_device("epoch > 1", "self.keep()"))
+    check_nothing(UnguardedFileIo, by_device(test, "self.keep()"))
+
+
+@pytest.mark.parametrize("path", ["f'{self.folder}/part_{self.device}.json'", "self.folder + '/%d.json' % self.device"])
+def test_a_file_named_after_the_gpu_is_the_ranks_own(path: str) -> None:
+    assert findings_of(UnguardedFileIo, by_device("epoch > 1", "self.keep()", "f'{self.folder}/part.json'"))
+    check_nothing(UnguardedFileIo, by_device("epoch > 1", "self.keep()", path))
+
+
+def test_a_device_of_one_name_on_all_ranks_is_no_name_of_a_rank() -> None:
+    source = by_device("epoch > 1", "self.keep()", "f'{self.folder}/{self.device}.json'")
+    assert findings_of(UnguardedFileIo, source.replace("= device, folder", "= device, folder\n        self.device = 'cuda'").replace(
+        "self.device, self.folder = device, folder", "self.folder = folder"))
+    assert findings_of(UnguardedFileIo, by_device("self.device >= 0", "self.keep()"))
+>>>>>>> 8279e8e (Take the GPU's number for the rank in files' names and tests)

@@ -348,3 +348,17 @@ def test_a_call_on_the_way_that_asserts_the_rank() -> None:
 
 def test_a_save_behind_a_return() -> None:
     check_nothing(UnguardedSave, main("return model", SAVE))
+
+
+def test_a_helper_that_is_called_on_the_first_gpu_alone() -> None:
+    source = (
+        "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"
+        "class Runner:\n    def __init__(self, model, device):\n        dist.init_process_group('nccl')\n"
+        "        self.device = device\n        self.model = DDP(model, device_ids=[device])\n\n    def train(self):\n"
+        "        for epoch in range(3):\n            self.step()\n            if TEST:\n                self.keep(epoch)\n\n"
+        "    def keep(self, epoch):\n        torch.save(self.model.module.state_dict(), 'last.pt')\n"
+    )
+    assert findings_of(UnguardedSave, source.replace("TEST", "epoch > 1"))
+    assert findings_of(UnguardedSave, source.replace("TEST", "self.device >= 0"))
+    check_nothing(UnguardedSave, source.replace("TEST", "self.device == 0"))
+    check_nothing(UnguardedSave, source.replace("TEST", "epoch").replace("'last.pt'", "f'last_{self.device}.pt'"))
