@@ -696,7 +696,8 @@ def by_device(test: str, line: str, path: str = "'a.json'") -> str:
         "import json\nimport torch.distributed as dist\n\nclass Runner:\n    def __init__(self, device, folder):\n"
         "        dist.init_process_group('nccl')\n        self.device, self.folder = device, folder\n"
         f"        self.rank = dist.get_rank()\n\n    def train(self):\n        for epoch in range(3):\n            if {test}:\n"
-        f"                {line}\n\n    def keep(self):\n        with open({path}, 'w') as f:\n            json.dump({{'a': 1}}, f)\n"
+        f"                {line}\n\n    def keep(self):\n        with open({path}, 'w') as f:\n"
+        "            json.dump({'a': 1}, f)\n"
     )
 
 
@@ -714,7 +715,7 @@ def test_a_file_named_after_the_gpu_is_the_ranks_own(path: str) -> None:
 
 def test_a_device_of_one_name_on_all_ranks_is_no_name_of_a_rank() -> None:
     source = by_device("epoch > 1", "self.keep()", "f'{self.folder}/{self.device}.json'")
-    assert findings_of(UnguardedFileIo, source.replace("= device, folder", "= device, folder\n        self.device = 'cuda'").replace(
-        "self.device, self.folder = device, folder", "self.folder = folder"))
+    plain = source.replace("self.device, self.folder = device, folder", "self.device = 'cuda'\n        self.folder = folder")
+    assert findings_of(UnguardedFileIo, plain)
     assert findings_of(UnguardedFileIo, by_device("self.device >= 0", "self.keep()"))
 >>>>>>> 8279e8e (Take the GPU's number for the rank in files' names and tests)
