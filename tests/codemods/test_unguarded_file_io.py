@@ -332,12 +332,18 @@ def test_what_is_written_for_the_share_of_a_rank_is_its_own(loop: str) -> None:
         ("with contextlib.suppress(OSError):", "    os.remove('a')"),
         ("try:", "    os.remove('a')", "except FileNotFoundError:", "    pass"),
         ("self.path.unlink(missing_ok=True)",),
+        ("try:", "    shutil.rmtree(self.folder)", "except OSError:", "    pass"),
     ],
 )
 def test_a_file_that_may_be_gone_already(lines: tuple[str, ...]) -> None:
     check_nothing(UnguardedFileIo, "import contextlib\n" + hook(*lines))
     missed = "\n".join(lines).replace("OSError", "KeyError").replace("FileNotFoundError", "KeyError").replace("True", "False")
     assert findings_of(UnguardedFileIo, "import contextlib\n" + hook(*missed.split("\n")))
+
+
+def test_a_folder_that_is_made_again_is_not_put_up_with() -> None:
+    gone = ("try:", "    shutil.rmtree(self.folder)", "except OSError:", "    pass")
+    assert findings_of(UnguardedFileIo, hook(*gone, "os.makedirs(self.folder, exist_ok=True)"))
 
 
 def test_a_file_that_is_given_the_rank_behind_its_name_is_the_ranks_own() -> None:
