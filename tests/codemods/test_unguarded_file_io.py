@@ -344,6 +344,7 @@ def test_a_file_that_may_be_gone_already(lines: tuple[str, ...]) -> None:
 def test_a_folder_that_is_made_again_is_not_put_up_with() -> None:
     gone = ("try:", "    shutil.rmtree(self.folder)", "except OSError:", "    pass")
     assert findings_of(UnguardedFileIo, hook(*gone, "os.makedirs(self.folder, exist_ok=True)"))
+    assert findings_of(UnguardedFileIo, hook(*gone[:3], "    self.report('not removed')"))
 
 
 def test_a_file_that_is_given_the_rank_behind_its_name_is_the_ranks_own() -> None:
@@ -665,7 +666,6 @@ def test_a_buffer_is_no_file() -> None:
     check_nothing(UnguardedFileIo, source)
 
 
-<<<<<<< HEAD
 # What is each rank's own without a word of it at the place
 
 
@@ -695,7 +695,8 @@ def test_a_path_that_the_settings_put_the_rank_into() -> None:
     written = head + _MAIN + _WRITES.format("conf.dump")
     check_nothing(UnguardedFileIo, written, files={"settings.py": own.format("'dump.%r'.replace('%r', os.environ['RANK'])")})
     assert findings_of(UnguardedFileIo, written, files={"settings.py": own.format("'dump.txt'")})
-=======
+
+
 def by_device(test: str, line: str, path: str = "'a.json'") -> str:
     """A trainer whose `device` is handed in by a keyword that nothing follows: hydra makes the object."""
     return (
@@ -724,4 +725,3 @@ def test_a_device_of_one_name_on_all_ranks_is_no_name_of_a_rank() -> None:
     plain = source.replace("self.device, self.folder = device, folder", "self.device = 'cuda'\n        self.folder = folder")
     assert findings_of(UnguardedFileIo, plain)
     assert findings_of(UnguardedFileIo, by_device("self.device >= 0", "self.keep()"))
->>>>>>> 8279e8e (Take the GPU's number for the rank in files' names and tests)

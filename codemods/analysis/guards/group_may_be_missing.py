@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.guards.called_with_group import SPEAKING, called_with_group, words_of
 from codemods.analysis.guards.called_below_start import is_called_below_a_start
+from codemods.analysis.guards.called_with_group import SPEAKING, called_with_group, words_of
 from codemods.analysis.guards.conditional_starts import needs_a_group, start_above
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.names import last, qualified

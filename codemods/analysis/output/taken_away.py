@@ -41,6 +41,8 @@ def _puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
         if isinstance(up, ast.Try) and any(s is below for s in up.body):
             types = [t for h in up.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
             raised = any(isinstance(n, ast.Raise) for h in up.handlers for n in walk(h))
+            whole = last(dotted(call.func)) not in ("remove", "unlink")  # a folder: an error that is reported is none put up with
+            raised |= whole and not all(isinstance(s, (ast.Pass, ast.Continue)) for h in up.handlers for s in h.body)
             if not raised and any(t is None or _is_missing(t) for t in types):
                 return True
         below = up
