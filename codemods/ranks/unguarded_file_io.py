@@ -150,6 +150,7 @@ class UnguardedFileIo(DdpCodemod):
     ## Refuses
     - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file.
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
+    - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`).
     - A file that other ranks read, list or test: told, for the guard and a barrier must come together.

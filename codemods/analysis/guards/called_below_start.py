@@ -21,9 +21,8 @@ def is_called_below_a_start(project: Project, module: SourceModule, function: Fu
     """True where every call of the function is known, and a plain start of the group stands above it, or above its function's."""
     if depth == 0 or called_by_framework(project, module, function) is not None:
         return False
-    sites = calls_of(project, module, function)
-    sites = [s for s in sites if not is_test_file(s.module.path)] if sites is not None else None
-    return bool(sites) and all(_is_below(project, site, depth) for site in sites or ())
+    sites = [s for s in calls_of(project, module, function) or () if not is_test_file(s.module.path)]
+    return bool(sites) and all(_is_below(project, site, depth) for site in sites)
 
 
 def _is_below(project: Project, site: CallSite, depth: int) -> bool:
