@@ -76,6 +76,8 @@ class AttributeOfWrapper(DdpCodemod):
     - Says nothing of a model without parameters to train: `prepare` does not wrap it.
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP: their wrappers pass attributes on.
     - Says nothing of Fabric, whose wrapper passes them on, too.
+    - Says nothing of `.module` under the expression that the wrap's flag is set from, and, outside of the constructor, of a class
+      under a decorator that may change it.
     - Tells what a loss is made of: it belongs into the forward of the model.
     - A repository's own tests.
 

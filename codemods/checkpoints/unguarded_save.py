@@ -65,6 +65,7 @@ class UnguardedSave(DdpCodemod):
     - Saves behind the end of the process group, told: there `is_initialized()` is False and the test true on every rank.
     - A file that is opened, and so emptied, with other work in its `with` block, told: the opening has to go under the test too.
     - Paths that name the rank, the process, or what a sampler gave it; temporary folders and buffers in memory: silent.
+    - Paths with the GPU's number in them, and calls under a test of it (`if self.device == 0:`): silent.
     - Places that only some ranks come to, by tests, decorators, exits, callers, or a value that only rank 0 has: silent.
     - Hooks of `register_save_state_pre_hook` where the main process alone calls `save_state`: silent.
     - Saves above the start of the process group, or above `fit`, whose test would ask it: told.

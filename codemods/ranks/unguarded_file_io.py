@@ -12,6 +12,7 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
 from codemods.analysis.files.before_fit import is_above_fit
+from codemods.analysis.files.entered_by_device import is_entered_by_device
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, file_call
 from codemods.analysis.files.file_paths import forms
@@ -149,6 +150,7 @@ class UnguardedFileIo(DdpCodemod):
     ## Refuses
     - Paths that name the rank or the process, and what stands in a loop over the rank's own share: each rank's own file.
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
+    - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
     - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`).
     - A file that other ranks read, list or test: told, for the guard and a barrier must come together.
@@ -291,7 +293,7 @@ class UnguardedFileIo(DdpCodemod):
                 continue
             if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
                 continue
-            if _is_never_asked_for(project, module, run):
+            if _is_never_asked_for(project, module, run) or is_entered_by_device(project, module, run.first):
                 continue
             if function is module.tree and imports_again(module, run.first) is not None:
                 continue  # nobody knows the rank there

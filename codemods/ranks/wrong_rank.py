@@ -92,6 +92,8 @@ class WrongRank(DdpCodemod):
     - A rank that is taken modulo the number of devices: that is the local rank.
     - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
       that every rank of the function reads; folders alone; lines that are printed or logged.
+    - Files whose path holds the clock of each process, and functions whose paths hold the local rank.
+    - A block that sets what is read under the same test elsewhere: told, for all of these tests belong together.
     - What stands behind a value that a function gives to rank 0 alone, and a function whose calls stand under a test of the local
       rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
@@ -188,6 +190,10 @@ class WrongRank(DdpCodemod):
         evidence = [Evidence("static", "a process of each node runs this line, with the same path", *place)]
         if is_of_group(whole[1]) and (later := group_comes_later(project, module, node)):
             reason = f"there is no process group yet here, so its rank cannot be asked: {later}"
+            return self.finding(module, node, message, evidence=evidence, reason=reason)
+        if found.beside is not None:
+            name, line = found.beside
+            reason = f"the block sets {name}, which line {line} reads under the same test: change all of these tests together"
             return self.finding(module, node, message, evidence=evidence, reason=reason)
         reason = "assumes that the nodes share the disk: a file that each node needs on its own is rightly written there"
         return self.finding(

@@ -76,6 +76,7 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing in a repository's own tests.
     - Says nothing under a test for several processes or for the rank, behind an exit without them, and where the error is caught.
     - Says nothing where the group is started on every way, or where the function does not show that there may be none.
+    - Says nothing of a function all of whose calls stand below a plain start of the group.
     - Says nothing below such a function where the program cannot run without a group anyway: it wraps its model, or asks the
       group for its rank, under no test above.
     - Says nothing of collectives of a part of the ranks.

@@ -385,3 +385,27 @@ def test_a_class_whose_objects_become_those_of_another() -> None:
 @pytest.mark.parametrize("become", ["self.chosen = chosen", "kind = self.__class__", "chosen.__class__.width = 3"])
 def test_a_class_that_stays_what_it_is_and_lacks_the_name(become: str) -> None:
     check_nothing(AttributeOfWrapper, wrapped("return model.inner"), files={"nets.py": BECOMES.format(become=become)})
+
+
+def test_the_module_inside_under_the_test_that_decides_the_wrap() -> None:
+    source = (
+        "from torch.nn.parallel import DistributedDataParallel as DDP\nfrom nets import Net\n\n"
+        "def main(args):\n    args.distributed = args.per_node > 1\n    model = Net(args)\n    if args.distributed:\n"
+        "        model = DDP(model)\n    if TEST:\n        model.module.load_state_dict(args.state)\n"
+    )
+    check_nothing(AttributeOfWrapper, source.replace("TEST", "args.per_node > 1"), files=NETS)
+    for other in ("args.per_node > 0", "args.resume"):
+        assert findings_of(AttributeOfWrapper, source.replace("TEST", other), files=NETS)
+
+
+def test_a_class_whose_decorator_may_put_the_model_back() -> None:
+    source = (
+        "from accelerate import Accelerator\nfrom nets import Net\nfrom tools import {name}\n\n@{name}()\nclass Loop:\n"
+        "    def __init__(self, args):\n        self.accelerator = Accelerator()\n"
+        "        self.model = self.accelerator.prepare(Net(args))\n\n    def step(self):\n        return self.model.width\n"
+    )
+    check_nothing(AttributeOfWrapper, source.format(name="open_models"), files=NETS)
+    assert findings_of(AttributeOfWrapper, source.format(name="register_loop"), files=NETS)
+    assert findings_of(AttributeOfWrapper, source.format(name="open_models").replace("@open_models()\n", ""), files=NETS)
+    plain = {"tools.py": "def open_models():\n    return lambda kind: kind\n"}
+    assert findings_of(AttributeOfWrapper, source.format(name="open_models"), files={**NETS, **plain})

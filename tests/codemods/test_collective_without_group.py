@@ -258,3 +258,22 @@ def test_the_rank_behind_a_start_under_a_condition() -> None:
 )  # fmt: skip
 def test_the_rank_where_there_is_a_group(source: str) -> None:
     check_nothing(RULE, DIST + source)
+
+
+BELOW = (
+    "import torch.distributed as dist\nfrom ranks import get_rank\n\n"
+    "def set_up(args):\n    {start}\n    return args.device\n\n"
+    "def load(args):\n    print(get_rank())\n    dist.all_reduce(args.count)\n\n"
+    "def main(args):\n    device = set_up(args)\n    load(args)\n"
+)
+
+
+def test_a_function_that_is_called_below_a_plain_start() -> None:
+    """The helper is written for both, but every way here has started the group."""
+    others = {"ranks.py": HELPER}
+    check_nothing(RULE, BELOW.format(start="dist.init_process_group('nccl')"), files=others)
+    for start in ("if args.many:\n        dist.init_process_group('nccl')", "args.seen = True",
+                  "if args.one:\n        return None\n    dist.init_process_group('nccl')"):  # fmt: skip
+        assert findings_of(RULE, BELOW.format(start=start), files=others)
+    elsewhere = "\ndef show(args):\n    load(args)\n"
+    assert findings_of(RULE, BELOW.format(start="dist.init_process_group('nccl')") + elsewhere, files=others)

@@ -332,12 +332,19 @@ def test_what_is_written_for_the_share_of_a_rank_is_its_own(loop: str) -> None:
         ("with contextlib.suppress(OSError):", "    os.remove('a')"),
         ("try:", "    os.remove('a')", "except FileNotFoundError:", "    pass"),
         ("self.path.unlink(missing_ok=True)",),
+        ("try:", "    shutil.rmtree(self.folder)", "except OSError:", "    pass"),
     ],
 )
 def test_a_file_that_may_be_gone_already(lines: tuple[str, ...]) -> None:
     check_nothing(UnguardedFileIo, "import contextlib\n" + hook(*lines))
     missed = "\n".join(lines).replace("OSError", "KeyError").replace("FileNotFoundError", "KeyError").replace("True", "False")
     assert findings_of(UnguardedFileIo, "import contextlib\n" + hook(*missed.split("\n")))
+
+
+def test_a_folder_that_is_made_again_is_not_put_up_with() -> None:
+    gone = ("try:", "    shutil.rmtree(self.folder)", "except OSError:", "    pass")
+    assert findings_of(UnguardedFileIo, hook(*gone, "os.makedirs(self.folder, exist_ok=True)"))
+    assert findings_of(UnguardedFileIo, hook(*gone[:3], "    self.report('not removed')"))
 
 
 def test_a_file_that_is_given_the_rank_behind_its_name_is_the_ranks_own() -> None:
@@ -688,3 +695,33 @@ def test_a_path_that_the_settings_put_the_rank_into() -> None:
     written = head + _MAIN + _WRITES.format("conf.dump")
     check_nothing(UnguardedFileIo, written, files={"settings.py": own.format("'dump.%r'.replace('%r', os.environ['RANK'])")})
     assert findings_of(UnguardedFileIo, written, files={"settings.py": own.format("'dump.txt'")})
+
+
+def by_device(test: str, line: str, path: str = "'a.json'") -> str:
+    """A trainer whose `device` is handed in by a keyword that nothing follows: hydra makes the object."""
+    return (
+        "import json\nimport torch.distributed as dist\n\nclass Runner:\n    def __init__(self, device, folder):\n"
+        "        dist.init_process_group('nccl')\n        self.device, self.folder = device, folder\n"
+        f"        self.rank = dist.get_rank()\n\n    def train(self):\n        for epoch in range(3):\n            if {test}:\n"
+        f"                {line}\n\n    def keep(self):\n        with open({path}, 'w') as f:\n"
+        "            json.dump({'a': 1}, f)\n"
+    )
+
+
+@pytest.mark.parametrize("test", ["self.device == 0", "self.device in (-1, 0)", "0 < epoch and self.device == 0"])
+def test_a_helper_called_on_the_first_gpu_alone(test: str) -> None:
+    assert findings_of(UnguardedFileIo, by_device("epoch > 1", "self.keep()"))
+    check_nothing(UnguardedFileIo, by_device(test, "self.keep()"))
+
+
+@pytest.mark.parametrize("path", ["f'{self.folder}/part_{self.device}.json'", "self.folder + '/%d.json' % self.device"])
+def test_a_file_named_after_the_gpu_is_the_ranks_own(path: str) -> None:
+    assert findings_of(UnguardedFileIo, by_device("epoch > 1", "self.keep()", "f'{self.folder}/part.json'"))
+    check_nothing(UnguardedFileIo, by_device("epoch > 1", "self.keep()", path))
+
+
+def test_a_device_of_one_name_on_all_ranks_is_no_name_of_a_rank() -> None:
+    source = by_device("epoch > 1", "self.keep()", "f'{self.folder}/{self.device}.json'")
+    plain = source.replace("self.device, self.folder = device, folder", "self.device = 'cuda'\n        self.folder = folder")
+    assert findings_of(UnguardedFileIo, plain)
+    assert findings_of(UnguardedFileIo, by_device("self.device >= 0", "self.keep()"))

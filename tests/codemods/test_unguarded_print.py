@@ -475,6 +475,18 @@ def test_a_line_beside_lines_that_are_kept_to_rank_zero() -> None:
     check_nothing(UnguardedPrint, LOGGED.replace("logging.basicConfig(level=logging.INFO)", on_one))
 
 
+@pytest.mark.parametrize(
+    "level", ["logging.INFO if args.local_rank in (-1, 0) else logging.WARNING", "args.level if is_main_process() else 40"]
+)
+def test_a_level_that_is_set_by_the_rank(level: str) -> None:
+    check_nothing(UnguardedPrint, LOGGED.replace("level=logging.INFO", f"level={level}"))
+    start = {"start.py": f"import logging\n\ndef start(args):\n    logging.basicConfig(level={level})\n"}
+    check_nothing(UnguardedPrint, LOGGED, files=start)
+    under = "import logging\n\ndef start(rank):\n    if TEST:\n        logging.getLogger().setLevel(40)\n"
+    check_nothing(UnguardedPrint, LOGGED, files={"start.py": under.replace("TEST", "int(os.environ['RANK']) != 0")})
+    assert findings_of(UnguardedPrint, LOGGED, files={"start.py": under.replace("TEST", "args.quiet")})
+
+
 def test_a_heading_stays_above_its_own_test() -> None:
     lines = ("print('a')", "", "# the optimizer", "print('b')", "# print('c')", "print('d')")
     before = hook(*lines).replace("        \n", "\n")

@@ -442,3 +442,17 @@ def test_a_model_of_that_name_on_one_device_is_no_path() -> None:
     source = SPACE.replace("args.folder + ", "args.model + ").replace("parse(local_rank=0)", "parse()")
     wrapped = "            self.model = DistributedDataParallel(model, device_ids=[self.local_rank])\n"
     assert findings_of(UnguardedSave, source + f"class Loop:\n        def __init__(self, model):\n{wrapped}")
+
+
+def test_a_helper_that_is_called_on_the_first_gpu_alone() -> None:
+    source = (
+        "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"
+        "class Runner:\n    def __init__(self, model, device):\n        dist.init_process_group('nccl')\n"
+        "        self.device = device\n        self.model = DDP(model, device_ids=[device])\n\n    def train(self):\n"
+        "        for epoch in range(3):\n            self.step()\n            if TEST:\n                self.keep(epoch)\n\n"
+        "    def keep(self, epoch):\n        torch.save(self.model.module.state_dict(), 'last.pt')\n"
+    )
+    assert findings_of(UnguardedSave, source.replace("TEST", "epoch > 1"))
+    assert findings_of(UnguardedSave, source.replace("TEST", "self.device >= 0"))
+    check_nothing(UnguardedSave, source.replace("TEST", "self.device == 0"))
+    check_nothing(UnguardedSave, source.replace("TEST", "epoch").replace("'last.pt'", "f'last_{self.device}.pt'"))

@@ -446,3 +446,48 @@ def test_ranks_that_another_file_spawns() -> None:
     files = {"start.py": "import torch.multiprocessing as mp\nfrom train import main\nmp.spawn(main, nprocs=4)\n"}
     head = HEAD.replace("  # torchrun --nnodes=2 train.py", "")
     check_nothing(WrongRank, script("rank = dist.get_rank()", "d = f'cuda:{rank}'", head=head), files=files)
+
+
+GROUP = ("dist.init_process_group('nccl')", LOCAL)
+
+
+@pytest.mark.parametrize(
+    "folder", ["args.out + '/' + time.strftime('%H%M%S')", "Path(args.out) / datetime.now().strftime('%H')"]
+)
+def test_a_folder_named_by_the_clock_of_each_node(folder: str) -> None:
+    head = HEAD + "import time\nfrom datetime import datetime\nfrom pathlib import Path\n"
+    body = ("if local_rank == 0:", "    torch.save(1, os.path.join(folder, 'a.pt'))")
+    assert findings_of(WrongRank, script(*GROUP, "folder = args.out", *body, head=head))
+    check_nothing(WrongRank, script(*GROUP, f"folder = {folder}", *body, head=head))
+
+
+def test_a_folder_named_by_a_clock_in_another_file() -> None:
+    source = in_class("self.local_rank == 0", path="os.path.join(self.folder, 'a.pt')").replace(
+        "def __init__(self):", "def __init__(self, settings):\n        self.folder = settings.run_dir"
+    )
+    settings = (
+        "from datetime import datetime\n\nclass Settings:\n    def __init__(self, out):\n"
+        "        stamp = {}\n        self._run_dir = out / stamp\n"
+    )
+    clock = {"settings.py": settings.format("datetime.now().strftime('%H%M%S')")}
+    check_nothing(WrongRank, source, files=clock)
+    assert findings_of(WrongRank, source, files={"settings.py": settings.format("'last'  # not datetime.now()")})
+
+
+def test_a_layout_by_the_local_rank() -> None:
+    body = ("if local_rank == 0:", "    torch.save(1, os.path.join(args.out, 'a.pt'))")
+    mine = "mine = os.path.join(args.out, f'part{local_rank}')"
+    assert findings_of(WrongRank, script(*GROUP, "print(f'part {local_rank}')", *body))
+    check_nothing(WrongRank, script(*GROUP, mine, *body))
+
+
+def test_what_is_set_and_read_under_the_same_test_is_told() -> None:
+    lines = (*GROUP, "for epoch in range(3):", "    if local_rank == 0:", "        args.best = max(args.best, score(epoch))",
+             "        torch.save(1, args.out)")  # fmt: skip
+    (found,) = findings_of(WrongRank, script(*lines, "if local_rank == 0:", "    show(args.best)"))
+    assert found.fix is None and "line" in found.reason and "args.best" in found.reason
+    again = "if local_rank == 0:\n        args.best = 1\n        show(args.best)"
+    above = (*lines[:2], "if local_rank == 0:", "    show(args.best)", *lines[2:])
+    for changed in ((*lines, "if args.show:", "    show(args.best)"), (*lines, again), above):
+        (found,) = findings_of(WrongRank, script(*changed))
+        assert found.fix is not None

@@ -21,6 +21,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.script_guards import run_before
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
+from codemods.analysis.ranks.device_tests import asks_for_a_device
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
@@ -128,7 +129,7 @@ def _parts_ranks(project: Project, module: SourceModule, test: ast.expr, *, take
     if _asks_for_holder(test) is (not taken):
         return True
     text = module.text_of(test)
-    if several is None and (names_rank(text) or _FLAGS.search(text)):
+    if several is None and (names_rank(text) or _FLAGS.search(text) or asks_for_a_device(module, test)):
         return True
     if asks_for_main_only(project, module, test):
         return True

@@ -15,6 +15,7 @@ from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.own_lines import names_own_items
 from codemods.analysis.output.rank_share import is_of_own_item
 from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.device_tests import names_a_device
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.late_pattern import late
@@ -38,7 +39,7 @@ def is_own_path(
     text = origin_text(module, path)
     if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
         return True
-    if names_own_items(project, module, path) or works_in_own_folders(project):
+    if names_own_items(project, module, path) or names_a_device(module, path) or works_in_own_folders(project):
         return True
     if depth == 0:
         return False
@@ -113,7 +114,9 @@ def _any_put_by_rank(project: Project, attribute: str) -> bool:
 def is_named_by_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:
     """True where what stands there puts the rank into the path, itself or by a function of the project; callers are not asked."""
     text = origin_text(module, path)
-    if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path) or works_in_own_folders(project):
+    if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path) or names_a_device(module, path):
+        return True
+    if works_in_own_folders(project):
         return True
     return any(names_rank(origin_text(home, value)) for home, value in _returned(project, module, path))
 

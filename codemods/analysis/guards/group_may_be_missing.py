@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.called_below_start import is_called_below_a_start
 from codemods.analysis.guards.called_with_group import SPEAKING, called_with_group, words_of
 from codemods.analysis.guards.conditional_starts import needs_a_group, start_above
 from codemods.analysis.guards.entry_points import starts_group
@@ -46,7 +47,9 @@ def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
     for function, calls in scopes.values():
         start = _conditional_start(module, function)
         alone = _asked_alone(project, module, function) if start is None else None
-        if alone is not None and function is not None and called_with_group(project, module, function):
+        if alone is not None and function is not None and (
+            called_with_group(project, module, function) or is_called_below_a_start(project, module, function)
+        ):
             continue
         ask = next((c for c in calls if asks_for_rank(module, c)), None)
         if ask is not None:  # the first one of the function ends the program: the others are not reached

@@ -10,6 +10,7 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.files.file_calls import CHANGES, Act, meets, names_the_rank
 from codemods.analysis.files.file_flow import Step, steps_in
+from codemods.analysis.guards.node_layouts import is_by_local_rank, is_named_by_a_clock, state_beside
 from codemods.analysis.names import dotted
 from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.local_shares import is_for_one_node
@@ -29,13 +30,14 @@ _FILES = frozenset({Act.WRITES, Act.FILLS, Act.REMOVES})
 class LocalGuard:
     """node: the `if`. operand: the part of its test that asks for the local rank. holds: it is true on local rank 0.
 
-    step: what is done to a file behind it.
+    step: what is done to a file behind it. beside: what it sets, and the line that reads that under the same test elsewhere.
     """
 
     node: ast.If
     operand: ast.expr
     holds: bool
     step: Step
+    beside: tuple[str, int] | None = None
 
     @property
     def does(self) -> str:
@@ -52,8 +54,11 @@ def local_guard(project: Project, module: SourceModule, node: ast.If) -> LocalGu
     if not body or any(NODE_FILES.search(module.text_of(s)) for s in (node.test, *(body if holds else []))):
         return None
     for step in _writes(project, module, node, body):
-        if not _of_the_node(project, module, body, step) and not _read_by_all(project, module, node, step):
-            return LocalGuard(node, operand, holds, step)
+        if _of_the_node(project, module, body, step) or _read_by_all(project, module, node, step):
+            continue
+        leading = [s for s in body if any(_is_led_by(module, c, step) for c in walk(s))]
+        if not is_by_local_rank(module, node) and not is_named_by_a_clock(project, module, step, leading):
+            return LocalGuard(node, operand, holds, step, state_beside(module, node, operand, body))
     return None
 
 
@@ -115,6 +120,10 @@ def _of_the_node(project: Project, module: SourceModule, body: list[ast.stmt], s
 def _may_lead(module: SourceModule, call: ast.Call, step: Step) -> bool:
     """True for the writing call itself, and for calls of functions, one of which leads to it."""
     return call is step.call or step.module is not module or called_function(None, module, call) is not None
+
+
+def _is_led_by(module: SourceModule, call: ast.AST, step: Step) -> bool:
+    return isinstance(call, ast.Call) and (call is step.call or called_function(None, module, call) is not None)
 
 
 def _made_by(project: Project, module: SourceModule, node: ast.expr) -> Iterator[str]:

@@ -12,10 +12,19 @@ from codemods.source import SourceModule, walk
 
 def may_be_gone(module: SourceModule, effect: Effect) -> bool:
     """True where the effect takes a file away, and the code puts up with it that another rank was there first."""
-    if effect.path != module.path or not re.search(r"(?:^|\.)(?:remove|unlink)\(", effect.text):
+    if effect.path != module.path or not re.search(r"(?:^|\.)(?:remove|unlink|rmtree|rmdir|removedirs)\(", effect.text):
         return False
-    calls = [c for c in module.calls_named("remove", "unlink") if c.lineno == effect.line]
-    return bool(calls) and all(_puts_up_with_it(module, c) for c in calls)
+    calls = [c for c in module.calls_named("remove", "unlink", "rmtree", "rmdir", "removedirs") if c.lineno == effect.line]
+    return bool(calls) and all(_puts_up_with_it(module, c) and not _is_made_again(module, c) for c in calls)
+
+
+def _is_made_again(module: SourceModule, call: ast.Call) -> bool:
+    """True for a folder that is made anew: who comes late takes away what the first one has put there."""
+    if last(dotted(call.func)) in ("remove", "unlink") or not call.args:
+        return False
+    path = module.text_of(call.args[0])
+    made = (c for c in module.calls_named("makedirs", "mkdir", "copytree") if module.function_of(c) is module.function_of(call))
+    return any(path in module.text_of(c) for c in made)
 
 
 def _puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
@@ -32,6 +41,8 @@ def _puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
         if isinstance(up, ast.Try) and any(s is below for s in up.body):
             types = [t for h in up.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
             raised = any(isinstance(n, ast.Raise) for h in up.handlers for n in walk(h))
+            whole = last(dotted(call.func)) not in ("remove", "unlink")  # a folder: an error that is reported is none put up with
+            raised |= whole and not all(isinstance(s, (ast.Pass, ast.Continue)) for h in up.handlers for s in h.body)
             if not raised and any(t is None or _is_missing(t) for t in types):
                 return True
         below = up

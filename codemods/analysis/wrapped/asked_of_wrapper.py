@@ -10,6 +10,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassFacts
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
+from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
 from codemods.analysis.wrapped.made_models import classes_of, has_attribute, is_plain, is_pretrained
 from codemods.analysis.wrapped.passing_on import passes_on
@@ -88,7 +89,7 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     runs = isinstance(above, ast.Call) and above.func is node
     if found.many or runs or not isinstance(node.ctx, ast.Load) or not isinstance(above, ast.Attribute):
         return None
-    if not found.prepared and not _is_bare_alone(found):
+    if not found.prepared and (not _is_bare_alone(found) or is_under_the_flag(module, node, found)):
         return None
     if isinstance(found.model, ast.expr) and any(has_attribute(project, f, "module") for f in _classes(project, found)):
         return None
@@ -145,6 +146,8 @@ def _counts(project: Project, module: SourceModule, node: ast.AST, found: Wrappe
     """False where a test stands over it, where attributes are passed on, and where the project sets the name on a wrapper."""
     same = module is found.module and module.function_of(node) is module.function_of(found.wrap)
     if is_tested(module, node, found.wrap if same else None) or passes_on(project, found):
+        return False
+    if may_be_replaced(project, module, node):
         return False
     name = node.attr if isinstance(node, ast.Attribute) else ""
     holder = dotted(node.value) if isinstance(node, ast.Attribute) else ""

@@ -1,0 +1,127 @@
+"""Files that local rank 0 of each node rightly writes, or cannot be left to one process by a change of this place alone.
+
+A folder named by a clock is each node's own, for every process reads its own clock. Where paths hold the local rank, the whole
+layout is by it. And a value that is set under a test, and read under the same test elsewhere, goes with all of those tests.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.file_flow import Step
+from codemods.analysis.names import dotted, last
+from codemods.analysis.paths import origin_text
+from codemods.data.rank_names import LOCAL_NAMES
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule, walk, walk_scope
+
+_CLOCK = late(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
+_CLOCKS = (b".now(", b"strftime(", b"time.time(", b"asctime(", b"localtime(", b".today(")
+_JOINS = frozenset({"join", "joinpath", "Path", "open", "save", "makedirs", "mkdir"})
+_PLACE = late(r"dir|path|folder|root|out|log|ckpt|checkpoint|save|name|run|exp|time|stamp", re.IGNORECASE)
+_DEPTH = 4
+
+
+def is_named_by_a_clock(project: Project, module: SourceModule, step: Step, around: list[ast.stmt]) -> bool:
+    """True where the clock of each process is in the path, or in a folder of that name that a file of the project sets."""
+    paths = [(step.module, p) for p in _given(step.call)]
+    paths += [(module, p) for s in around for c in walk(s) if isinstance(c, ast.Call) for p in _given(c)]
+    if any(_CLOCK.search(origin_text(home, p, depth=_DEPTH)) for home, p in paths):
+        return True
+    set_so = project.keep("folders named by a clock", lambda: _set_by_clocks(project))
+    return bool(set_so) and any(n in set_so for home, p in paths for n in _folders(home, p))
+
+
+def _given(call: ast.AST) -> list[ast.expr]:
+    return [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
+
+
+def _folders(module: SourceModule, path: ast.expr) -> Iterator[str]:
+    """The attributes that a path is made of: `save_dir` of `self.folder / "a.pt"` behind `self.folder = config.save_dir`."""
+    text = origin_text(module, path, depth=_DEPTH)
+    yield from (part.rpartition(".")[2].lstrip("_") for part in _ATTRIBUTE.findall(text))
+
+
+_ATTRIBUTE = late(r"\b[A-Za-z_]\w*(?:\.\w+)+\b(?!\()")
+
+
+def _set_by_clocks(project: Project) -> frozenset[str]:
+    """The names of the attributes that hold folders or files named by a clock."""
+    found: set[str] = set()
+    for path in sorted({p for word in _CLOCKS for p in project.files_containing(word)}):
+        if is_test_file(path) or (module := project.module(path)) is None:
+            continue
+        for node in module.nodes(ast.Assign):
+            ends = {last(dotted(t)).lstrip("_") for t in node.targets if isinstance(t, ast.Attribute)}
+            places = {e for e in ends if _PLACE.search(e)}
+            joined = any(isinstance(n, (ast.BinOp, ast.JoinedStr, ast.Call)) for n in walk(node.value))
+            if places and joined and _is_clocked(module, node.value):
+                found |= places
+    return frozenset(found)
+
+
+def _is_clocked(module: SourceModule, value: ast.expr) -> bool:
+    """True for a text that a clock is put into; `self.start_time = time.time()` names no place."""
+    if isinstance(value, ast.Call) and dotted(value.func) == "time.time":
+        return False
+    return _CLOCK.search(origin_text(module, value)) is not None
+
+
+def is_by_local_rank(module: SourceModule, node: ast.AST) -> bool:
+    """True where the function makes paths with the local rank in them: `f"out/rank{local_rank}"`."""
+    function = module.function_of(node)
+    return any(
+        isinstance(n, ast.JoinedStr) and _holds_local_rank(n) and _is_path(module, n)
+        for n in walk_scope(function if function is not None else module.tree)
+    )
+
+
+def _holds_local_rank(text: ast.JoinedStr) -> bool:
+    shown = (n for v in text.values if isinstance(v, ast.FormattedValue) for n in walk(v.value))
+    return any(isinstance(n, (ast.Name, ast.Attribute)) and last(dotted(n)) in LOCAL_NAMES for n in shown)
+
+
+def _is_path(module: SourceModule, text: ast.JoinedStr) -> bool:
+    up = module.parent(text)
+    if isinstance(up, ast.Call) and text in up.args:
+        return (last(dotted(up.func)) or getattr(up.func, "attr", "")) in _JOINS
+    if isinstance(up, ast.BinOp):
+        return isinstance(up.op, ast.Div)
+    written = "".join(v.value for v in text.values if isinstance(v, ast.Constant) and isinstance(v.value, str))
+    return isinstance(up, ast.Assign) and "/" in written and " " not in written
+
+
+def state_beside(module: SourceModule, node: ast.If, operand: ast.expr, body: list[ast.stmt]) -> tuple[str, int] | None:
+    """(what the guarded statements set, the line that reads it under the same test elsewhere)."""
+    inside = {id(n) for s in body for n in walk(s)}
+    function = module.function_of(node)
+    names = {dotted(n) for s in body for n in walk(s) if _is(n, ast.Store)}
+    if not names:
+        return None
+    asked, loops = module.text_of(operand), _loops(module, node)
+    for other in module.nodes(ast.If):
+        if other is node or id(other) in inside or asked not in module.text_of(other.test):
+            continue
+        if module.function_of(other) is function and other.lineno < node.lineno and not loops & _loops(module, other):
+            continue  # it is done with when the value is set
+        below = [n for s in (other.test, *other.body) for n in walk(s)]
+        if any(n is node for n in below):
+            continue
+        stored = {dotted(n) for n in below if _is(n, ast.Store)}
+        for read in below:
+            name = dotted(read) if _is(read, ast.Load) else ""
+            if name in names and name not in stored and ("." in name or module.function_of(other) is function):
+                return name, getattr(read, "lineno", other.lineno)
+    return None
+
+
+def _loops(module: SourceModule, node: ast.AST) -> set[int]:
+    return {id(up) for up in module.ancestors(node) if isinstance(up, (ast.For, ast.AsyncFor, ast.While))}
+
+
+def _is(node: ast.AST, context: type[ast.expr_context]) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, context) and bool(dotted(node))

@@ -1,0 +1,88 @@
+"""The GPU's number as the name of a process: `if self.device == 0:`, and a file named after it.
+
+Where one process has one GPU the number is the local rank. What a parameter `device` is given cannot always be followed (by
+hydra's `instantiate(cfg, device=device)`, through a configuration): the names alone say that others than this rank are meant.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.names import dotted, last
+from codemods.late_pattern import late
+from codemods.source import SourceModule, walk
+
+DEVICE_NAMES = frozenset({"device", "device_id", "device_index", "gpu", "gpu_id", "gpu_index", "gpu_idx", "local_rank"})
+_TEST = late(rb"\b(?:device|gpu)(?:_id|_index|_idx)?[ \t]*(?:[!=]=|(?:not[ \t]+)?in\b)")
+_PLAIN = frozenset({"cpu", "cuda", "mps", "auto"})  # a device that is the same text on every rank
+_DEPTH = 2
+
+
+def asks_for_a_device(module: SourceModule, test: ast.expr) -> bool:
+    """True for `device == 0`, `args.gpu != 0` and `gpu in (-1, 0)` within a test; `gpu >= 0` asks whether there is any."""
+    if not _TEST.search(module.data):
+        return False
+    return any(isinstance(n, ast.Compare) and _is_of_one(n) for n in walk(test))
+
+
+def _is_of_one(node: ast.Compare) -> bool:
+    if len(node.ops) != 1 or last(dotted(node.left)) not in DEVICE_NAMES:
+        return False
+    other = node.comparators[0]
+    if isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+        return _is_zero(other)
+    if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(other, (ast.List, ast.Tuple, ast.Set)):
+        return any(_is_zero(e) for e in other.elts)
+    return False
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0 and not isinstance(node.value, bool)
+
+
+def names_a_device(module: SourceModule, path: ast.expr) -> bool:
+    """True for a path with the device of its process in it, itself or in what its names were made from."""
+    return any(not _is_plain(module, node) for node in _devices(module, path, _DEPTH))
+
+
+def _devices(module: SourceModule, path: ast.expr, depth: int) -> Iterator[ast.expr]:
+    for node in walk(path):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not (name := dotted(node)):
+            continue
+        if last(name) in DEVICE_NAMES:
+            if _is_put_into_text(module, node, path):
+                yield node
+        elif depth > 0 and (isinstance(node, ast.Name) or name.startswith("self.")):
+            for value in assigned(module, node, name)[:4]:
+                if isinstance(value, (ast.JoinedStr, ast.BinOp, ast.Call, ast.Name)):
+                    yield from _devices(module, value, depth - 1)
+
+
+def _is_put_into_text(module: SourceModule, node: ast.expr, path: ast.expr) -> bool:
+    """`f"{device}.pt"`, `"%d.pt" % gpu`, `str(device)`, `"{}.pt".format(gpu)`: not `load(path, device)`."""
+    below: ast.AST = node
+    for up in (node, *module.ancestors(node)):
+        if isinstance(up, (ast.FormattedValue, ast.BinOp)):
+            return True
+        if isinstance(up, ast.Call) and below is not up.func:
+            return last(dotted(up.func)) in ("str", "join", "joinpath") or getattr(up.func, "attr", "") == "format"
+        if up is path:
+            return up is node
+        below = up
+    return False
+
+
+def _is_plain(module: SourceModule, node: ast.expr) -> bool:
+    """True where the device is `"cuda"` or `torch.device("cuda")`, the same on every rank."""
+    values = assigned(module, node, dotted(node))
+    return bool(values) and all(_names_a_kind(v) for v in values)
+
+
+def _names_a_kind(value: ast.expr) -> bool:
+    if isinstance(value, ast.IfExp):
+        return _names_a_kind(value.body) and _names_a_kind(value.orelse)
+    if isinstance(value, ast.Call) and last(dotted(value.func)) == "device" and len(value.args) == 1:
+        return _names_a_kind(value.args[0])
+    return isinstance(value, ast.Constant) and value.value in _PLAIN
