@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, parts_round, place_for, written_at
+from codemods.analysis.loading.epochs import (
+    Counter,
+    are_told_instead,
+    counter_of,
+    may_be_told,
+    parts_round,
+    place_for,
+    written_at,
+)
 from codemods.analysis.loading.origins import Origin, all_known, origins
 from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, training_passes
 from codemods.analysis.loading.samplers import (
@@ -145,7 +153,7 @@ class MissingSetEpoch(DdpCodemod):
             )
         edits, reason, level = _repair(module, missing, epochs, name, counter)
         if counter is None and outer is not epochs:
-            reason = "call `sampler.set_epoch(n)` with the number of the outer loop: that of the inner one comes back in each round"
+            reason = "call `sampler.set_epoch(n)` with the number of the outer loop: that of the inner one comes back each time"
         return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
 

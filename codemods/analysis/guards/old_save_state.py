@@ -1,8 +1,8 @@
 """`accelerator.save_state` of old versions, which all processes cannot call together.
 
 Read in the wheels: up to 0.21 it neither tests the rank nor waits. With `automatic_checkpoint_naming` each process that calls it
-removes the oldest checkpoints (`total_limit`), and raises ValueError where another one has made the new folder by then. 0.22 waits,
-but behind these steps; from 0.23 on the main process alone removes, and all wait before the folder is made.
+removes the oldest checkpoints (`total_limit`), and raises ValueError where another one has made the new folder by then. 0.22
+waits, but behind these steps; from 0.23 on the main process alone removes, and all wait before the folder is made.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ def harm_of_all(project: Project, module: SourceModule) -> str:
         return ""
     shown = f"{pin.text} ({pin.path}:{pin.line}) allows that" if pin is not None else "no file pins accelerate"
     return (
-        f"before Accelerate 0.23, and {shown}, `save_state` does not make the ranks take turns: with `{_NAMING}` each process removes "
-        "old checkpoints, and raises where another one has made the new folder; require accelerate>=0.23, then call it on every rank"
+        f"before Accelerate 0.23, and {shown}, `save_state` does not make the ranks take turns: with `{_NAMING}` each process "
+        "removes old checkpoints, and raises where another one has made the new folder; require accelerate>=0.23, then call it "
+        "on every rank"
     )
 
 

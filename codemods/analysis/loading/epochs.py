@@ -135,7 +135,9 @@ def parts_round(epochs: Epochs, name: str) -> Epochs | None:
     """
     module, loop = epochs.module, epochs.loop
     counter = counter_of(epochs)
-    if not isinstance(loop, ast.For) or counter is None or "epoch" in counter.name.lower() or not _makes_from(loop, counter.name, name):
+    if not isinstance(loop, ast.For) or counter is None or "epoch" in counter.name.lower():
+        return epochs
+    if not _makes_from(loop, counter.name, name):
         return epochs
     below: ast.AST = loop
     for up in module.ancestors(loop):

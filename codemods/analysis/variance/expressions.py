@@ -107,6 +107,8 @@ def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.Generato
         elements.append(node.key)
     found = made_of(*(value_of(state, e) for e in elements), *rounds)
     state.env = before
+    if isinstance(node, ast.DictComp) and found.sized:
+        found = replace(found, keyed=True)
     over_batches = found.cause.differs and any(value_of(state, unpacked(p.iter)).kind is Kind.LOADER for p in node.generators)
     return replace(found, mean=True) if over_batches else found
 
