@@ -45,7 +45,7 @@ def shuffled_alone(project: Project, module: SourceModule) -> Iterator[Shuffled]
 
 
 def _is_off(project: Project, site: ClassSite, call: ast.Call, loader: Loader) -> bool:
-    """True where the constructor shuffles by a parameter that is False for this loader, in a run of several processes at least."""
+    """True where the constructor shuffles by a parameter that is False for this loader, in a run of several at least."""
     tests = [up.test for up in site.module.ancestors(call) if isinstance(up, ast.If) and any(call in walk(s) for s in up.body)]
     names = {t.id for t in tests if isinstance(t, ast.Name)}
     makings = [o for o in origins(project, loader.module, loader.dataset) if made_class(project, o) == site] if names else []

@@ -13,7 +13,7 @@ from codemods.source import walk
 
 
 def leaves_workers(seed: Seed) -> bool:
-    """True for `seed_everything(seed, workers=True)` of Lightning: each loader is given a `worker_init_fn` with the rank in it."""
+    """True for `seed_everything(seed, workers=True)` of Lightning: each loader gets a `worker_init_fn` with the rank in it."""
     given = next((k.value for k in seed.call.keywords if k.arg == "workers"), None)
     if given is None or last(qualified(seed.module, seed.call.func)) != "seed_everything":
         return False

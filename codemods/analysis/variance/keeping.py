@@ -41,20 +41,11 @@ def fill(state: State, node: ast.Call, path: str, holder: Value, told: Value) ->
     kept = along(told, link)
     if deciding.cause.differs or (deciding.params and not deciding.length):
         kept = replace(along(made_of(told, deciding), link), sized=True)
-    if kept.sized and _under_own_key(state, node):
-        kept = replace(kept, keyed=True)
     if _is_deep(node):
         kept = replace(kept, sized=False)
         holder = holder if holder.cause.differs else replace(holder, sized=False)
     if kept.cause.differs or kept.params:
         taint(state, path, kept, holder)
-
-
-def _under_own_key(state: State, node: ast.Call) -> bool:
-    """True for `found[word].append(x)`: a `defaultdict` may get a key that the other ranks do not have."""
-    held = node.func.value if isinstance(node.func, ast.Attribute) else None
-    key = state.value(held.slice) if isinstance(held, ast.Subscript) and not isinstance(held.slice, ast.Slice) else SAME
-    return key.cause.differs or bool(key.params)
 
 
 def _is_deep(node: ast.Call) -> bool:

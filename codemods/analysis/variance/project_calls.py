@@ -58,7 +58,8 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
             make_same(state, written[name])
     receiver = _receiver_path(state, node)
     own = receiver in ("self", "super")
-    held = call.holder if call.holder is not None else SAME
+    called = state.env.get(receiver, SAME) if isinstance(node.func, ast.Name) else SAME  # `meter(loss)`: it stays what it is
+    held = call.holder if call.holder is not None else called
     if _is_put_under_key(state, node, site, receiver, binding):
         pass  # a rank that stands under a key: the other entries are what they were
     elif own:
