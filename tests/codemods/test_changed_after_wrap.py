@@ -138,7 +138,8 @@ def test_one_process_and_tests() -> None:
 def runner(first: str, last: str = "pass") -> str:
     return (
         f"{HEAD}def hold(model):\n    for p in model.body.parameters():\n        p.requires_grad = False\n\n\n"
-        f"class Run:\n    def __init__(self, net):\n        self.model = net\n        {first}\n        self.model = DDP(self.model)\n"
+        f"class Run:\n    def __init__(self, net):\n        self.model = net\n        {first}\n"
+        f"        self.model = DDP(self.model)\n"
         f"        {last}\n\n    def _hold(self):\n        hold(self.model)\n"
     )
 

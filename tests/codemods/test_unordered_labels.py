@@ -181,7 +181,9 @@ def test_shuffles_that_change_no_index(old: str, new: str) -> None:
     check_nothing(UnorderedLabels, SHUFFLED.replace(old, new).replace("SHUFFLE", "np.random.shuffle(self.order)"))
 
 
-@pytest.mark.parametrize("given", ["shuffle=False", "shuffle=not args.distributed", "shuffle=False if args.distributed else True"])
+@pytest.mark.parametrize(
+    "given", ["shuffle=False", "shuffle=not args.distributed", "shuffle=False if args.distributed else True"]
+)
 def test_a_shuffle_that_is_off_in_runs_of_several(given: str) -> None:
     source = SHUFFLED.replace("SHUFFLE", "if shuffle:\n            random.shuffle(self.order)")
     source = source.replace("self, rows):", "self, rows, shuffle=True):")
