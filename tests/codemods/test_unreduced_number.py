@@ -456,7 +456,8 @@ def test_a_line_of_a_number_that_is_reduced_as_well() -> None:
     shown = "print('loss', loss.item())"
     both = "mean = loss.detach().clone()\n        dist.all_reduce({})\n        writer.add_scalar('loss', mean, 1)"
     kept = "stats[0] = loss\n        writer.add_scalar('loss', accelerator.gather(stats).mean(), 1)"
-    check_nothing(RULE, evaluate("pass", step=step.format(kept, shown)).replace(HEAD, f"{HEAD}from accelerate import Accelerator\n"))
+    head = f"{HEAD}from accelerate import Accelerator\n"
+    check_nothing(RULE, evaluate("pass", step=step.format(kept, shown)).replace(HEAD, head))
     found = check_told(RULE, evaluate("pass", step=step.format(both.format("acc_of(batch)"), shown)), reason=CURVE)
     assert "beside a number" in found.message or "reduces other numbers" in found.message
 
