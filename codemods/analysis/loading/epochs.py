@@ -155,7 +155,9 @@ def _makes_from(loop: ast.For, counted: str, name: str) -> bool:
     before = -1
     while before != len(wanted):
         before = len(wanted)
-        for node in (n for s in loop.body for n in walk(s) if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None):
+        for node in (n for s in loop.body for n in walk(s) if isinstance(n, (ast.Assign, ast.AnnAssign))):
+            if node.value is None:
+                continue
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(dotted(n) in wanted for t in targets for n in walk(t)):
                 wanted |= {dotted(n) for n in walk(node.value) if isinstance(n, (ast.Name, ast.Attribute)) and dotted(n)}

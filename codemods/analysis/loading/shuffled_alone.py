@@ -48,7 +48,9 @@ def _is_off(project: Project, site: ClassSite, call: ast.Call, loader: Loader) -
     """True where the constructor shuffles by a parameter that is False for this loader, in a run of several at least."""
     tests = [up.test for up in site.module.ancestors(call) if isinstance(up, ast.If) and any(call in walk(s) for s in up.body)]
     names = {t.id for t in tests if isinstance(t, ast.Name)}
-    makings = [o for o in origins(project, loader.module, loader.dataset) if made_class(project, o) == site] if names else []
+    if not names or loader.dataset is None:
+        return False
+    makings = [o for o in origins(project, loader.module, loader.dataset) if made_class(project, o) == site]
     return bool(makings) and all(any(_is_given_false(site, o, name) for name in names) for o in makings)
 
 
