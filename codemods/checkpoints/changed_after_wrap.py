@@ -10,6 +10,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import qualified
 from codemods.analysis.wrapped.first_batch import set_by_first_batch
+from codemods.analysis.wrapped.in_front import is_called_in_front
 from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
 from codemods.analysis.wrapped.switches import Switched, frozen_by, frozen_in_front, of_call, switched_behind
 from codemods.analysis.wrapped.wraps import Side, held, is_wrap
@@ -66,7 +67,8 @@ class ChangedAfterWrap(DdpCodemod):
     give.
 
     ## Refuses
-    - Says nothing of parts that were frozen in front of the wrap, of a whole model, and of what is switched off and on.
+    - Says nothing of parts that were frozen in front of the wrap, also by a helper that is only called there, of a whole
+      model, and of what is switched off and on.
     - Says nothing of frozen parts where DDP looks for unused parameters.
     - Says nothing of `to(device)`, and of `float()`: most models are of that type already.
     - Says nothing of a first batch whose values are reduced or sent in the class, whose flag another method sets, and where no
@@ -110,6 +112,8 @@ class ChangedAfterWrap(DdpCodemod):
             if one.on or not one.path or id(one.node) in seen or _looks_for_unused(one) or one.inside.prepared:
                 continue
             if any(o.on and (o.path == one.path or not o.path) for o in found):
+                continue
+            if is_called_in_front(project, module, one.node, one.inside.module, one.inside.wrap):
                 continue
             if frozen_in_front(project, one.inside, one.path) is None:
                 seen.add(id(one.node))

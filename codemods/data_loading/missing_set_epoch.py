@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.loading.epochs import Counter, are_told_instead, counter_of, may_be_told, place_for, written_at
+from codemods.analysis.loading.epochs import (
+    Counter,
+    are_told_instead,
+    counter_of,
+    may_be_told,
+    parts_round,
+    place_for,
+    written_at,
+)
 from codemods.analysis.loading.origins import Origin, all_known, origins
 from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, training_passes
 from codemods.analysis.loading.samplers import (
@@ -85,6 +93,8 @@ class MissingSetEpoch(DdpCodemod):
     - Says nothing under Lightning, Accelerate, Fabric and DeepSpeed: they call it, or they make their own samplers.
     - Says nothing where the loader may be another one than torch's, or one that something prepared.
     - Says nothing of a loop that one rank alone comes to, and of a repository's own tests.
+    - Says nothing of a loop over files that makes a loader of each, once; with a loop round it, the number is that of the outer
+      loop, and it tells one that counts nothing.
     - Tells a loader that has no name at the loop over epochs, and a loop that counts nothing.
 
     ## References
@@ -124,19 +134,32 @@ class MissingSetEpoch(DdpCodemod):
         counter = counter_of(epochs)
         if counter is None and isinstance(epochs.loop, ast.For):
             return None  # a loop over folds or files: each pass may be the only one
-        at = epochs.loop.iter if isinstance(epochs.loop, ast.For) else epochs.loop.test
+        outer = parts_round(epochs, name) if name else epochs
+        if outer is None:
+            return None
+        at = outer.loop.iter if isinstance(outer.loop, ast.For) else outer.loop.test
         sampler = missing.sampler
         message = (
             f"nobody calls set_epoch of the sampler of `{short(missing.found.module, missing.found.source)}`: "
             "each round of this loop has the same batches in the same order"
         )
+        if outer is not epochs:
+            counter = _numbered(counter_of(outer))
+            message += f", for each round of the loop in line {epochs.loop.lineno}, which makes a sampler anew"
         evidence = [Evidence("static", f"`{short(sampler.module, sampler.node)}`", sampler.module.path, sampler.line)]
         if epochs.way:
             evidence.append(
                 Evidence("static", "the batches are gone through here", missing.found.module.path, missing.found.loop.lineno)
             )
         edits, reason, level = _repair(module, missing, epochs, name, counter)
+        if counter is None and outer is not epochs:
+            reason = "call `sampler.set_epoch(n)` with the number of the outer loop: that of the inner one comes back each time"
         return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+
+def _numbered(counter: Counter | None) -> Counter | None:
+    """The number of an outer loop, where it has a name of its own."""
+    return None if counter is None or counter.name == "_" else counter
 
 
 @record

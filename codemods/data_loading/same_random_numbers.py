@@ -17,6 +17,7 @@ from codemods.analysis.loading.programs import wrap_in, wraps
 from codemods.analysis.loading.same_program import callers, comes_to_training
 from codemods.analysis.loading.samplers import loader_of, short
 from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds, is_in_helper, seeded_by_rank, seeds_in
+from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
@@ -87,6 +88,8 @@ class SameRandomNumbers(DdpCodemod):
     - Says nothing of numbers that decide over a step and not over samples: a task, a branch, one number for all.
     - Says nothing of draws in `forward` (dropout and its kin) but for the time steps of a diffusion, in evaluation, and in a
       data set's workers, where they do not choose the sample.
+    - Says nothing of what workers draw behind `seed_everything(..., workers=True)`, which puts the rank into their seeds, and
+      behind a seed that a configuration may have and none of the project has.
     - Says nothing of a seed that one rank alone sets, and of a repository's own tests.
     - Says nothing of Lightning where nothing shows several devices.
     - Tells seeds of Lightning, Accelerate and Fabric, each with its own way, and generators.
@@ -122,7 +125,7 @@ class SameRandomNumbers(DdpCodemod):
     def _of_process(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Draws from the numbers of the process, by the seed that fixed them."""
         seeds = [s for s in (*seeds_in(module), *handed_seeds(project, module)) if _fixes_torch(s)]
-        mine = [s for s in seeds if not is_in_helper(project, s)]
+        mine = [s for s in seeds if not is_in_helper(project, s) and not is_never_set(project, s)]
         draws = [d for d in draws_near(project, module.path) if d.generator is None] if mine else []
         told: set[int] = set()
         for seed in mine:
@@ -141,7 +144,8 @@ class SameRandomNumbers(DdpCodemod):
 
     def _of_items(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Data sets that draw which sample they give, from numbers that are the same on every rank."""
-        mine = [s for s in seeds_in(module) if _fixes_all(s) and _is_for_training(s)]
+        mine = [s for s in seeds_in(module) if _fixes_all(s) and _is_for_training(s) and not leaves_workers(s)]
+        mine = [s for s in mine if not is_never_set(project, s)]
         for item in drawn_items(project, module.path) if mine else ():
             seed = next((s for s in mine if not ranks_reaching(project, module, s.call).some), None)
             if seed is None or not _runs_on_several(project, item.module, module) or item.module.holds(b"worker_init_fn"):

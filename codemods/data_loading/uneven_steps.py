@@ -10,6 +10,7 @@ from codemods.analysis.distribution import is_test_file, may_show_ranks
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
+from codemods.analysis.variance.paths import goes_through_entries
 from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
@@ -168,13 +169,7 @@ def _counts(found: Mismatch) -> bool:
     return "range(" in (ast.unparse(source) if source is not None else "") or "range(" in made
 
 
-_ROUND_IT = frozenset({"sorted", "list", "tuple", "enumerate", "reversed", "tqdm"})
-
-
 def _goes_through_keys(node: ast.AST) -> bool:
     """True for `for name in results.keys()`: a forward for each result is the evaluation's, which one rank may make alone."""
     source = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else None
-    while isinstance(source, ast.Call) and last(dotted(source.func)) in _ROUND_IT and source.args:
-        source = source.args[0]
-    func = source.func if isinstance(source, ast.Call) else None
-    return isinstance(func, ast.Attribute) and func.attr in ("keys", "items", "values")
+    return source is not None and goes_through_entries(source)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.dealt_out import dealt_out
+from codemods.analysis.loading.one_machine import is_on_one_machine
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.shuffled_alone import Shuffled, alike, shuffled_alone
 from codemods.analysis.loading.splits import is_by_rank
@@ -64,6 +65,8 @@ class UnorderedLabels(DdpCodemod):
     - Says nothing of sets that only hold numbers: those have the same order everywhere.
     - Says nothing of numbers that leave the function no name: a count of files, a loop over them.
     - Says nothing of a shuffle in a program that sets a seed which is the same on every rank, and of one by an own generator.
+    - Says nothing of a shuffle by a parameter that is False in runs of several processes.
+    - Says nothing of files where the group is started at 127.0.0.1 with a rank for each device: no other machine is in it.
     - Says nothing where no file shows several processes, on one rank alone, and in a repository's own tests.
 
     ## References
@@ -93,6 +96,8 @@ class UnorderedLabels(DdpCodemod):
         several = ranks_in_file(project, module) or ranks_in_importers(project, module)
         done: set[int] = set()
         for found, where, message in [*_shares(module, project), *_numbers(module), *_items(module, project)]:
+            if found.files and is_on_one_machine(project):
+                continue  # one folder, which all ranks list in the same order
             if several is None or id(found.node) in done or ranks_reaching(project, module, found.node).some:
                 continue
             done.add(id(found.node))

@@ -89,6 +89,7 @@ class UnreducedNumber(DdpCodemod):
     - Says nothing of a dict of all that a training logs, where its numbers are not seen.
     - Says nothing of the loss of a single step that rank 0 draws or prints while it trains, where no number of that loop is
       reduced: that is what most programs want, and nothing rests on it. Nothing of what Lightning logs at each step.
+    - Says nothing of a line that prints a number which the same function also puts together from all ranks.
     - Tells one number a loop: what decides before a result, a result before a number of the training; one of those a project.
     - Says nothing of a loss that only its name says to be the rank's own.
 

@@ -95,6 +95,8 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing of metrics that are read under a guard behind the evaluation, where no collective follows.
     - Says nothing of metrics that are read below `trainer.fit(...)`, also by a function that is only called there.
     - Tells a project function that reaches a collective: the rest of the function would run on every rank too.
+    - Tells `accelerator.save_state` where Accelerate is older than 0.23, or may be and the project has it name its checkpoints: a
+      call on every rank removes checkpoints twice, or raises.
     - Tells `trainer.fit`, `test`, `evaluate` and the like: whether all ranks should run them is a decision.
     - Tells a collective in the middle of the guarded block, and one that needs a name or an attribute made inside.
     - Tells a read of a Trainer property in a function that is no hook, and whatever stands in `prepare_data`.

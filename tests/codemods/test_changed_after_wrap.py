@@ -133,3 +133,20 @@ def test_first_batches_that_are_fine(old: str, new: str) -> None:
 def test_one_process_and_tests() -> None:
     check_nothing(ChangedAfterWrap, NORM)
     check_nothing(ChangedAfterWrap, script("model.half()"), path="tests/test_a.py")
+
+
+def runner(first: str, last: str = "pass") -> str:
+    return (
+        f"{HEAD}def hold(model):\n    for p in model.body.parameters():\n        p.requires_grad = False\n\n\n"
+        f"class Run:\n    def __init__(self, net):\n        self.model = net\n        {first}\n"
+        f"        self.model = DDP(self.model)\n"
+        f"        {last}\n\n    def _hold(self):\n        hold(self.model)\n"
+    )
+
+
+def test_helpers_that_freeze_in_front_of_the_wrap() -> None:
+    check_nothing(ChangedAfterWrap, runner("self._hold()"))
+
+
+def test_helpers_that_freeze_behind_the_wrap() -> None:
+    check_told(ChangedAfterWrap, runner("pass", "self._hold()"), reason="in front of the wrap")

@@ -209,6 +209,19 @@ def test_save_state_is_meant_for_all_processes() -> None:
     assert "random state" in fixed[0].message and "automatic_checkpoint_naming" in fixed[0].reason
 
 
+def test_save_state_that_every_process_cannot_call() -> None:
+    naming = "config = accelerate.utils.ProjectConfiguration(automatic_checkpoint_naming={})\n"
+    source = "import accelerate\n{}def f(accelerator):\n    if accelerator.is_main_process:\n        accelerator.save_state()\n"
+    old, new = {"requirements.txt": "accelerate==0.17\n"}, {"requirements.txt": "accelerate>=0.23\n"}
+    for text, files in ((source.format(""), old), (source.format(naming.format("True")), None), (source.format(naming), old)):
+        told = check_told(RULE, text, reason="require accelerate>=0.23", files=files)
+        assert "hang" not in told.message and "random state" in told.message
+    after = "import accelerate\n{}def f(accelerator):\n    accelerator.save_state()\n"
+    for setting, files in (("True", new), ("False", None)):
+        named = naming.format(setting)
+        check_transformed(RULE, source.format(named), after.format(named), unsafe=True, files=files)
+
+
 # At the head or the end of the block
 
 

@@ -242,3 +242,35 @@ def test_a_bar_round_the_loader(lines: tuple[str, ...]) -> None:
 def test_a_bar_of_two_loaders() -> None:
     lines = ("    bar = tqdm(loader)", "    bar = tqdm(args.other)", "    for x in bar:")
     check_nothing(MissingSetEpoch, script("for epoch in range(3):", *lines, *STEP))
+
+
+# A loop over parts of the data
+
+
+def parts(outer: str, *told: str, inner: str = "for k in range(len(data)):") -> str:
+    made = ("rows = open_part(data[k])", "sampler = DistributedSampler(rows)", "loader = DataLoader(rows, sampler=sampler)")
+    body = (*made, *told, "for x in loader:", "    model(x).mean().backward()")
+    lines = (inner, *(f"    {line}" for line in body))
+    return script(outer, *(f"    {line}" for line in lines), made=()) if outer else script(*lines, made=())
+
+
+def test_a_loop_over_parts_is_told_the_number_of_the_outer_loop() -> None:
+    found = check_transformed(
+        MissingSetEpoch, parts("for epoch in range(9):"), parts("for epoch in range(9):", "loader.sampler.set_epoch(epoch)")
+    )
+    assert "for each round of the loop in line 5" in found[0].message
+
+
+@pytest.mark.parametrize("outer", ["for _ in range(9):", "while True:", "for fold in folds:"])
+def test_an_outer_loop_without_a_number(outer: str) -> None:
+    check_told(MissingSetEpoch, parts(outer), reason="the number of the outer loop")
+
+
+def test_parts_that_are_gone_through_once() -> None:
+    check_nothing(MissingSetEpoch, parts(""))
+
+
+def test_a_loader_for_each_epoch_of_a_fold() -> None:
+    inner = "for epoch in range(9):"
+    before = parts("for k in range(3):", inner=inner)
+    check_transformed(MissingSetEpoch, before, parts("for k in range(3):", "loader.sampler.set_epoch(epoch)", inner=inner))

@@ -261,6 +261,31 @@ def test_data_sets_of_an_evaluation_and_workers_with_seeds_of_their_own() -> Non
     check_nothing(SameRandomNumbers, source.replace("set_seed(args.seed)", "pass"))
 
 
+LIGHTNING = CLIPS.replace("from accelerate.utils import set_seed", "import lightning.pytorch as pl").replace(
+    "set_seed(args.seed{more})", "{more}"
+)
+
+
+@pytest.mark.parametrize("workers", ["", ", workers=False"])
+def test_a_seed_of_lightning_that_workers_have_alike(workers: str) -> None:
+    source = LIGHTNING.format(pick="random.choice(self.folders)", more=f"pl.seed_everything(args.seed{workers})")
+    check_told(SameRandomNumbers, source, reason="take the sample of the index")
+
+
+def test_workers_that_lightning_seeds_by_the_rank() -> None:
+    source = LIGHTNING.format(pick="random.choice(self.folders)", more="pl.seed_everything(args.seed, workers=True)")
+    check_nothing(SameRandomNumbers, source)
+
+
+def test_a_seed_that_no_configuration_sets() -> None:
+    source = CLIPS.format(pick="random.choice(self.folders)", more="")
+    source = source.replace("    set_seed(args.seed)", '    if args.get("seed"):\n        set_seed(args.seed)')
+    for line in ("# seed: 12\n", "seed: null\n", "seed:\n"):
+        check_nothing(SameRandomNumbers, source, files={"configs/run.yaml": line})
+    for line in ("seed: 12\n", "# seed: 12\nseed: 13\n"):
+        assert findings_of(SameRandomNumbers, source, {"configs/run.yaml": line})
+
+
 TOOLS = "import torch\n\n\ndef fix_seed(number, quick=True):\n{}    torch.manual_seed(number)\n"
 
 

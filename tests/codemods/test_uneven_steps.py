@@ -218,3 +218,38 @@ def test_a_place_for_each_rank_in_one_list() -> None:
     before = "    done = load_counts()\n    first = done[rank]\n"
     check_nothing(RULE, train("range(first, 100)", before=before))
     assert findings_of(RULE, train("range(first, 100)", before="    first = rank * 3\n"))
+
+
+# A store that holds the rank under a key, and dicts under constant names
+
+STORE = (
+    "import torch.distributed as dist\n\n\nclass Settings:\n    def __init__(self, rows):\n        self.rows = rows\n\n"
+    "    def put(self, key, value):\n        self.rows[key] = value\n\n"
+    "    def __getitem__(self, key):\n        return self.rows[key]\n\n\n"
+    "class Run:\n    def __init__(self, settings):\n        self.rounds = settings['rounds']\n\n"
+    "    def go(self, loss):\n        for n in range(self.rounds):\n            dist.all_reduce(loss)\n\n\n"
+    "def main(rows, loss):\n    settings = Settings(rows)\n    settings.put({key}, dist.get_rank())\n    Run(settings).go(loss)\n"
+)
+
+
+def test_the_rank_under_a_key_of_its_own() -> None:
+    check_nothing(RULE, STORE.format(key="'rank'"))
+    check_told(RULE, STORE.format(key="rows"), reason="the rank decides")  # under which key it stands, is not shown
+
+
+TERMS = (
+    f"{HEAD}def terms(x, flag):\n    found = {{}}\n    found['a'] = torch.where(x == 0, x, -x)\n"
+    "    if flag:\n        found['b'] = x.mean()\n    return found\n\n\n"
+    "def train(rows, flag):\n    for x in DataLoader(rows, sampler=DistributedSampler(rows)):\n        each = terms(x, flag)\n"
+    "        LOOP\n            dist.all_reduce(value)\n"
+)
+
+
+def test_terms_under_constant_names() -> None:
+    check_nothing(RULE, TERMS.replace("LOOP", "for name, value in each.items():"))
+    check_nothing(RULE, TERMS.replace("LOOP", "for value in list(each.values()):"))
+
+
+def test_terms_that_are_picked_by_what_they_hold() -> None:
+    picked = "kept = {k: v for k, v in each.items() if v.sum() > 0}\n        for value in kept.values():"
+    check_told(RULE, TERMS.replace("LOOP", picked), reason=WHY)

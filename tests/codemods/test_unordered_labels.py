@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.data_loading.unordered_labels import UnorderedLabels
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = """\
 import glob
@@ -74,6 +74,17 @@ def test_files_behind_the_index_of_a_sampler() -> None:
     check_transformed(UnorderedLabels, before, ITEMS.format(files="sorted(glob.glob(folder))", sampler=sampler), unsafe=True)
     check_nothing(UnorderedLabels, ITEMS.format(files="glob.glob(folder)", sampler="args.sampler"))
     check_nothing(UnorderedLabels, ITEMS.format(files="glob.glob(folder)\n        self.files.sort()", sampler=sampler))
+
+
+def test_files_on_one_machine() -> None:
+    items = ITEMS.format(files="glob.glob(folder)", sampler="DistributedSampler(rows)")
+    start = 'dist.init_process_group("nccl", init_method="tcp://{}:29500", world_size={}, rank=0)\n'
+    here = start.format("127.0.0.1", "torch.cuda.device_count()")
+    check_nothing(UnorderedLabels, items + here)
+    check_nothing(UnorderedLabels, items + "n = torch.cuda.device_count()\n" + start.format("localhost", "n"))
+    for address, size in (("10.0.0.1", "torch.cuda.device_count()"), ("127.0.0.1", "args.world_size")):
+        assert findings_of(UnorderedLabels, items + start.format(address, size))
+    assert findings_of(UnorderedLabels, items + here + 'dist.init_process_group("nccl")\n')
 
 
 @pytest.mark.parametrize(
@@ -168,3 +179,15 @@ def test_a_shuffle_by_an_imported_name_is_told() -> None:
 )
 def test_shuffles_that_change_no_index(old: str, new: str) -> None:
     check_nothing(UnorderedLabels, SHUFFLED.replace(old, new).replace("SHUFFLE", "np.random.shuffle(self.order)"))
+
+
+@pytest.mark.parametrize(
+    "given", ["shuffle=False", "shuffle=not args.distributed", "shuffle=False if args.distributed else True"]
+)
+def test_a_shuffle_that_is_off_in_runs_of_several(given: str) -> None:
+    source = SHUFFLED.replace("SHUFFLE", "if shuffle:\n            random.shuffle(self.order)")
+    source = source.replace("self, rows):", "self, rows, shuffle=True):")
+    check_nothing(UnorderedLabels, source.replace("Rows(rows)", f"Rows(rows, {given})"))
+    check_nothing(UnorderedLabels, source.replace("shuffle=True):", "shuffle=False):"))
+    for other in ("Rows(rows)", "Rows(rows, shuffle=args.shuffle)", "Rows(rows, shuffle=True if args.distributed else False)"):
+        assert findings_of(UnorderedLabels, source.replace("Rows(rows)", other))

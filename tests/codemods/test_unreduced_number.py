@@ -515,3 +515,39 @@ def test_a_dict_of_all_that_a_training_logs_says_nothing_of_its_numbers() -> Non
         "        logs['a'] = sum(losses)\n        accelerator.log(logs)\n"
     )
     check_nothing(RULE, source)
+
+
+def test_a_line_of_a_number_that_is_reduced_as_well() -> None:
+    step = "loss = loss_of(model(batch))\n        loss.backward()\n        {}\n        if dist.get_rank() == 0:\n            {}"
+    shown = "print('loss', loss.item())"
+    both = "mean = loss.detach().clone()\n        dist.all_reduce({})\n        writer.add_scalar('loss', mean, 1)"
+    kept = "stats[0] = loss\n        writer.add_scalar('loss', accelerator.gather(stats).mean(), 1)"
+    head = f"{HEAD}from accelerate import Accelerator\n"
+    check_nothing(RULE, evaluate("pass", step=step.format(kept, shown)).replace(HEAD, head))
+    found = check_told(RULE, evaluate("pass", step=step.format(both.format("acc_of(batch)"), shown)), reason=CURVE)
+    assert "beside a number" in found.message or "reduces other numbers" in found.message
+
+
+METRIC = (
+    f"{HEAD}class Metric:\n    def __init__(self):\n        self.steps = 0\n        self.right = torch.zeros(1)\n\n"
+    "    def __call__(self, logits):\n        self.update(logits)\n\n"
+    "    def update(self, logits):\n        COUNT\n        self.right += logits.sum()\n\n"
+    "    def get(self, reset=True):\n        REDUCE\n        acc = self.right.item() / (self.steps * dist.get_world_size())\n"
+    "        if reset:\n            self.steps = 0\n            self.right.fill_(0)\n        return acc\n\n\n"
+    f"def evaluate(model, data):\n    loader, metric = {SHARED}, Metric()\n    metric = Metric()\n    for batch in loader:\n"
+    "        FILL(model(batch))\n    acc = metric.get()\n    if dist.get_rank() == 0:\n        print('acc', acc)\n"
+)
+
+
+@pytest.mark.parametrize("fill", ["metric", "metric.update"])
+def test_an_object_that_reduces_its_own_fields(fill: str) -> None:
+    source = METRIC.replace("FILL", fill)
+    check_nothing(RULE, source.replace("REDUCE", "dist.all_reduce(self.right)").replace("COUNT", "self.steps += 1"))
+    told = source.replace("REDUCE", "pass").replace("COUNT", "self.steps += 1")
+    check_told(RULE, told, reason=WHY)
+
+
+@pytest.mark.parametrize("count", ["self.steps += len(logits[logits > 0])", "if logits.sum() > 0:\n            self.steps += 1"])
+def test_a_count_that_each_rank_has_of_its_own(count: str) -> None:
+    source = METRIC.replace("FILL", "metric").replace("REDUCE", "dist.all_reduce(self.right)")
+    check_told(RULE, source.replace("COUNT", count), reason=WHY)

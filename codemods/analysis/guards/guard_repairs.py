@@ -13,6 +13,7 @@ from codemods.analysis.guards.guard_place import Place, Repair, refused, stateme
 from codemods.analysis.guards.guard_split import Parts, parts_of
 from codemods.analysis.guards.guarded_collectives import Guarded
 from codemods.analysis.guards.hoisted_reads import hoist_reads
+from codemods.analysis.guards.old_save_state import harm_of_all
 from codemods.analysis.hooks import ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Kind, effects_of_function
@@ -75,6 +76,9 @@ def _never(place: Place) -> str:
         return "whether every rank should run it, or one process without the others, has to be decided"
     if any(s.collective.name == "DistributedDataParallel" for s in place.sites):
         return "what the other ranks train with has to be decided"
+    saving = any(s.collective.writes_its_part for s in place.sites)
+    if saving and (harm := harm_of_all(place.project, place.module)):
+        return harm
     if guard.kind == "decorator":
         return "the decorator keeps the other ranks from the whole function: guard its file output inside instead"
     if place.function is not None and place.function.name in ONE_PROCESS_HOOKS:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from codemods.analysis.guards.guard_place import Repair
 from codemods.analysis.guards.guarded_collectives import Guarded, guarded_collectives, later_collective
+from codemods.analysis.guards.old_save_state import harm_of_all
 from codemods.analysis.guards.unmatched_collectives import Unmatched, is_paired, other_way, steps_shown
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING
 from codemods.analysis.ranks.matching import Mismatch, mismatches
@@ -47,9 +48,10 @@ def message(project: Project, module: SourceModule, sites: list[Guarded]) -> str
     where = guard_text(module, site)
     also = f" (so do lines {', '.join(str(s.node.lineno) for s in sites[1:])})" if len(sites) > 1 else ""
     if site.collective.writes_its_part:
+        hangs = "" if harm_of_all(project, module) else ", and DeepSpeed or FSDP would hang"
         return (
             f"{site.text} saves the random state of each process that calls it, and {where} only {who} does{also}: after a "
-            "resume the other ranks start from other random numbers, and DeepSpeed or FSDP would hang"
+            f"resume the other ranks start from other random numbers{hangs}"
         )
     if site.collective.name in PENDING:
         evaluated = site.function is not None and site.function.name in AFTER_EVALUATION

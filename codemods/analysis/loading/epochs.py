@@ -127,6 +127,44 @@ def _stores(statement: ast.stmt, name: str, root: str) -> bool:
     return False
 
 
+def parts_round(epochs: Epochs, name: str) -> Epochs | None:
+    """The loop round one over parts of the data (files, folders); the loop itself where it is none. `name`: the loader there.
+
+    A loop over parts makes a loader anew from its own variable: its number is the same for a part in each round of the outer
+    loop. None where no loop stands round it: each part is gone through once.
+    """
+    module, loop = epochs.module, epochs.loop
+    counter = counter_of(epochs)
+    if not isinstance(loop, ast.For) or counter is None or "epoch" in counter.name.lower():
+        return epochs
+    if not _makes_from(loop, counter.name, name):
+        return epochs
+    below: ast.AST = loop
+    for up in module.ancestors(loop):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return None
+        if isinstance(up, (ast.For, ast.While)) and below in up.body:
+            return Epochs(module, up)
+        below = up
+    return None
+
+
+def _makes_from(loop: ast.For, counted: str, name: str) -> bool:
+    """True where the loop makes `name` out of its own variable, through what else it makes in each round."""
+    wanted = {name.partition(".")[0], name}
+    before = -1
+    while before != len(wanted):
+        before = len(wanted)
+        for node in (n for s in loop.body for n in walk(s) if isinstance(n, (ast.Assign, ast.AnnAssign))):
+            if node.value is None:
+                continue
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(dotted(n) in wanted for t in targets for n in walk(t)):
+                wanted |= {dotted(n) for n in walk(node.value) if isinstance(n, (ast.Name, ast.Attribute)) and dotted(n)}
+    made = any(_stores(s, name, name.partition(".")[0]) for s in loop.body)
+    return made and counted in wanted
+
+
 # Who tells samplers their epoch
 
 

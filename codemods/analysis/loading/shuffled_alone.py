@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.loading.dealt_out import dealt_out
+from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.samplers import Loader
 from codemods.analysis.loading.seeds import is_seeded, seeded_by_rank
-from codemods.analysis.model.signatures import parameters
+from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.names import dotted, qualified
+from codemods.analysis.ranks.several_processes import several_processes
 from codemods.findings import Edit, ReplaceExpression, SetKeyword
 from codemods.project import Project
 from codemods.record import record
@@ -38,8 +40,31 @@ def shuffled_alone(project: Project, module: SourceModule) -> Iterator[Shuffled]
     for site, loader in dealt_out(project, module):
         taken = _taken_by_index(project, site)
         for call, name in _shuffles(module, site):
-            if name in taken:
+            if name in taken and not _is_off(project, site, call, loader):
                 yield Shuffled(call, name, taken[name], loader)
+
+
+def _is_off(project: Project, site: ClassSite, call: ast.Call, loader: Loader) -> bool:
+    """True where the constructor shuffles by a parameter that is False for this loader, in a run of several at least."""
+    tests = [up.test for up in site.module.ancestors(call) if isinstance(up, ast.If) and any(call in walk(s) for s in up.body)]
+    names = {t.id for t in tests if isinstance(t, ast.Name)}
+    if not names or loader.dataset is None:
+        return False
+    makings = [o for o in origins(project, loader.module, loader.dataset) if made_class(project, o) == site]
+    return bool(makings) and all(any(_is_given_false(site, o, name) for name in names) for o in makings)
+
+
+def _is_given_false(site: ClassSite, made: Origin, name: str) -> bool:
+    constructor = site.methods()["__init__"]
+    bound = bind(constructor, made.node, bound=True) if isinstance(made.node, ast.Call) else None
+    value = (bound or {}).get(name)
+    if value is None and bound is not None:
+        value = defaults(constructor).get(name)
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
+        return several_processes(made.module, value.operand) is True
+    if isinstance(value, ast.IfExp) and (several := several_processes(made.module, value.test)) is not None:
+        value = value.body if several else value.orelse
+    return isinstance(value, ast.Constant) and not value.value
 
 
 def _taken_by_index(project: Project, site: ClassSite) -> dict[str, ast.Subscript]:

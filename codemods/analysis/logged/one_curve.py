@@ -18,11 +18,12 @@ from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.number_roles import Role, state_of
 from codemods.analysis.variance.number_words import is_number
 from codemods.analysis.variance.numbers import Number, numbers_of_one_rank
+from codemods.analysis.variance.paths import path_of
 from codemods.data.rank_variance import BACKWARDS, BARS
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule, walk, walk_scope
 
 _EVALUATED = late(r"(?<![a-z])(val|valid|validat\w*|eval\w*|test|dev)(?![a-z])", re.I)
 _LATEST = late(r"\[-\d+:\]")  # of the last ten steps: no number of an epoch
@@ -66,11 +67,28 @@ def _is_worth_telling(project: Project, module: SourceModule, number: Number) ->
         return not name.startswith("plot")  # a picture of all steps
     if name in BARS or not number.source.trains:
         return False
+    if name == "print" and _is_reduced_too(project, module, number):
+        return False  # what is read is the curve; this line says that it goes on
     if reduced_beside(project, module, number) is not None:
         return True
     if any(_EVALUATED.search(text) for text in (number.text, *(x.text for x in number.value.chain))):
         return False  # of an evaluation, which may be what the program reduces
     return reduction_in(project, module.path) is not None
+
+
+def _is_reduced_too(project: Project, module: SourceModule, number: Number) -> bool:
+    """True where the function that prints a number also puts it together from all ranks, or the tensor that it is kept in."""
+    body = module.function_of(number.shown) or module.tree
+    if (state := state_of(variance(project), module, number.shown)) is None:
+        return False
+    names = {n.id for n in walk(ast.parse(number.text, mode="eval")) if isinstance(n, ast.Name)}
+    kept = (a for a in walk_scope(body) if isinstance(a, ast.Assign) and isinstance(a.value, ast.Name) and a.value.id in names)
+    held = {path_of(t) for a in kept for t in a.targets if isinstance(t, ast.Subscript)}
+    for call in (n for n in walk_scope(body) if isinstance(n, ast.Call)):
+        if any(m.carries and m.name not in BACKWARDS for m in state.met.get(id(call), ())):
+            if any(isinstance(n, ast.Name) and n.id in names | held for a in call.args for n in walk(a)):
+                return True
+    return False
 
 
 def _gathers_features(project: Project, path: str) -> bool:

@@ -19,6 +19,18 @@ def is_under_another_key(call: ast.Call, method: FunctionNode, held: Value) -> b
     return not any(f"{quote}{key}{quote}" in link.text for link in held.chain for quote in "'\"")
 
 
+def key_told(call: ast.Call, method: FunctionNode) -> str:
+    """The key that a call hands over to a method which does nothing but `self.values[key] = value` with it; "" for any other."""
+    statements = [s for s in method.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    store = statements[0] if len(statements) == 1 else None
+    target = store.targets[0] if isinstance(store, ast.Assign) else None
+    if not isinstance(target, ast.Subscript) or not dotted(target.value).startswith("self.") or not call.args:
+        return ""
+    first = next((n for n in parameters(method) if n not in ("self", "cls")), "")
+    key = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
+    return key if isinstance(key, str) and dotted(target.slice) == first else ""
+
+
 def _picks_by_key(method: FunctionNode) -> bool:
     """True for `return self.values[key]` and `return self.values.get(key)` of the first parameter."""
     names = parameters(method)

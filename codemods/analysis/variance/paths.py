@@ -44,6 +44,17 @@ def unpacked(node: ast.expr) -> ast.expr:
     return node
 
 
+_ROUND_IT = frozenset({"sorted", "list", "tuple", "enumerate", "reversed", "tqdm"})
+
+
+def goes_through_entries(source: ast.expr) -> bool:
+    """True for `d.items()`, `sorted(d.keys())`: there are as many rounds as there are keys."""
+    while isinstance(source, ast.Call) and last(dotted(source.func)) in _ROUND_IT and source.args:
+        source = source.args[0]
+    func = source.func if isinstance(source, ast.Call) and not source.args else None
+    return isinstance(func, ast.Attribute) and func.attr in ("keys", "items", "values")
+
+
 def names_device(node: ast.expr) -> bool:
     """True for `f"cuda:{rank}"` and `"cuda:{}".format(gpu)`: where a tensor is."""
     text = next((n.value for n in walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)), "")

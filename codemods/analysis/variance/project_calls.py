@@ -9,7 +9,7 @@ from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.functions import keeps_its_results
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.call_parts import CallParts
-from codemods.analysis.variance.entries import is_under_another_key
+from codemods.analysis.variance.entries import is_under_another_key, key_told
 from codemods.analysis.variance.heirs import written_by_heirs
 from codemods.analysis.variance.keeping import change_arguments, change_object, held_under, put, reduces_what_it_holds, taint
 from codemods.analysis.variance.meetings import make_same, meet_behind
@@ -58,8 +58,11 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
             make_same(state, written[name])
     receiver = _receiver_path(state, node)
     own = receiver in ("self", "super")
-    held = call.holder if call.holder is not None else SAME
-    if own:
+    called = state.env.get(receiver, SAME) if isinstance(node.func, ast.Name) else SAME  # `meter(loss)`: it stays what it is
+    held = call.holder if call.holder is not None else called
+    if _is_put_under_key(state, node, site, receiver, binding):
+        pass  # a rank that stands under a key: the other entries are what they were
+    elif own:
         for name, value in summary.sets.items():
             state.env[f"self.{name}"] = state.sets[name] = substituted(value, binding, None)
     elif receiver and summary.sets:
@@ -73,6 +76,15 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
     if found.cause.differs and held.cause.differs and is_under_another_key(node, site.node, held):
         return SAME
     return along(found, state.link(node, f"`{state.short(node)}`")) if found.cause.differs and not found.chain else found
+
+
+def _is_put_under_key(state: State, node: ast.Call, site: FunctionSite, receiver: str, binding: dict[str, Value]) -> bool:
+    """`config.put("rank", rank)`: what depends on the rank is the entry under that key alone."""
+    told = made_of(*binding.values()) if receiver and binding else SAME
+    if told.cause is not Cause.RANK or not (key := key_told(node, site.node)):
+        return False
+    put(state, f"{receiver}[{key!r}]", along(told, state.link(node, f"`{state.short(node)}` keeps it")))
+    return True
 
 
 def _kept_unseen(state: State, node: ast.Call, receiver: str, held: Value, binding: dict[str, Value]) -> None:

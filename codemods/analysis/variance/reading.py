@@ -12,7 +12,7 @@ from codemods.analysis.variance.assignments import annotated_assign, assign, aug
 from codemods.analysis.variance.binding import bind, bind_elements
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.meetings import make_same
-from codemods.analysis.variance.paths import is_none, parameters, path_of, unpacked
+from codemods.analysis.variance.paths import goes_through_entries, is_none, parameters, path_of, unpacked
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, differing, join, plain
 from codemods.data.rank_variance import LOADS, PROCESS_EXITS
@@ -209,6 +209,8 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
             state.env[node.target.id] = SAME  # a key: which keys there are is no matter of what they lead to
         handed = bool(rounds.params) and dotted(unpacked(node.iter)) != ""  # what the function is handed may be a loader
         over_data = rounds.kind is Kind.LOADER or (rounds.cause.differs and not rounds.sized) or handed
+        if rounds.sized and not rounds.keyed and goes_through_entries(node.iter):
+            rounds = replace(rounds, sized=False)  # under the same keys: how long what they hold is, is no matter
         state.tests[id(node.iter)] = rounds
         state.data_loops += over_data
         state.control.append(rounds if rounds.sized and (rounds.cause.differs or rounds.params) else SAME)

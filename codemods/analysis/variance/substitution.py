@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from codemods.analysis.class_index import class_facts
 from codemods.analysis.class_values import class_values
+from codemods.analysis.variance.counters import counts_calls
 from codemods.analysis.variance.paths import own_field
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Value, join, made_of, plain
@@ -73,6 +74,8 @@ def fields_of(state: State, holder: Value) -> Fields:
         facts = class_facts(state.project, site.module, site.node)
         if class_values(state.project, facts).set_once(name):
             return state.summaries.field(facts.lineage[0], name)
+        if counts_calls(facts, name):
+            return SAME
         if name in state.summaries.shaken(facts.lineage[0]):
             return join((plain(holder), state.summaries.field(facts.lineage[0], name)))
         return plain(holder)

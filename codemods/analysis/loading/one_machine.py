@@ -1,0 +1,42 @@
+"""Programs that can run on one machine only: the group is started at this machine's own address, with a rank for each device."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last, qualified
+from codemods.project import Project
+from codemods.source import SourceModule, walk
+
+_OWN = ("127.0.0.1", "localhost")
+
+
+def is_on_one_machine(project: Project) -> bool:
+    """True where every start of a group in the project is one of the devices of one machine."""
+    return project.keep("on one machine", lambda: _all_are(project))
+
+
+def _all_are(project: Project) -> bool:
+    files = (p for p in project.files_containing(b"init_process_group") if p.endswith(".py") and not is_test_file(p))
+    modules = [m for m in map(project.module, sorted(files)) if m is not None]
+    starts = [(m, c) for m in modules for c in m.calls_named("init_process_group")]
+    return bool(starts) and all(_is_here(m, c) and _counts_devices(m, c) for m, c in starts)
+
+
+def _is_here(module: SourceModule, call: ast.Call) -> bool:
+    """True for `init_method="tcp://127.0.0.1:29500"`."""
+    if not qualified(module, call.func).startswith("torch."):
+        return False
+    given = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "init_method")]
+    return any(isinstance(n, ast.Constant) and any(own in str(n.value) for own in _OWN) for g in given for n in walk(g))
+
+
+def _counts_devices(module: SourceModule, call: ast.Call) -> bool:
+    """True where the number of ranks is that of the devices of this machine."""
+    given = next((k.value for k in call.keywords if k.arg == "world_size"), None)
+    values = [b.value for b in bindings_of(module, given)] if isinstance(given, ast.Name) else [given]
+    if isinstance(given, ast.Attribute):
+        values = [a.value for a in module.nodes(ast.Assign) if any(dotted(t) == dotted(given) for t in a.targets)]
+    return bool(values) and all(isinstance(v, ast.Call) and last(dotted(v.func)) == "device_count" for v in values)
