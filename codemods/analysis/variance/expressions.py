@@ -108,8 +108,8 @@ def _comprehension(state: State, node: ast.ListComp | ast.SetComp | ast.Generato
         elements.append(node.key)
     found = made_of(*(value_of(state, e) for e in elements), *rounds)
     state.env = before
-    if isinstance(node, ast.DictComp) and found.sized:
-        found = replace(found, keyed=True)
+    if isinstance(node, ast.DictComp) and found.sized and any(part.ifs for part in node.generators):
+        found = replace(found, keyed=True)  # a filter by what the entries hold
     return replace(found, mean=True) if any(_is_of_batches(state, found, p.iter) for p in node.generators) else found
 
 
