@@ -116,7 +116,8 @@ def test_a_record_is_given_its_test_by_keyword() -> None:
                 if not os.path.exists(path):
                     os.makedirs(path)
         """
-    files = {**RECORD, "train.py": "import torch.distributed as dist\nfrom module import begin\n\nbegin('out')\n"}
+    start = "import torch.distributed as dist\nfrom module import begin\n\ndist.init_process_group('nccl')\nbegin('out')\n"
+    files = {**RECORD, "train.py": start}
     check_nothing(MakedirsRace, source, files=files)
     assert findings_of(MakedirsRace, source.replace("place.master", "place.size > 1"), files)
 

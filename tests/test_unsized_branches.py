@@ -16,16 +16,17 @@ TORCHRUN = (
 )
 SLURM = "    elif 'SLURM_PROCID' in os.environ:\n        args.rank = int(os.environ['SLURM_PROCID'])\n"
 SIZE = "        args.world_size = int(os.environ['SLURM_NTASKS'])\n"
+JOB = {"job.sh": "srun python train.py\n"}
 REST = "    else:\n        return\n    dist.init_process_group('nccl', rank=args.rank, world_size=args.world_size)\n"
 
 
 def test_the_number_is_taken_from_slurm() -> None:
-    check_transformed(RULE, HEAD + TORCHRUN + SLURM + REST, HEAD + TORCHRUN + SLURM + SIZE + REST, unsafe=True)
+    check_transformed(RULE, HEAD + TORCHRUN + SLURM + REST, HEAD + TORCHRUN + SLURM + SIZE + REST, files=JOB, unsafe=True)
 
 
 def test_the_arm_of_slurm_may_stand_first() -> None:
     slurm, torchrun = SLURM.replace("elif", "if"), TORCHRUN.replace("    if", "    elif", 1)
-    check_transformed(RULE, HEAD + slurm + torchrun + REST, HEAD + slurm + SIZE + torchrun + REST, unsafe=True)
+    check_transformed(RULE, HEAD + slurm + torchrun + REST, HEAD + slurm + SIZE + torchrun + REST, files=JOB, unsafe=True)
 
 
 @pytest.mark.parametrize(

@@ -170,8 +170,8 @@ def _method(module: SourceModule, call: ast.Call, end: str, project: Project | N
         return Collective(call, text, "forward", "torchmetrics")
     if receiver in _MODULES and in_lightning(module, call, project):
         return _of_module(module, call, end, project)
-    if end in ("log", "log_dict") and keyword_is(call, "sync_dist", True):  # of a module that another object holds: no other log
-        return Collective(call, f"{text}(sync_dist=True)", end, "lightning")  # knows that argument
+    if end in ("log", "log_dict") and keyword_is(call, "sync_dist", True) and "logger" not in holder:
+        return Collective(call, f"{text}(sync_dist=True)", end, "lightning")  # a module's, whoever holds it: no other knows that
     if end in ("compute", "sync") and _is_metric(module, call.func.value, project):
         return Collective(call, text, end, "torchmetrics")
     return None
