@@ -130,7 +130,7 @@ def test_another_commit_without_what_was_accepted_is_refused(tmp_path: Path) -> 
     gone, stays = at(found, "train.py", 34, "DDP204"), at(found, "train.py", 60, "DDP203")
     path = save(repo, found, [gone, stays])
     line = FILES["train.py"].splitlines(keepends=True)[33]
-    put(repo, {"train.py": FILES["train.py"].replace(line, line.replace(b"run_dir", b"str(run_dir)"))})
+    put(repo, {"train.py": FILES["train.py"].replace(line, line.replace(b"plots_dir", b"str(plots_dir)"))})
     sh(repo, "commit", "-qam", "second")
     for command in ("apply", "diff"):
         done = ddpfix(repo, command, "--decisions", str(path))

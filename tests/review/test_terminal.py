@@ -167,7 +167,7 @@ def test_stale_decisions_are_kept_where_the_text_is_the_same(tmp_path: Path) -> 
     stays, goes = at(found, "train.py", 60, "DDP203"), at(found, "train.py", 34, "DDP204")
     files.write(repo / FILE, files.Decisions(found.base, {stays.id: Decision("accept"), goes.id: Decision("reject", "no")}))
     line = FILES["train.py"].splitlines(keepends=True)[33]
-    put(repo, {"train.py": b"# new\n" + FILES["train.py"].replace(line, line.replace(b"run_dir", b"str(run_dir)"))})
+    put(repo, {"train.py": b"# new\n" + FILES["train.py"].replace(line, line.replace(b"plots_dir", b"str(plots_dir)"))})
     sh(repo, "commit", "-qam", "second")
     with OnTerminal(repo, *TRAIN, "--again", columns=200) as person:
         screen = plain(person.until(ASK))
