@@ -31,7 +31,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, OBSERVERS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
-from codemods.analysis.output.guard_spelling import asks_the_group, guard_for, has_guard, written_out
+from codemods.analysis.output.guard_spelling import Spelling, asks_the_group, guard_for, has_guard, written_out
 from codemods.analysis.output.observers import covered, is_taken_as_a_whole
 from codemods.analysis.output.opened_files import emptied_above
 from codemods.analysis.output.output_runs import Run, is_guarded_at_its_calls, makes_folder, output_runs
@@ -308,58 +308,59 @@ class UnguardedFileIo(DdpCodemod):
             if over_a_share(module, run.statements) or runs_alone(module, module.function_of(run.first)):
                 continue
             paths = [p for s in run.statements for p in paths_in(s)]
-            handles = [h for s in run.statements for h in _handles_in(s)]
-            if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
-                continue
-            if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
-                continue
-            if any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run):
-                continue
-            harm = "the second one raises FileNotFoundError" if _only_takes_away(files) else _OVERWRITE
-            message = f"every rank comes here, and {phrases(files[:1])}: {harm}"
-            evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
-            if _MOVED.search(files[0].text) and _decides(module, run) and is_above_fit(project, module, run.first):
-                message = (
-                    f"each process runs the script up to here, and {files[0].text} takes the file away: those that `fit` starts "
-                    "later no longer find it, and do not go on as rank 0 does"
-                )
-                reason = "let `rank_zero_only.rank == 0` do it, and find the file under its old and its new name on every rank"
-                yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
-                continue
-            if told := self._why_not(module, project, function, run, paths):
-                yield self.finding(module, run.first, message, evidence=evidence, reason=told)
-                continue
-            level, assumes = _level(project, module, function, run, in_class=in_class)
-            if level is Applicability.SAFE:
-                level, assumes = _unless_read(module, project, function, paths)
-            if level is Applicability.SAFE and any(_OF_A_NODE.search(origin_text(module, p)) for p in paths):
-                level, assumes = Applicability.UNSAFE, "assumes that the nodes share the disk on which it lies"
-            if level is Applicability.SAFE and (gone := _removes(module, function, run, paths, in_class=in_class)):
-                level = Applicability.UNSAFE
-                assumes = f"assumes that no other rank needs what {gone} takes away before that is done"
-            if level is Applicability.SAFE:
-                level, assumes = spelled.level(), spelled.assumes
-            if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and _is_of_a_share(module, function, run):
-                if _only_takes_away(files):
-                    continue  # what is gone cannot be gathered
-                reason = "each rank may have items of its own: put the rank into the name, or gather them and let rank 0 write"
-                if _goes_over_a_listing(module, run):
-                    reason = "all ranks go through the same files: let rank 0 do it, and a barrier behind the loop"
-                if _is_fetched(module, run):
-                    reason = "let rank 0 fetch it, and put a barrier behind the loop, before another rank reads it"
-                yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
-                continue
-            handed = Judgement(level=level, reason=assumes, writes=_writes_of(module, run))
-            handed = handed.behind(project, module, _below_tests(module, run), spelled.test)
-            if handed.told:
-                yield self.finding(module, run.first, message, evidence=evidence, reason=handed.told)
-                continue
-            level, assumes = handed.level, handed.reason
-            guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
-            edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
-            yield self.finding(
-                module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes
+            if not _are_of_each_rank(project, module, run, paths):
+                yield from self._judged(module, project, function, run, files, paths, spelled, in_class=in_class)
+
+    def _judged(
+        self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, run: Run, files: list[Effect],
+        paths: list[ast.expr], spelled: Spelling, *, in_class: bool,
+    ) -> Iterator[Finding]:  # fmt: skip
+        """What is told of a run that every rank comes to, or its guard."""
+        harm = "the second one raises FileNotFoundError" if _only_takes_away(files) else _OVERWRITE
+        message = f"every rank comes here, and {phrases(files[:1])}: {harm}"
+        evidence = [Evidence("static", e.phrase, e.path, e.line) for e in files[:2]]
+        if _MOVED.search(files[0].text) and _decides(module, run) and is_above_fit(project, module, run.first):
+            message = (
+                f"each process runs the script up to here, and {files[0].text} takes the file away: those that `fit` starts "
+                "later no longer find it, and do not go on as rank 0 does"
             )
+            reason = "let `rank_zero_only.rank == 0` do it, and find the file under its old and its new name on every rank"
+            yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
+            return
+        if told := self._why_not(module, project, function, run, paths):
+            yield self.finding(module, run.first, message, evidence=evidence, reason=told)
+            return
+        level, assumes = _level(project, module, function, run, in_class=in_class)
+        if level is Applicability.SAFE:
+            level, assumes = _unless_read(module, project, function, paths)
+        if level is Applicability.SAFE and any(_OF_A_NODE.search(origin_text(module, p)) for p in paths):
+            level, assumes = Applicability.UNSAFE, "assumes that the nodes share the disk on which it lies"
+        if level is Applicability.SAFE and (gone := _removes(module, function, run, paths, in_class=in_class)):
+            level = Applicability.UNSAFE
+            assumes = f"assumes that no other rank needs what {gone} takes away before that is done"
+        if level is Applicability.SAFE:
+            level, assumes = spelled.level(), spelled.assumes
+        if level is not Applicability.SAFE and not assumes.startswith(_NOT_READ) and _is_of_a_share(module, function, run):
+            if _only_takes_away(files):
+                return  # what is gone cannot be gathered
+            reason = "each rank may have items of its own: put the rank into the name, or gather them and let rank 0 write"
+            if _goes_over_a_listing(module, run):
+                reason = "all ranks go through the same files: let rank 0 do it, and a barrier behind the loop"
+            if _is_fetched(module, run):
+                reason = "let rank 0 fetch it, and put a barrier behind the loop, before another rank reads it"
+            yield self.finding(module, run.first, message, evidence=evidence, reason=reason)
+            return
+        handed = Judgement(level=level, reason=assumes, writes=_writes_of(module, run))
+        handed = handed.behind(project, module, _below_tests(module, run), spelled.test)
+        if handed.told:
+            yield self.finding(module, run.first, message, evidence=evidence, reason=handed.told)
+            return
+        level, assumes = handed.level, handed.reason
+        guard = WrapInGuard(module.path, module.span(run.first), spelled.test, module.span(run.last))
+        edits: list[Edit] = [guard, *spelled.edits, *handed.edits]
+        yield self.finding(
+            module, run.first, message, level=level, edits=edits, evidence=evidence, reason=assumes
+        )
 
     def _why_not(
         self, module: SourceModule, project: Project, function: FunctionNode | ast.Module, run: Run, paths: list[ast.expr]
@@ -692,3 +693,13 @@ def _loops(module: SourceModule, run: Run) -> bool:
 def _opens_to_write(call: ast.Call) -> bool:
     mode = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "mode"), None)
     return isinstance(mode, ast.Constant) and isinstance(mode.value, str) and bool(set(mode.value) & set("wax"))
+
+
+def _are_of_each_rank(project: Project, module: SourceModule, run: Run, paths: list[ast.expr]) -> bool:
+    """True for files that are the rank's own, by their names or by what goes into them, and those that are made on demand."""
+    handles = [h for s in run.statements for h in _handles_in(s)]
+    if any(names_rank(origin_text(module, p)) for p in (*paths, *handles)):
+        return True
+    if _are_own_lines(module, run) or goes_into_open_files(module, run.statements):
+        return True
+    return any(is_own_path(project, module, p) for p in paths) or _is_on_demand(project, module, run)
