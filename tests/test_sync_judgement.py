@@ -394,7 +394,8 @@ def test_a_base_that_cannot_be_looked_into() -> None:
     "data",
     [
         "from torch.utils.data import IterableDataset\n\n\nclass Stream(IterableDataset):\n    pass\n",
-        "import lightning as L\nfrom model import x\n\ntrainer = L.Trainer(use_distributed_sampler=False)\n",
+        "import lightning as L\nfrom torch.utils.data import DistributedSampler\nfrom model import x\n\n"
+        "trainer = L.Trainer(use_distributed_sampler=False)\n\n\ndef parts(d):\n    return DistributedSampler(d)\n",
         "import webdataset as wds\n",
         "from datasets import load_dataset\n\ndata = load_dataset('x', streaming=True)\n",
         "from torch.utils.data import DataLoader\n\n\ndef val_dataloader(d):\n    return DataLoader(d, sampler=Own(d))\n",
@@ -407,6 +408,22 @@ def test_data_that_ranks_may_get_unevenly(data: str) -> None:
         UnsyncedMetric, step('self.log("val/loss", loss, on_step=True, on_epoch=True)'), reason="with on_step=True", files=files
     )
     assert "data.py" in told_files.reason
+
+
+WHOLE = "import lightning as L\n\ntrainer = L.Trainer(use_distributed_sampler=False)\n"
+
+
+def test_an_evaluation_of_the_whole_set_on_every_rank() -> None:
+    source = step('self.log("val/loss", loss)')
+    check_nothing(UnsyncedMetric, source, files={"train.py": WHOLE})
+    after = source.replace('/loss", loss)', '/loss", loss, sync_dist=True)')
+    check_transformed(UnsyncedMetric, source, after, files={"train.py": "import lightning\n"})
+
+
+def test_a_stream_that_gives_each_rank_its_part() -> None:
+    stream = "from torch.utils.data import IterableDataset\n\n\nclass Stream(IterableDataset):\n    pass\n"
+    files = {"train.py": "from data import Stream\nfrom module import Model\n" + WHOLE, "data.py": stream}
+    offered(step('self.log("val/loss", loss)'), "right if every rank has at least one batch", files)
 
 
 def test_an_iterable_data_set_of_another_script_does_not_matter() -> None:

@@ -14,6 +14,7 @@ _TRAINER = late(rb"(?:\b(?:pl|L|pytorch_lightning|lightning)\.Trainer\b|import[^
 _OFF = late(rb"(?:replace_sampler_ddp|use_distributed_sampler)[\"']?\s*[=:]\s*(?:False|false)\b")
 _WORDS = (b"replace_sampler_ddp", b"use_distributed_sampler")
 _CONFIGS = (".yaml", ".yml", ".json")
+_OWN_SHARES = (b"IterableDataset", b"webdataset", b"split_by_node")  # streams that give each rank its part without any sampler
 
 
 def nobody_fits(project: Project) -> bool:
@@ -42,6 +43,8 @@ def _is_whole(project: Project) -> bool:
     said = [_OFF.search(project.read(p) or b"") is not None for p in paths]
     if not said or not all(said):
         return False  # some configurations leave it to Lightning
+    if any(not is_test_file(p) for word in _OWN_SHARES for p in project.files_containing(word)):
+        return False
     for path in project.files_containing(b"ampler"):
         module = None if is_test_file(path) else project.module(path)
         for call in module.nodes(ast.Call) if module is not None else ():
