@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from codemods import suppressions
 from codemods.by_hand import EditedLines, in_place_of
 from codemods.codemod import DdpCodemod
+from codemods.find import Numbers, find_all
 from codemods.findings import (
     AddDecorator,
     Applicability,
@@ -31,7 +31,7 @@ from codemods.findings import (
 )
 from codemods.lineage import Lineage
 from codemods.project import Project
-from codemods.record import field, record, replace
+from codemods.record import field, record
 from codemods.source import SourceModule
 
 ROUNDS = 8  # a chain of fixes that needs more is a defect: the loop ends and the rest is told
@@ -76,89 +76,6 @@ class Chosen:
         if finding.id in self.accepted:
             return finding.fix is not None
         return False if finding.id in self.rejected else None
-
-
-class Numbers:
-    """Ids that survive edits elsewhere: code, path, symbol, the anchor's text without blanks, and its occurrence.
-
-    An occurrence keeps its number between rounds: the numbers of what is fixed are not given again.
-    """
-
-    def __init__(self) -> None:
-        self._fixed: dict[str, set[int]] = {}
-        self._given: dict[str, tuple[str, int]] = {}
-
-    def name(self, module: SourceModule, findings: Iterable[Finding]) -> list[Finding]:
-        """The findings of one file, in source order, with their ids."""
-        import hashlib  # with OpenSSL: 5 ms
-
-        last: dict[str, int] = {}
-        out = []
-        for finding in findings:
-            text = "".join(module.text_at(finding.span).split())
-            key = "\0".join((finding.code, finding.path, finding.symbol, text))
-            number = last.get(key, 0) + 1
-            while number in self._fixed.get(key, ()):
-                number += 1
-            last[key] = number
-            digest = hashlib.sha256(f"{key}\0{number}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
-            self._given[digest] = key, number
-            out.append(replace(finding, id=digest))
-        return out
-
-    def take(self, findings: Iterable[Finding]) -> None:
-        """These are fixed: what reads the same from now on is another occurrence."""
-        for finding in findings:
-            key, number = self._given[finding.id]
-            self._fixed.setdefault(key, set()).add(number)
-
-
-def find_in(
-    module: SourceModule, project: Project, codemods: Iterable[DdpCodemod], numbers: Numbers | None = None
-) -> list[Finding]:
-    """Findings of one file in source order, suppressed ones left out, with their ids."""
-    chosen = list(codemods)
-    found = [finding for codemod in chosen for finding in _found_by(codemod, module, project)]
-    if module.holds(b"ddpfix:"):
-        checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
-        found, unused = suppressions.apply(module, found, checked=checked)
-        found += unused
-    found.sort(key=lambda f: (f.span, f.code))
-    return (numbers or Numbers()).name(module, found)
-
-
-def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> list[Finding]:
-    """What a codemod finds. A plug-in that fails is named at the file it failed on, and the run goes on; so does the run after
-    a failure of one of ours, where the project takes notes of them.
-    """
-    if type(codemod).__module__.startswith(("codemods.", "ddpfix.")):
-        try:
-            return list(codemod.find(module, project))
-        except Exception as error:
-            if project.failed is None:
-                raise
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            said = "it is nested too deeply" if isinstance(error, RecursionError) else said
-            text = f"{codemod.code} {codemod.rule_name()} failed on it, and says nothing here: {said}"
-            if text not in (noted := project.failed.setdefault(module.path, [])):
-                noted.append(text)
-            return []
-    try:
-        return list(codemod.find(module, project))
-    except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        message = f"The plug-in {codemod.code} {codemod.rule_name()} failed on this file."
-        return [codemod.finding(module, Span(1, 0, 1, 0), message, reason=f"{said}. Its findings here are missing.", symbol="")]
-
-
-def find_all(project: Project, work: Mapping[str, Sequence[DdpCodemod]], numbers: Numbers | None = None) -> list[Finding]:
-    """Findings of several files; `work` says which codemods look at which path. Unreadable files are passed over."""
-    found: list[Finding] = []
-    for path in sorted(work):
-        project.make_room()
-        if module := project.module(path):
-            found += find_in(module, project, work[path], numbers)
-    return found
 
 
 def fix_project(

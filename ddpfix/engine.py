@@ -15,8 +15,9 @@ from pathlib import Path
 
 from codemods import suppressions
 from codemods.codemod import DdpCodemod
+from codemods.find import find_in
 from codemods.findings import Finding
-from codemods.fix_source import Accept, Chosen, find_in, fix_project
+from codemods.fix_source import Accept, Chosen, fix_project
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule

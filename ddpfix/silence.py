@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from codemods import suppressions
 from codemods.codemod import DdpCodemod
+from codemods.find import find_all
 from codemods.findings import Finding
-from codemods.fix_source import find_all
 from codemods.project import Project
 from ddpfix import engine
 from ddpfix.decided import origin

@@ -57,7 +57,7 @@ def findings_of(
     codemod: type[DdpCodemod], source: str, files: Mapping[str, str] | None = None, *, path: str = MAIN
 ) -> list[Finding]:
     """The codemod's findings in `source`, by its gate."""
-    from codemods.fix_source import find_in
+    from codemods.find import find_in
 
     project = project_of(source, files, path=path)
     module = project.module(path)

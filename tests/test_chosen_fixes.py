@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from codemods.by_hand import EditedLines
+from codemods.find import find_all
 from codemods.findings import Applicability, Edit, InsertAfter
-from codemods.fix_source import Chosen, FixResult, find_all, fix_project, fix_source, safe
+from codemods.fix_source import Chosen, FixResult, fix_project, fix_source, safe
 from codemods.project import Project
 from codemods.source import SourceModule
 from tests.places import PATH

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import time
 
-from codemods.fix_source import find_in
+from codemods.find import find_in
 from codemods.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.engine import collector_off, gated

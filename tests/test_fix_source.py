@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from codemods.codemod import DdpCodemod
+from codemods.find import find_in
 from codemods.findings import (
     AddDecorator,
     Applicability,
@@ -23,7 +24,7 @@ from codemods.findings import (
     SetKeyword,
     WrapInGuard,
 )
-from codemods.fix_source import FixResult, clash, find_in, fix_project, fix_source, safe, with_unsafe, without_conflicts
+from codemods.fix_source import FixResult, clash, fix_project, fix_source, safe, with_unsafe, without_conflicts
 from codemods.project import Project
 from codemods.source import SourceModule, Unreadable
 from tests.places import PATH, call, module_of, statement

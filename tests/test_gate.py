@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from codemods.codemod import DdpCodemod
+from codemods.find import find_in
 from codemods.findings import Finding
-from codemods.fix_source import find_in
 from codemods.project import Project
 from codemods.source import SourceModule
 from ddpfix.catalog import all_codemods

@@ -35,6 +35,7 @@ CODEMODS_ORDER = [
      "codemods.run_writer", "codemods.rewriter", "codemods.imports", "codemods.suppressions", "codemods.text_edits",
      "codemods.text_meaning"},
     {f"codemods.{topic}" for topic in TOPICS},
+    {"codemods.find"},
     {"codemods.by_hand", "codemods.lineage", "codemods.told_once", "codemods.fix_source"},
     {"codemods.commands"},
 ]  # fmt: skip

@@ -14,8 +14,9 @@ from collections import Counter
 import pytest
 
 from codemods.codemod import DdpCodemod
+from codemods.find import find_in
 from codemods.findings import Finding
-from codemods.fix_source import Chosen, FixResult, find_in, fix_project
+from codemods.fix_source import Chosen, FixResult, fix_project
 from codemods.project import Project
 from ddpfix.catalog import all_codemods
 from ddpfix.testing import MAIN, gate_open

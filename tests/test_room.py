@@ -13,7 +13,7 @@ from zlib import crc32
 import pytest
 
 from codemods import project as held
-from codemods.fix_source import find_all
+from codemods.find import find_all
 from codemods.project import Project
 from codemods.source import SourceModule
 from ddpfix import catalog, engine

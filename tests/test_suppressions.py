@@ -8,8 +8,8 @@ import pytest
 
 from codemods import suppressions
 from codemods.codemod import DdpCodemod
+from codemods.find import find_in
 from codemods.findings import Finding
-from codemods.fix_source import find_in
 from codemods.project import Project
 from codemods.source import SourceModule
 

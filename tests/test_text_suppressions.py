@@ -10,8 +10,9 @@ import pytest
 from codemods.analysis.job_files.command_lines import command_lines
 from codemods.analysis.job_files.flag_edits import NoEdit, set_value
 from codemods.codemod import DdpCodemod
+from codemods.find import find_in
 from codemods.findings import Applicability, Finding
-from codemods.fix_source import find_in, fix_project
+from codemods.fix_source import fix_project
 from codemods.project import Project
 from codemods.source import SourceModule
 from codemods.text_file import TEXT_KINDS, TextFile

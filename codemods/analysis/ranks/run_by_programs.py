@@ -20,7 +20,7 @@ from codemods.analysis.ranks.one_device import has_trainers_of_one_device, train
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
-from codemods.analysis.ranks.uses import MANY_FILES, only_names, uses_of
+from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
 from codemods.corpus import uses
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -65,6 +65,16 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     return not _Search(project).comes_to(module, node, shown=False)
 
 
+def is_shown_to_run(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where each step from `node` up to a program of several processes is seen: calls, objects made, names in settings.
+
+    Also where the project has no programs at all.
+    """
+    if not _has_programs(project):
+        return True
+    return _Search(project, presumed=False).comes_to(module, node, shown=False)
+
+
 def _shares_nothing(module: SourceModule) -> bool:
     """True for a file that makes an `Accelerator`, and neither trains, nor shares out its work, nor puts results together.
 
@@ -80,10 +90,14 @@ def _has_programs(project: Project) -> bool:
 
 
 class _Search:
-    """One question, with what has been seen to be run on the way to its answer."""
+    """One question, with what has been seen to be run on the way to its answer.
 
-    def __init__(self, project: Project) -> None:
+    presumed: what stands for a use that is not seen: too many places of a name, a decorator, a base that nobody can look into.
+    """
+
+    def __init__(self, project: Project, *, presumed: bool = True) -> None:
         self._project = project
+        self._presumed = presumed
         self._run: set[_Asked] = set()
         self._above: set[_Asked] = set()  # asked about, with no answer yet: a way round in a circle leads nowhere
         self._steps = 0
@@ -102,8 +116,10 @@ class _Search:
     def _is_run(self, module: SourceModule, function: FunctionNode | ast.ClassDef, shown: bool) -> bool:
         shown = shown or _SPEAKS.search(module.text_of(function)) is not None
         key = (module.path, function.lineno, shown)
-        if key in self._run or self._steps > _MOST_STEPS:
+        if key in self._run:
             return True
+        if self._steps > _MOST_STEPS:
+            return self._presumed
         if key in self._above:
             return False
         self._steps += 1
@@ -130,19 +146,22 @@ class _Search:
     def _is_called(self, module: SourceModule, function: FunctionNode, shown: bool) -> bool:
         owner, outer = module.parent(function), module.function_of(function)
         if any(last(dotted(d.func if isinstance(d, ast.Call) else d)) not in _PLAIN for d in function.decorator_list):
-            return True  # who it is registered with may call it
+            if self._presumed:
+                return True  # who it is registered with may call it
         if isinstance(owner, ast.ClassDef):
             return self._is_method_run(module, owner, function, shown)
         if outer is not None:
             return self._is_run(module, outer, shown)
-        if is_run_by_name(module) or self._is_public(module, function.name) or self._has_calls(module, function, shown):
+        if is_run_by_name(module) or self._has_calls(module, function, shown):
+            return True
+        if self._presumed and self._is_public(module, function.name):
             return True
         return function.name == "main" and (shown or self._starts_several(module))
 
     def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode, shown: bool) -> bool:
         facts = class_facts(self._project, module, owner)
         site = facts.lineage[0]
-        if facts.opaque or has_many_heirs(self._project, site):
+        if self._presumed and (facts.opaque or has_many_heirs(self._project, site)):
             return True
         reached = _is_called_from_outside(facts, function.name) or _finds_by_text(module)
         if reached and not _is_hook(function.name) and self._has_dead_calls_alone(module, function):
@@ -170,7 +189,7 @@ class _Search:
 
     def _has_calls(self, module: SourceModule, function: FunctionNode, shown: bool) -> bool:
         used = uses_of(self._project, module, function)
-        if used.more:
+        if used.more and self._presumed:
             return True
         method = isinstance(module.parent(function), ast.ClassDef)
         places = [*((s.module, s.call, s.call.func) for s in used.calls), *((h.module, h.node, h.node) for h in used.handed_on)]
@@ -178,19 +197,21 @@ class _Search:
             if (method or _may_be_plain(other, named)) and not ranks_at(other, node, project=self._project).some:
                 if self.comes_to(other, node, shown=shown):
                     return True
-        return self._is_fetched(module, function)
+        return self._presumed and self._is_fetched(module, function)
 
     def _is_made(self, site: ClassSite, shown: bool) -> bool:
         """True where a program makes objects of the class itself, or may find it by its name."""
         module, node = site.module, site.node
         project = self._project
-        if node.decorator_list or node.keywords or any(project.files_containing(word) for word in _BY_NAME):
+        if self._presumed and (node.decorator_list or node.keywords or any(project.files_containing(word) for word in _BY_NAME)):
             return True
-        if self._is_public(module, node.name) or self._is_fetched(module, node):
+        if self._presumed and self._is_public(module, node.name):
+            return True
+        if self._is_fetched(module, node):
             return True
         users = project.files_using(node.name, most=MANY_FILES)
         if users is None:
-            return True
+            return self._presumed
         outer = module.function_of(node)
         if outer is not None and not self._is_run(module, outer, shown):
             return False
@@ -198,6 +219,8 @@ class _Search:
             other = project.module(path) if not is_test_file(path) else None
             for read in other.reads_of(node.name) if other is not None else ():
                 if other is None or _is_inside(other, read, node) or only_names(other, read, made_by_methods=True):
+                    continue
+                if not means(project, other, read, site):
                     continue
                 if self.comes_to(other, read, shown=shown):
                     return True

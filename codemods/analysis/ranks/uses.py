@@ -148,7 +148,7 @@ def _made_in(project: Project, users: Iterable[tuple[ClassSite, list[str]]]) -> 
     for made, paths in users:
         for other in _modules(project, made.module, paths):
             for node, call in _reads(other, made.node.name):
-                if only_names(other, node) or not _means(project, other, node, made):
+                if only_names(other, node) or not means(project, other, node, made):
                     continue
                 if call is not None:
                     calls.append(CallSite(other, call))
@@ -248,7 +248,7 @@ def only_names(module: SourceModule, node: ast.expr, *, made_by_methods: bool = 
     return False
 
 
-def _means(project: Project, module: SourceModule, node: ast.Name | ast.Attribute, site: ClassSite) -> bool:
-    """False where the name is another class's; what the source does not show counts."""
+def means(project: Project, module: SourceModule, node: ast.Name | ast.Attribute, site: ClassSite) -> bool:
+    """False where a name in `module` is another class's than `site`; what the source does not show counts."""
     found = find_class(project, module, dotted(node)) if dotted(node) else None
     return found is None or found.node is site.node

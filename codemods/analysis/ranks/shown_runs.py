@@ -1,0 +1,42 @@
+"""Is a run of several processes seen to come to a place, step by step from a program of the project?"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.ranks.run_by_programs import is_shown_to_run
+from codemods.findings import Span
+from codemods.project import Project
+from codemods.source import SourceModule
+from codemods.text_file import TextFile
+
+
+def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None:
+    """Under which assumption ranks come to a place of `module`, where no program is seen to; None where one is.
+
+    Also None in a folder of classes and functions alone, whose programs stand elsewhere, and in a file that is no Python.
+    """
+    if isinstance(module, TextFile):
+        return None
+    statement = _statement_at(module.tree, span)
+    function = module.function_of(statement)
+    key = ("unseen run", module.path, 0 if function is None else function.lineno)
+    if project.keep(key, lambda: is_shown_to_run(project, module, statement)):
+        return None
+    if function is None:
+        return "right if this file is run as several processes: no program of the project is seen to do so"
+    return f"right if ranks come here: no program of several processes is seen to call {function.name}"
+
+
+def _statement_at(top: ast.AST, span: Span) -> ast.AST:
+    """The innermost statement round the first line of a span."""
+    found = top
+    below: list[ast.AST] = [top]
+    while below:
+        node = below.pop()
+        for inner in ast.iter_child_nodes(node):
+            first, end = getattr(inner, "lineno", 0), getattr(inner, "end_lineno", 0)
+            if isinstance(inner, (ast.stmt, ast.ExceptHandler, ast.match_case)) and (not first or first <= span.line <= end):
+                found = inner if isinstance(inner, ast.stmt) else found
+                below.append(inner)
+    return found

@@ -1,0 +1,66 @@
+"""A fix of what ranks do is safe only where a run of several processes is seen to come to its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.findings import Applicability
+from codemods.ranks.unguarded_print import UnguardedPrint
+from ddpfix.testing import findings_of
+
+WORK = """\
+import torch.distributed as dist
+
+def train(args):
+    rank = dist.get_rank()
+    print("start of an epoch", args.epochs)
+    if rank == 0:
+        args.save()
+"""
+START = 'import torch.distributed as dist\nfrom settings import args\nfrom module import train\n\nif __name__ == "__main__":\n    dist.init_process_group()\n'
+
+
+def level(source: str, files: dict[str, str]) -> tuple[Applicability, str]:
+    (found,) = [f for f in findings_of(UnguardedPrint, source, files) if "start of an epoch" in source.splitlines()[f.span.line - 1]]
+    return found.applicability, found.reason
+
+
+def test_a_program_that_calls_it() -> None:
+    assert level(WORK, {"main.py": START + "    train(args())\n"})[0] is Applicability.SAFE
+
+
+def test_a_folder_without_programs_is_somebody_elses() -> None:
+    assert level(WORK, {})[0] is Applicability.SAFE
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        'import module\n\n\ndef call(name):\n    getattr(module, name)(args())\n\n\ncall("train")\n',  # looked up by its name
+        "@register\ndef experiment():\n    train(args())\n",
+    ],
+)
+def test_who_may_call_it_by_other_ways_is_not_seen(other: str) -> None:
+    files = {"main.py": START, "other.py": "from module import train\nfrom registry import register\n\n\n" + other}
+    found, reason = level(WORK, files)
+    assert found is Applicability.UNSAFE
+    assert "no program of several processes is seen to call train" in reason
+
+
+CLASS = """\
+import torch.distributed as dist
+
+class Trainer:
+    def train(self, args):
+        rank = dist.get_rank()
+        print("start of an epoch", args.epochs)
+        if rank == 0:
+            args.save()
+"""
+
+
+def test_a_class_of_the_same_name_elsewhere_makes_no_object_of_this_one() -> None:
+    start = START.replace("import train", "import Trainer")
+    own = start.replace("from module", "from own") + "    Trainer().train(args())\n"
+    assert level(CLASS, {"main.py": start + "    Trainer().train(args())\n"})[0] is Applicability.SAFE
+    assert not findings_of(UnguardedPrint, CLASS, {"main.py": own, "own.py": CLASS.replace("print", "str")})
