@@ -14,6 +14,7 @@ from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.bad_numbers import by_own_data, of_bad_numbers, reports_bad_numbers
+from codemods.analysis.output.debug_lines import of_debugging
 from codemods.analysis.output.effects import Kind, effects_of, effects_of_function, names_rank, phrases
 from codemods.analysis.output.guard_spelling import guard_for, has_guard
 from codemods.analysis.output.levels_by_rank import has_levels_by_rank
@@ -128,6 +129,9 @@ class UnguardedPrint(DdpCodemod):
     - Functions of a repository of scripts that nothing in it calls, hands on or names; where a project has programs, places
       that none of them comes to with several processes: methods of a class that nobody makes or that its heirs define anew, what
       a program of one process alone reaches, functions whose Trainer has one device.
+    - What stands outside `fit` in a program whose Trainer spawns its ranks there (`ddp_spawn`, several devices without a strategy
+      below Lightning 2.0), where no launcher starts it: it is one process.
+    - Lines that were left over from looking for an error: shapes and types of tensors alone, `print("HERE")`.
     - The branch of a test that a run with several processes does not take (`args.dist == "OFF"`).
     - A test of the process group's rank above Lightning's Trainer, which starts the group: it lets every process in.
     - Modules of Lightning that are held in a `ModuleList`: they have no Trainer.
@@ -196,7 +200,7 @@ class UnguardedPrint(DdpCodemod):
                 continue
             if _stands_beside_one_for_each(module, run) or over_a_share(module, run.statements):
                 continue
-            if is_never_asked_for(project, module, run.first):
+            if of_debugging(run.statements) or is_never_asked_for(project, module, run.first):
                 continue
             if of_bad_numbers(module, run.statements) or reports_bad_numbers(project, run):
                 continue

@@ -19,6 +19,7 @@ from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
+from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
 from codemods.corpus import uses
@@ -56,6 +57,8 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
     """
     function = module.function_of(node)
     if trains_on_one_device(project, module, function) or is_behind_an_end(module, node) or cannot_be_imported(project, module):
+        return True
+    if starts_ranks_in_fit(project, module, function):
         return True
     if not _has_programs(project):
         return False

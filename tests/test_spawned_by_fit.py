@@ -1,0 +1,64 @@
+"""What stands outside `fit` is one process where Lightning spawns the ranks there."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
+from ddpfix.testing import project_of
+
+SCRIPT = """\
+import pytorch_lightning as pl
+from pytorch_lightning.utilities import rank_zero_only
+from model import Net
+
+def main(args):
+    print("the run is called", args.name)
+    trainer = pl.Trainer({})
+    trainer.fit(Net())
+    if rank_zero_only.rank == 0:
+        args.note()
+
+if __name__ == "__main__":
+    main(read())
+"""
+OLD = {"requirements.txt": "pytorch-lightning==1.9.0\n"}
+NEW = {"requirements.txt": "pytorch-lightning==2.1.0\n"}
+SPAWNED = [
+    ("max_epochs=3, accelerator='gpu', devices=args.devices", OLD),
+    ("max_epochs=3, gpus=4", OLD),
+    ("strategy='ddp_spawn', devices=4", NEW),
+    ("strategy=DDPSpawnStrategy(), devices=4", OLD),
+]
+STARTED_ANEW = [
+    ("max_epochs=3, accelerator='gpu', devices=args.devices", NEW),
+    ("strategy='ddp', devices=4", OLD),
+    ("accelerator='ddp', gpus=4", OLD),
+    ("strategy=args.strategy, devices=4", OLD),
+    ("gpus=4, **args.more", OLD),
+    ("gpus=4", {}),
+    ("gpus=4", {**OLD, "run.sh": "srun python train.py\n"}),
+    ("gpus=4", {**OLD, "README.md": "torchrun --nproc-per-node 4 train.py\n"}),
+]
+
+
+def spawns(arguments: str, files: dict[str, str]) -> bool:
+    """What is said of the function that makes the Trainer; what stands in it is run by one process then."""
+    project = project_of(SCRIPT.format(arguments), files)
+    module = project.module("module.py")
+    assert module is not None
+    (function,) = module.functions
+    answer = starts_ranks_in_fit(project, module, function)
+    assert is_run_by_nobody(project, module, function.body[0]) == answer
+    return answer
+
+
+@pytest.mark.parametrize(("arguments", "files"), SPAWNED)
+def test_one_process_runs_the_script(arguments: str, files: dict[str, str]) -> None:
+    assert spawns(arguments, files)
+
+
+@pytest.mark.parametrize(("arguments", "files"), STARTED_ANEW)
+def test_every_rank_runs_the_script(arguments: str, files: dict[str, str]) -> None:
+    assert not spawns(arguments, files)
