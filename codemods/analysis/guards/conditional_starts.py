@@ -184,7 +184,7 @@ def _stands_in(module: SourceModule, start: ast.Call, call: ast.Call) -> bool:
     )
 
 
-def needs_a_group(project: Project, module: SourceModule, scope: ast.AST, call: ast.Call) -> bool:
+def needs_a_group(project: Project, module: SourceModule, scope: ast.AST, call: ast.expr) -> bool:
     """True where the program ends above the call without a group: it wraps its model in any case, or asserts that there is."""
     from codemods.analysis.guards.group_may_be_missing import is_guarded  # it asks for this
 

@@ -72,10 +72,16 @@ def _sites(project: Project, module: SourceModule, function: FunctionNode) -> It
             site = callee(project, other, call)
             if site is not None and site.node is function and not fails(call, function):
                 yield other, call, False
-        for call in other.calls_named(*_SPAWNS) if other is module else ():
+        for call in other.calls_named(*_SPAWNS) if other is module or _brings_in(project, other, module, name) else ():
             given = [*call.args[:1], *(k.value for k in call.keywords if k.arg in ("fn", "target", "main_func", "function"))]
             if any(isinstance(a, ast.Name) and a.id == name for a in given):
                 yield other, call, True
+
+
+def _brings_in(project: Project, other: SourceModule, module: SourceModule, name: str) -> bool:
+    """True where `other` imports the name from `module`."""
+    found = (project.resolve(i.dotted, other.path) for i in other.imports.get(name, ()))
+    return any(f is not None and f.path == module.path for f in found)
 
 
 def fails(call: ast.Call, function: FunctionNode) -> bool:

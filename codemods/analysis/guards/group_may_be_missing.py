@@ -11,6 +11,7 @@ from codemods.analysis.guards.called_below_start import is_called_below_a_start
 from codemods.analysis.guards.called_with_group import SPEAKING, called_with_group, words_of
 from codemods.analysis.guards.conditional_starts import needs_a_group, start_above
 from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.guards.group_above import has_group_above
 from codemods.analysis.names import last, qualified
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_exits import leaves
@@ -39,6 +40,10 @@ class Unguarded:
 
 def unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
     """The calls of a file that raise where there is no process group, and that a run without one may come to."""
+    return (found for found in _unguarded(project, module) if not has_group_above(project, module, found.call))
+
+
+def _unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
     scopes: dict[int, tuple[FunctionNode | None, list[ast.Call]]] = {}
     for call in module.nodes(ast.Call):
         if _needs_group(module, call, project) or asks_for_rank(module, call):

@@ -76,7 +76,7 @@ class Effects:
 
 _OWN = late(
     r"(?<![a-z])(?:global_|local_|node_|world_|proc_|process_)?rank(?!_zero|ing|ed|s?_?score)|process_index|getpid|hostname|"
-    r"gethostname|mkdtemp|uuid", re.IGNORECASE
+    r"gethostname|mkdtemp|uuid|\baccelerator\.state\b|\b(?:PartialState|AcceleratorState)\(", re.IGNORECASE
 )  # fmt: skip
 
 

@@ -21,7 +21,12 @@ _DEPTH = 3  # functions that call the one that does it
 
 
 def is_muted(project: Project, path: str) -> bool:
-    """True for a file of a program that replaces `print`: it does so itself, or is imported by a file that has it done."""
+    """True for a file of a program that replaces `print`: it does so itself, or is imported by a file that has it done.
+
+    Also in a project whose own launcher gives each process a file for what it prints.
+    """
+    if project.keep("a file for each process", lambda: _is_launched_into_files(project)):
+        return True
     return project.keep(("muted print", path), lambda: any(path in reached(project, p) for p in _doing_so(project)))
 
 
@@ -45,6 +50,19 @@ def _find(project: Project) -> frozenset[str]:
                 if function is not None:
                     _add_callers(project, module, function, found, _DEPTH)
     return frozenset(found)
+
+
+def _is_launched_into_files(project: Project) -> bool:
+    """True for `Popen([…, f"--rank={i}"], stdout=open(…))` in a loop: one process speaks on the terminal, if any."""
+    for path in project.files_containing(b"Popen("):
+        module = project.module(path) if not is_test_file(path) else None
+        for call in module.calls_named("Popen") if module is not None else ():
+            if module is None or not any(isinstance(up, (ast.For, ast.While)) for up in module.ancestors(call)):
+                continue
+            out = next((k.value for k in call.keywords if k.arg == "stdout"), None)
+            if out is not None and module.holds(b"rank") and "open(" in origin_text(module, out):
+                return True
+    return False
 
 
 def _goes_to_own_file(module: SourceModule, call: ast.Call) -> bool:

@@ -13,6 +13,7 @@ from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
 from codemods.analysis.distribution import is_test_file, ranks_in_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
+from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
@@ -166,7 +167,7 @@ class _Search:
         site = facts.lineage[0]
         if self._presumed and (facts.opaque or has_many_heirs(self._project, site)):
             return True
-        reached = _is_called_from_outside(facts, function.name) or _finds_by_text(module)
+        reached = _is_called_from_outside(self._project, facts, function.name) or _finds_by_text(module)
         if reached and not _is_hook(function.name) and self._has_dead_calls_alone(module, function):
             return False
         if not reached and not self._has_calls(module, function, shown):
@@ -261,8 +262,13 @@ class _Search:
         return uses(self._project.read(top) or b"", name.encode())
 
 
-def _is_called_from_outside(facts: ClassFacts, name: str) -> bool:
-    """True for a method that a framework or Python calls; what is not known of a framework's class may be."""
+def _is_called_from_outside(project: Project, facts: ClassFacts, name: str) -> bool:
+    """True for a method that a framework or Python calls; what is not known of a framework's class may be.
+
+    Lightning calls the hooks of a module that a Trainer gets: a project with a loop of its own runs none.
+    """
+    if name in LIGHTNING_HOOKS and name not in _NETWORK and facts.is_a(Role.LIGHTNING_MODULE) and nobody_fits(project):
+        return False
     if name.startswith("__") or not any(facts.is_a(role) for role in _ROLES):
         return name.startswith("__") or bool(facts.external)
     return _is_hook(name)

@@ -17,6 +17,7 @@ from codemods.analysis.logged.behind_runs import is_behind_a_run
 from codemods.analysis.logged.pending_metrics import nothing_waits_in_training
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.collectives import AFTER_EVALUATION, PENDING, PROPERTIES, WAITS, Collective, collective_at
+from codemods.analysis.ranks.exit_statuses import is_status
 from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, Ranks, decorated_ranks, speaks_of_ranks
 from codemods.analysis.ranks.rank_sets import Split
@@ -156,7 +157,7 @@ class _Reader:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return Trace(tuple(i for d in node.decorator_list for i in self.expression(d)))
         items = tuple(i for child in child_nodes(node) for i in self.expression(child))
-        return Trace(items, _exit(node))
+        return Trace(items, _exit(self.project, self.module, node))
 
     # Tests
 
@@ -368,12 +369,10 @@ class _Reader:
         return [moved(i, self.key(call), step, call) for i in one.items]
 
 
-def _exit(node: ast.stmt) -> str:
+def _exit(project: Project, module: SourceModule, node: ast.stmt) -> str:
     """How a statement leaves its block. A status (`return -1`) or `sys.exit()` is an error told in another way."""
     if isinstance(node, ast.Return):
-        value = node.value.operand if isinstance(node.value, ast.UnaryOp) else node.value
-        status = isinstance(value, ast.Constant) and isinstance(value.value, int) and not isinstance(value.value, bool)
-        return "raise" if status else "return"
+        return "raise" if is_status(project, module, node) else "return"
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and dotted(node.value.func) in _ENDS_PROCESS:
         return "raise"
     return "break" if isinstance(node, ast.Break) else "continue" if isinstance(node, ast.Continue) else (

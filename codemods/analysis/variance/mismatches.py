@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted
+from codemods.analysis.ranks.exit_statuses import is_status
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.buffers import speaks_of_buffers
 from codemods.analysis.variance.exits import calls_in
@@ -96,8 +97,8 @@ def under_rank_tests(project: Project, module: SourceModule, told: set[int]) -> 
             continue
         if found.meeting.name == "forward" and found.meeting.maybe and not speaks_of_buffers(project):
             continue
-        seen = len(found.meeting.steps) == 1 and found.meeting.name not in ("forward", "compute")
-        if (seen and not isinstance(found.leaving, ast.Break)) or _has_other_half(found):
+        seen = len(found.meeting.steps) == 1 and found.meeting.name not in ("forward", "backward", "compute")
+        if (seen and not isinstance(found.leaving, ast.Break)) or _has_other_half(project, module, found):
             continue  # what stands there itself is laid side by side in `ranks/matching`
         line = found.meeting.steps[0].line
         near = {*range(found.node.lineno, (found.node.end_lineno or found.node.lineno) + 1), line}
@@ -107,9 +108,15 @@ def under_rank_tests(project: Project, module: SourceModule, told: set[int]) -> 
             yield (found.leaving or found.node if at_exit else call), found
 
 
-def _has_other_half(found: Mismatch) -> bool:
+def _has_other_half(project: Project, module: SourceModule, found: Mismatch) -> bool:
     """True where the ranks that miss it make calls of their own, which may be the other half, or give back a status."""
     if isinstance(found.leaving, ast.Return) and isinstance(found.leaving.value, (ast.Constant, ast.UnaryOp)):
-        return not is_none(found.leaving.value)
+        value = found.leaving.value
+        return not is_none(value) and (not _is_number(value) or is_status(project, module, found.leaving))
     other = found.node.orelse if isinstance(found.node, ast.If) else []
     return bool(other) and any(True for _ in calls_in(other))
+
+
+def _is_number(value: ast.expr) -> bool:
+    inner = value.operand if isinstance(value, ast.UnaryOp) else value
+    return isinstance(inner, ast.Constant) and isinstance(inner.value, int) and not isinstance(inner.value, bool)

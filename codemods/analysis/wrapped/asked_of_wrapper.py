@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassFacts
+from codemods.analysis.guards.conditional_starts import needs_a_group
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
@@ -91,12 +92,20 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
         return None
     if not found.prepared and (not _is_bare_alone(found) or is_under_the_flag(module, node, found)):
         return None
+    if not found.prepared and _ends_without_group(project, module, node, found):
+        return None
     if isinstance(found.model, ast.expr) and any(has_attribute(project, f, "module") for f in _classes(project, found)):
         return None
     receiver = module.text_of(node.value)
     who = "Accelerate does not wrap the model" if found.prepared else f"line {found.wrap.lineno} does not wrap the model"
     text = f"`{receiver}.module`: with one process {who}, and this line raises AttributeError"
     return Asked(node, node, found, receiver, "module", text, ".module", f".{above.attr}", known=True, inverse=True)
+
+
+def _ends_without_group(project: Project, module: SourceModule, node: ast.Attribute, found: Wrapped) -> bool:
+    """True where a run with one process never comes here: what needs a process group stands above, or above the wrap."""
+    places: tuple[tuple[SourceModule, ast.expr], ...] = ((module, node), (found.module, found.wrap))
+    return any(needs_a_group(project, m, m.function_of(n) or m.tree, n) for m, n in places)
 
 
 def _by_devices(module: SourceModule, node: ast.Attribute, found: Wrapped) -> Asked | None:

@@ -1,0 +1,58 @@
+"""Does every way to a place come through a call that starts the process group, or that raises without one?"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.call_graph import called_function
+from codemods.analysis.guards.entry_points import starts_group
+from codemods.analysis.names import last, qualified
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+_ALWAYS = (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return, ast.With)
+_ENDS = frozenset({"barrier", "all_reduce", "all_gather", "broadcast", "all_gather_object", "broadcast_object_list"})
+_DEPTH = 3  # functions that call the one that does it
+
+
+def has_group_above(project: Project, module: SourceModule, call: ast.expr) -> bool:
+    """True where a statement above, in a block round `call`, starts the group in any case, or ends a run that has none."""
+    below: ast.AST = call
+    for up in module.ancestors(call):
+        for name in ("body", "orelse"):
+            block = getattr(up, name, None)
+            if isinstance(block, list) and any(s is below for s in block):
+                above = block[: next(i for i, s in enumerate(block) if s is below)]
+                if any(_needs(project, module, s, _DEPTH) for s in above):
+                    return True
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        below = up
+    return False
+
+
+def _needs(project: Project, module: SourceModule, statement: ast.stmt, depth: int) -> bool:
+    """True for a statement that always makes such a call, itself or in a function of the project."""
+    if not isinstance(statement, _ALWAYS):
+        return False
+    if isinstance(statement, ast.With):
+        return any(_needs(project, module, s, depth) for s in statement.body)
+    for call in (n for n in walk(statement) if isinstance(n, ast.Call)):
+        if starts_group(module, call):
+            return True
+        name = qualified(module, call.func)
+        if name.startswith("torch.distributed.") and last(name) in _ENDS:
+            return True
+        site = called_function(project, module, call) if depth else None
+        if site is not None and _does(project, site.module, site.node, depth - 1):
+            return True
+    return False
+
+
+def _does(project: Project, module: SourceModule, function: FunctionNode, depth: int) -> bool:
+    for statement in function.body:
+        if _needs(project, module, statement, depth):
+            return True
+        if any(isinstance(n, ast.Return) for n in walk(statement)):
+            return False  # it may come back above
+    return False
