@@ -21,6 +21,7 @@ from ddpfix.bot.review import review
 if TYPE_CHECKING:
     from ddpfix.bot.repositories import Bot
 
+STRANGER = 600.0  # seconds for which nobody is asked again whether somebody may push who may not
 WORDS = ("rerun", "rebuild", "ignore CODE [here|repo]", "explain CODE", "close")
 
 
@@ -53,9 +54,8 @@ def obey(bot: Bot, slug: str, number: int, comment: Comment) -> Outcome | None:
     if command is None or comment.by_bot:
         return None
     forge = bot.forge
-    if not forge.may_write(slug, comment.author):
-        # no reply: anybody could make the bot talk
-        _receipt(bot, slug, number, comment, "refused")
+    if not _may_push(bot, slug, comment.author):
+        # no reply and no reaction: anybody could make the bot write
         return Outcome(slug, "", "ignored", f"{comment.author} may not push here", number)
     _receipt(bot, slug, number, comment, "seen")
     try:
@@ -69,6 +69,19 @@ def obey(bot: Bot, slug: str, number: int, comment: Comment) -> Outcome | None:
         return Outcome(slug, "", "refused-command", why, number)
     _receipt(bot, slug, number, comment, "done")
     return outcome
+
+
+def _may_push(bot: Bot, slug: str, login: str) -> bool:
+    """Asked anew each time, but for a no: somebody who may not push cannot make the bot ask more than once in a while."""
+    now, who = bot.clock.now(), (slug, login)
+    if bot.strangers.get(who, 0.0) > now:
+        return False
+    if bot.forge.may_write(slug, login):
+        return True
+    if len(bot.strangers) >= 10_000:
+        bot.strangers.clear()
+    bot.strangers[who] = now + STRANGER
+    return False
 
 
 def _receipt(bot: Bot, slug: str, number: int, comment: Comment, receipt: Receipt) -> None:

@@ -44,12 +44,13 @@ class Pull:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment. by_bot: written by a program, as far as the forge says."""
+    """A comment. by_bot: written by a program, belongs: by somebody of the repository, as far as the forge says."""
 
     id: int
     body: str
     author: str
     by_bot: bool = False
+    belongs: bool = True
 
 
 @dataclass(frozen=True, slots=True)

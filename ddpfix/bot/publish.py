@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from ddpfix import __version__, git
 from ddpfix.bot import body, fixes, marks
-from ddpfix.bot.client import Clock, ForgeError
+from ddpfix.bot.budget import Budget
+from ddpfix.bot.client import ForgeError
 from ddpfix.bot.forge import Forge, Pull, Repository
 from ddpfix.bot.login import hidden
 from ddpfix.bot.outcome import Outcome
@@ -32,25 +33,6 @@ class Asked:
     rebuild: bool = False
     here: tuple[str, ...] = ()
     repo: tuple[str, ...] = ()
-
-
-class Budget:
-    """How many pull requests may still be opened within an hour: forges slow down whoever opens many.
-
-    Users report that GitHub refuses after some 50 to 70 an hour (lindell/multi-gitter#276, gruntwork-io/git-xargs#59).
-    """
-
-    def __init__(self, per_hour: int, clock: Clock) -> None:
-        self._per_hour, self._clock = per_hour, clock
-        self._opened: list[float] = []
-
-    def is_spent(self) -> bool:
-        since = self._clock.now() - 3600
-        self._opened = [at for at in self._opened if at > since]
-        return len(self._opened) >= self._per_hour
-
-    def spend(self) -> None:
-        self._opened.append(self._clock.now())
 
 
 class Raced(Exception):
@@ -155,9 +137,9 @@ def _left_out(seen: Seen, asked: Asked) -> tuple[tuple[str, ...], tuple[str, ...
 
 def _carry_out(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: marks.Marks) -> Outcome:
     match decision.action:
-        case "create" if place.budget.is_spent():
-            return place.outcome(wanted.topic, "deferred", why="enough pull requests were opened in this hour")
-        case "create" | "update" | "unchanged":
+        case "create":
+            return _created(place, wanted, seen, decision, marked)
+        case "update" | "unchanged":
             return _published(place, wanted, seen, decision, marked)
         case "left-to-human":
             # a text without the bot's marks is somebody's own: there is nobody to be told
@@ -177,6 +159,23 @@ def _carry_out(place: Place, wanted: Wanted, seen: Seen, decision: Decision, mar
             return place.outcome(wanted.topic, action, why=why)
         case _:
             return place.outcome(wanted.topic, decision.action, decision.pull, decision.why)
+
+
+def _created(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: marks.Marks) -> Outcome:
+    taken = place.budget.take()
+    if taken is None:
+        return place.outcome(wanted.topic, "deferred", why="enough pull requests were opened in this hour")
+    opened = True  # or nobody knows
+    try:
+        done = _published(place, wanted, seen, decision, marked)
+        opened = done.action == "created"
+        return done
+    except (Raced, ForgeError, git.GitRefusal) as error:
+        opened = isinstance(error, ForgeError) and error.unsure
+        raise
+    finally:
+        if not opened:
+            place.budget.give_back(taken)
 
 
 def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: marks.Marks) -> Outcome:
@@ -242,7 +241,6 @@ def _opened(place: Place, wanted: Wanted, text: str) -> Outcome:
         if error.status in (409, 422) and "already exists" in error.message:
             raise Raced from None
         raise
-    place.budget.spend()
     place.pulls[wanted.branch] = (pull, *place.pulls.get(wanted.branch, ()))
     return place.outcome(wanted.topic, "created", pull, _label(place, pull.number))
 

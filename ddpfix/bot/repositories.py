@@ -8,12 +8,14 @@ from functools import partial
 
 from ddpfix import git
 from ddpfix.bot import fixes, marks
+from ddpfix.bot.budget import Budget
 from ddpfix.bot.client import Clock, ForgeError
 from ddpfix.bot.forge import Forge, Repository
 from ddpfix.bot.login import NoLogin, hidden
 from ddpfix.bot.outcome import Outcome
 from ddpfix.bot.preferences import OPT_OUT_TOPIC
-from ddpfix.bot.publish import Asked, Budget, Place, settle, supersede
+from ddpfix.bot.publish import Asked, Place, settle, supersede
+from ddpfix.bot.state import State, passing
 from ddpfix.bot.topics import Topic, expand
 from ddpfix.catalog import UnknownSelector
 from ddpfix.git import GitRefusal
@@ -50,11 +52,17 @@ def guarded(forge: Forge, slug: str, work: Callable[[], list[Outcome]], number: 
 
 
 class Bot:
-    """The bot at one forge. It works on one repository at a time."""
+    """The bot at one forge. It works on one repository at a time. state: what outlives it; without one nothing does.
 
-    def __init__(self, forge: Forge, options: BotOptions, clock: Clock) -> None:
-        self.forge, self.options = forge, options
-        self._budget = Budget(options.per_hour, clock)
+    Raises NoLogin where the state cannot be used.
+    """
+
+    def __init__(self, forge: Forge, options: BotOptions, clock: Clock, state: State | None = None) -> None:
+        self.forge, self.options, self.clock = forge, options, clock
+        self.strangers: dict[tuple[str, str], float] = {}  # who may not push where, and until when that is believed
+        self.state = state or passing()
+        self.database = self.state.database()
+        self._budget = Budget(options.per_hour, clock, self.database)
 
     def run(self, slugs: Sequence[str], tell: Callable[[Outcome], None] | None = None) -> list[Outcome]:
         """Every repository in its turn; `tell` hears of each outcome at once. A failure of one stops no other."""
