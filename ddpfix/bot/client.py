@@ -100,7 +100,7 @@ class Client:
         turn: Turn | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
-        self._headers = headers
+        self.headers = headers
         self._clock = clock
         self._pace = pace or Pace()
         self._http = http or plain_http()
@@ -175,7 +175,7 @@ class Client:
         *,
         renew: bool,
     ) -> httpx2.Response:
-        headers = self._headers(renew)
+        headers = self.headers(renew)
         if verb != "GET":
             if (gap := self._turn.free_at - self._clock.now()) > 0:
                 self._clock.sleep(gap)

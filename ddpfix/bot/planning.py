@@ -5,12 +5,12 @@ It can be asked again at any point, after a crash or a lost answer, and says wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
-from ddpfix.bot import marks
 from ddpfix.bot.forge import Pull
+from ddpfix.bot.marks import Marks
 from ddpfix.git import RemoteCommit
 
 # who commits what a program changes through GitHub's interface, and what a person changes on its pages
@@ -50,7 +50,7 @@ class Branch:
         """The run that made the newest commit of the bot."""
         return next((c.run for c in self.commits if c.ours), "")
 
-    def was_cut(self, left: marks.Marks) -> bool:
+    def was_cut(self, left: Marks) -> bool:
         """Whether somebody took commits off the top since the bot wrote `left`: what one run made is never pushed in part."""
         return bool(left.run) and left.run == self.run and left.head not in {c.sha for c in self.commits}
 
@@ -87,11 +87,18 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What stands on the forge for a topic: its branch, its pull requests (newest first), how many others of ours are open."""
+    """What stands on the forge for a topic: its branch, its pull requests (newest first), how many others of ours are open.
+
+    left: the marks that are believed, by the number of their pull request.
+    """
 
     branch: Branch | None
     pulls: tuple[Pull, ...]
     others_open: int = 0
+    left: Mapping[int, Marks] = field(default_factory=dict)
+
+    def left_in(self, pull: Pull | None) -> Marks | None:
+        return self.left.get(pull.number) if pull else None
 
     @property
     def open(self) -> Pull | None:
@@ -124,7 +131,7 @@ def decide(wanted: Wanted, seen: Seen, policy: Policy) -> Decision:
     if branch and foreign:
         by = f"{foreign.sha[:10]} by {foreign.author}"
         return Decision("left-to-human", pull, why=f"the branch holds {by}, which is not from ddpfix")
-    if pull and not policy.rebuild and (moved := _taken_over(wanted, pull, branch)):
+    if pull and not policy.rebuild and (moved := _taken_over(wanted, seen, pull)):
         return Decision("left-to-human", pull, why=moved)
     if wanted.tree is None:
         return _without_work(seen)
@@ -139,11 +146,11 @@ def decide(wanted: Wanted, seen: Seen, policy: Policy) -> Decision:
     return Decision("create", push=not same)
 
 
-def _taken_over(wanted: Wanted, pull: Pull, branch: Branch | None) -> str:
+def _taken_over(wanted: Wanted, seen: Seen, pull: Pull) -> str:
     """How somebody made an open pull request his own without a commit, "" where nobody did."""
-    left = marks.read(pull.body)
+    left, branch = seen.left_in(pull), seen.branch
     if left is None:
-        return "its text is not from ddpfix (--reopen takes it over)"
+        return "its text bears no mark of this ddpfix (--reopen takes it over)"
     if pull.base != wanted.base_branch:
         return f"it goes to the branch {pull.base} now, and not to {wanted.base_branch}"
     if branch is None:
@@ -165,5 +172,5 @@ def _said_no(seen: Seen) -> Pull | None:
     last = seen.pulls[0] if seen.pulls else None
     if last is None or last.state != "closed":
         return None
-    marked = marks.read(last.body)
+    marked = seen.left_in(last)
     return None if marked and marked.closed else last

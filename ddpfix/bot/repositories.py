@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from ddpfix import git
-from ddpfix.bot import fixes, marks
+from ddpfix.bot import fixes
 from ddpfix.bot.budget import Budget
 from ddpfix.bot.client import Clock, ForgeError
 from ddpfix.bot.forge import Forge, Repository
 from ddpfix.bot.login import NoLogin, hidden
+from ddpfix.bot.marks import Seal
 from ddpfix.bot.outcome import Outcome
 from ddpfix.bot.preferences import OPT_OUT_TOPIC
 from ddpfix.bot.publish import Asked, Place, settle, supersede
@@ -98,7 +99,7 @@ class Bot:
             if not (project.settings.bot and project.preferences.enabled):
                 return [Outcome(slug, "", "skipped", "its settings turn the bot off")]
             place = Place(
-                self.forge, repository, clone, project, self.forge.identity(), self._budget, prefix,
+                self.forge, repository, clone, project, self.forge.identity(), self._budget, self.seal(repository), prefix,
                 self.options.dry_run, self.options.labels,
                 branches=frozenset(n for n in tips if n.startswith(f"{prefix}/")),
             )  # fmt: skip
@@ -126,10 +127,9 @@ class Bot:
         except FORESEEN as error:
             return place.outcome(topic.name, "failed", why=hidden(str(error), self.forge.secrets()))
 
-    def topic_of(self, body: str) -> str:
-        """The topic of a pull request of the bot, "" for one that is not."""
-        marked = marks.read(body)
-        return marked.topic if marked else ""
+    def seal(self, repository: Repository) -> Seal:
+        """What signs and checks the bot's marks in a repository. Raises ForgeError."""
+        return Seal(self.state.key, self.forge.account(repository.slug), f"{self.forge.name} {repository.id}")
 
 
 def why_not(repository: Repository, options: BotOptions, *, asked_as: str = "") -> str:

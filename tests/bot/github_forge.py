@@ -49,6 +49,7 @@ class Account:
     write: bool = True
     until: float = float("inf")
     slugs: tuple[str, ...] = ()
+    workflow: bool = False
 
 
 @dataclass
@@ -85,6 +86,7 @@ class GitHubForge(GitHost):
         self.contract = Contract()
         self.repos: dict[str, Repo] = {}
         self.accounts: dict[str, Account] = {}
+        self.ids: dict[str, int] = {}
         self.app_key: Any = None
         self.faults: list[Fault] = []
         self.moved: dict[str, str] = {}
@@ -140,6 +142,9 @@ class GitHubForge(GitHost):
         return found[(page - 1) * size : page * size], headers
 
     def _carried_out(self, request: BaseHTTPRequestHandler, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:
+        if path.endswith("/graphql"):
+            account = self.accounts[token_of(request.headers.get("Authorization", ""))]
+            return 200, {"data": {"viewer": {"login": account.login}}}
         template, values = self.contract.check(request.command, path, query, body)
         self.asked.append((request.command, template, body))
         token = token_of(request.headers.get("Authorization", ""))
@@ -181,6 +186,7 @@ class GitHubForge(GitHost):
     def add(self, slug: str, files: Mapping[str, bytes], **about: Any) -> Repo:
         self.create(slug, files)
         self.repos[slug] = Repo(slug, about=about)
+        self.ids[slug] = self.number()
         return self.repos[slug]
 
     def number(self) -> int:
@@ -240,6 +246,10 @@ class GitHubForge(GitHost):
     def _route(
         self, verb: str, template: str, values: dict[str, str], query: dict[str, str], body: dict[str, Any], account: Account
     ) -> tuple[int, Any]:
+        if template == "/user":
+            if account.workflow:
+                raise Refused(403, "Resource not accessible by integration")
+            return 200, {"id": 4711, "login": account.login}
         if template == "/users/{username}":
             return 200, {"id": 4711, "login": values["username"]}
         slug = f"{values['owner']}/{values['repo']}"
@@ -247,7 +257,7 @@ class GitHubForge(GitHost):
         match verb, template.removeprefix(R):
             case "GET", "":
                 return 200, {
-                    "full_name": slug, "default_branch": "main", "clone_url": f"{self.url}/{slug}.git", "archived": False,
+                    "id": self.ids[slug], "full_name": slug, "default_branch": "main", "clone_url": f"{self.url}/{slug}.git", "archived": False,
                     "fork": False, "permissions": {"push": account.write}, "topics": [], **repo.about,
                 }  # fmt: skip
             case "GET", "/pulls":
@@ -312,7 +322,7 @@ class GitHubForge(GitHost):
             case "GET", "/pulls/{pull_number}/comments":
                 return 200, [c for review in repo.reviews if review["on"] == number for c in review["comments"]]
             case "POST", "/pulls/{pull_number}/reviews":
-                return 200, self._review(slug, pull, body)
+                return 200, self._review(slug, pull, body, account)
         raise Refused(501, f"{verb} {rest}")
 
     def _patches(self, slug: str, pull: dict[str, Any]) -> dict[str, str]:
@@ -323,7 +333,7 @@ class GitHubForge(GitHost):
             out[head.partition("\n+++ b/")[2]] = f"@@ {hunks}" if mark else ""
         return out
 
-    def _review(self, slug: str, pull: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    def _review(self, slug: str, pull: dict[str, Any], body: dict[str, Any], account: Account) -> dict[str, Any]:
         patches = self._patches(slug, pull)
         for comment in body.get("comments", ()):
             hunks = [
@@ -334,6 +344,7 @@ class GitHubForge(GitHost):
             if not any(all(line in hunk for line in ends) for hunk in hunks):
                 raise Refused(422, "Unprocessable Entity", ["Line could not be resolved"])
             self._text(comment["body"])
+            comment |= {"id": self.number(), "user": {"login": account.login, "type": "Bot"}}
         review = {"id": self.number(), "on": pull["number"], "body": body.get("body"), "comments": body.get("comments", [])}
         self.repos[slug].reviews.append(review)
         return review

@@ -18,7 +18,7 @@ from ddpfix.bot.github import GitHub
 from ddpfix.bot.login import PERMISSIONS, AppLogin, FixedToken, NoLogin, hidden
 from ddpfix.bot.repositories import Bot, BotOptions
 from ddpfix.git import Access, Clone, Pushed
-from tests.bot.conftest import TOKEN, World
+from tests.bot.conftest import STATE, TOKEN, World
 from tests.bot.github_forge import Clock, GitHubForge
 from tests.bot.shell import Shell
 
@@ -33,7 +33,7 @@ def app_key(forge: GitHubForge) -> str:
 def app_bot(world: World, key: str) -> Bot:
     login = AppLogin("4242", key, api_url=world.forge.api, clock=world.clock, pace=Pace(gap=0.0))
     forge = GitHub(login, clock=world.clock, api_url=world.forge.api, pace=Pace(gap=0.0))
-    return Bot(forge, BotOptions(topics=("safe",)), world.clock)
+    return Bot(forge, BotOptions(topics=("safe",)), world.clock, STATE)
 
 
 def made_tokens(world: World) -> list[str]:
