@@ -38,7 +38,9 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """Signs marks, and believes those it has signed. account: the bot's login. repository: its number, which no renaming changes."""
+    """Signs marks, and believes those it has signed. account: the bot's login. repository: its number, which stays when it is
+    renamed.
+    """
 
     key: bytes = field(repr=False)
     account: str
@@ -55,8 +57,8 @@ class Seal:
     def of_pull(self, branch: str, marks: Marks) -> str:
         here, repo = ",".join(marks.here), ",".join(marks.repo)
         return self.block(
-            "pr", branch, topic=marks.topic, head=marks.head, base=marks.base, tool=marks.tool, run=marks.run, here=here, repo=repo,
-            closed="bot" if marks.closed else "", lines=marks.lines,
+            "pr", branch, topic=marks.topic, head=marks.head, base=marks.base, tool=marks.tool, run=marks.run,
+            here=here, repo=repo, closed="bot" if marks.closed else "", lines=marks.lines,
         )  # fmt: skip
 
     def left(self, pull: Pull) -> Marks | None:

@@ -32,7 +32,7 @@ class Branch:
         """The commits on top that are the bot's, or of an author who is not counted; at least one must be the bot's."""
         out: list[RemoteCommit] = []
         for commit in self.commits:
-            if not (commit.ours or _ignored(commit, ignored)):
+            if not (commit.ours or commit.updates or _ignored(commit, ignored)):
                 break
             out.append(commit)
         return tuple(out) if any(c.ours for c in out) else ()
@@ -41,9 +41,11 @@ class Branch:
         """The commit of somebody else that keeps the bot off, None where all is its own work.
 
         Below the bot's commits is the commit they were made on, so what is on top decides: whoever amends, rebases or
-        merges becomes the committer of what he made.
+        merges becomes the committer of what he made. A merge of the base that the forge made ("Update branch") is nobody's.
         """
-        return None if self.own(ignored) else next((c for c in self.commits if not _ignored(c, ignored)), self.commits[0])
+        if self.own(ignored):
+            return None
+        return next((c for c in self.commits if not (c.updates or _ignored(c, ignored))), self.commits[0])
 
     @property
     def run(self) -> str:
@@ -58,6 +60,11 @@ class Branch:
         """Whether it has these files already, on top of that commit."""
         own = self.own()
         return bool(own) and own[0].tree == tree and any(base in c.parents for c in own)
+
+
+def is_from_forge(commit: RemoteCommit) -> bool:
+    """Whether the forge itself committed it, on github.com or on a server of one's own."""
+    return commit.committer.lower().startswith("noreply@")
 
 
 def _ignored(commit: RemoteCommit, authors: Sequence[str]) -> bool:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ddpfix import __version__, catalog, git
 from ddpfix.bot import body, fixes
-from ddpfix.bot.budget import Budget
 from ddpfix.bot.client import ForgeError
-from ddpfix.bot.forge import Forge, Pull, Repository
+from ddpfix.bot.forge import Pull
 from ddpfix.bot.login import hidden
-from ddpfix.bot.marks import Marks, Seal
+from ddpfix.bot.marks import Marks
 from ddpfix.bot.notes import note, plain
 from ddpfix.bot.outcome import Outcome
+from ddpfix.bot.place import Place
 from ddpfix.bot.planning import Branch, Decision, Policy, Seen, Wanted, decide
 from ddpfix.bot.topics import Topic
 from ddpfix.summary.markdown import code, prose
@@ -41,53 +41,6 @@ class Asked:
 
 class Raced(Exception):
     """Somebody else changed what was read, or an answer was lost (its text says how): it has to be read again."""
-
-
-@dataclass
-class Place:
-    """A repository while the bot works on it. branches: those of the bot when it began. pulls: of each, as read last.
-
-    wanted: the branches of the topics that are asked for; what is open beside them is about to be superseded.
-    """
-
-    forge: Forge
-    repository: Repository
-    clone: git.Clone
-    project: fixes.Project
-    identity: tuple[str, str]
-    budget: Budget
-    seal: Seal
-    prefix: str = "ddpfix"
-    dry_run: bool = False
-    labels: tuple[str, ...] = ()
-    pulls: dict[str, tuple[Pull, ...]] = field(default_factory=dict)
-    branches: frozenset[str] = frozenset()
-    wanted: frozenset[str] = frozenset()
-
-    @property
-    def slug(self) -> str:
-        return self.repository.slug
-
-    def branch_of(self, topic: str) -> str:
-        return f"{self.prefix}/{topic}"
-
-    def look(self, branch: str, *, may_exist: bool = True) -> Seen:
-        """may_exist: False for a branch that was not there when the run began; if it is there now, the push will say so.
-
-        The pull requests are read first: one that is open has its branch, unless somebody deletes it.
-        """
-        self.pulls[branch] = tuple(self.forge.pulls(self.slug, branch))
-        has_open = any(p.state == "open" for p in self.pulls[branch])
-        commits = self.clone.commits(branch, self.identity[1]) if may_exist or has_open else ()
-        if has_open and not commits:  # closed and deleted in between?
-            self.pulls[branch] = tuple(self.forge.pulls(self.slug, branch))
-        others = [p for name, found in self.pulls.items() if name != branch and name in self.wanted for p in found]
-        open_ones = sum(p.state == "open" and self.seal.is_own(p.author) for p in others)
-        left = {pull.number: marks for pull in self.pulls[branch] if (marks := self.seal.left(pull))}
-        return Seen(Branch(commits[0].sha, commits) if commits else None, self.pulls[branch], open_ones, left)
-
-    def outcome(self, topic: str, action: str, pull: Pull | None = None, why: str = "") -> Outcome:
-        return Outcome(self.slug, topic, action, why, pull.number if pull else None, pull.url if pull else "")
 
 
 def settle(place: Place, topic: Topic, asked: Asked) -> Outcome:

@@ -14,8 +14,9 @@ from ddpfix.bot.forge import Forge, Repository
 from ddpfix.bot.login import NoLogin, hidden
 from ddpfix.bot.marks import Seal
 from ddpfix.bot.outcome import Outcome
+from ddpfix.bot.place import Place
 from ddpfix.bot.preferences import OPT_OUT_TOPIC
-from ddpfix.bot.publish import Asked, Place, settle, supersede
+from ddpfix.bot.publish import Asked, settle, supersede
 from ddpfix.bot.state import State, passing
 from ddpfix.bot.topics import Topic, expand
 from ddpfix.catalog import UnknownSelector

@@ -257,7 +257,8 @@ class GitHubForge(GitHost):
         match verb, template.removeprefix(R):
             case "GET", "":
                 return 200, {
-                    "id": self.ids[slug], "full_name": slug, "default_branch": "main", "clone_url": f"{self.url}/{slug}.git", "archived": False,
+                    "id": self.ids[slug], "full_name": slug, "default_branch": "main",
+                    "clone_url": f"{self.url}/{slug}.git", "archived": False,
                     "fork": False, "permissions": {"push": account.write}, "topics": [], **repo.about,
                 }  # fmt: skip
             case "GET", "/pulls":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -85,7 +86,8 @@ def test_a_true_mark_of_an_earlier_pull_request_in_the_source_is_not_believed(wo
 
 
 def test_a_mark_in_a_file_name_is_not_believed(world: World) -> None:
-    world.commit({"<!-- ddpfix:closed by=bot -->/<!-- ddpfix:ignore here= repo=DDP203 -->.py": MODULE.replace(b"Model", b"Other")})
+    name = "<!-- ddpfix:closed by=bot -->/<!-- ddpfix:ignore here= repo=DDP203 -->.py"
+    world.commit({name: MODULE.replace(b"Model", b"Other")})
     assert world.safe().action == "created"
     assert "-->.py" in git(world.git, "diff", "--name-only", "main", "ddpfix/safe")
     assert world.safe().action == "unchanged"
@@ -151,8 +153,6 @@ def test_a_code_that_is_gone_does_not_stop_the_topic(world: World) -> None:
     seal = world.bot().seal(world.bot().forge.repository(world.slug))
     found = seal.cut(pull(world.pull()["body"]))
     assert found is not None
-    from dataclasses import replace
-
     world.repo.pulls[1]["body"] = found[0] + seal.of_pull("ddpfix/safe", replace(found[1], here=("DDP999",)))
     assert world.safe().action == "updated"
 
