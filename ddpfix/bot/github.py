@@ -99,7 +99,13 @@ class GitHub:
         return next(iter(self._clients.values()))
 
     def repository(self, slug: str) -> Repository:
-        data = self._at(slug).get(_repo(slug))
+        try:
+            data = self._at(slug).get(_repo(slug))
+        except ForgeError as error:
+            if error.status != 404 or not isinstance(self._login, AppLogin):
+                raise
+            self._login.token(slug, renew=True)  # another installation may have it by now
+            data = self._at(slug).get(_repo(slug))
         self._urls[slug] = data["clone_url"]
         return Repository(
             slug=data["full_name"],

@@ -88,6 +88,7 @@ class GitHubForge(GitHost):
         self.accounts: dict[str, Account] = {}
         self.ids: dict[str, int] = {}
         self.app_key: Any = None
+        self.installation = 77
         self.faults: list[Fault] = []
         self.moved: dict[str, str] = {}
         self.asked: list[tuple[str, str, Any]] = []
@@ -173,12 +174,24 @@ class GitHubForge(GitHost):
         if template == "/app":
             return 200, {"slug": "mender", "id": int(claim["iss"])}
         if template == f"{R}/installation":
-            return 200, {"id": 77}
+            slug = f"{values['owner']}/{values['repo']}"
+            if slug in self.moved:
+                raise Refused(301, "Moved Permanently", headers={"Location": f"{self.moved[slug]}/installation"})
+            if slug not in self.repos:
+                raise Refused(404, "Not Found")
+            return 200, {"id": self.installation}
+        if int(values["installation_id"]) != self.installation:
+            raise Refused(404, "Not Found")
+        numbers = {number: slug for slug, number in self.ids.items()}
+        slugs = [f"{next(iter(self.repos)).partition('/')[0]}/{name}" for name in body.get("repositories", ())]
+        slugs += [numbers.get(number, "") for number in body.get("repository_ids", ())]
+        if any(slug not in self.repos for slug in slugs):
+            why = "There is at least one repository that does not exist or is not accessible to the parent installation."
+            raise Refused(422, why)
         made = f"ghs_{secrets.token_hex(18)}"
-        owner = next(iter(self.repos)).partition("/")[0]
         until = self.clock.now() + 3600
         write = body["permissions"].get("contents") == "write"
-        self.accounts[made] = Account("mender[bot]", write, until, tuple(f"{owner}/{name}" for name in body["repositories"]))
+        self.accounts[made] = Account("mender[bot]", write, until, tuple(slugs))
         return 201, {"token": made, "expires_at": datetime.fromtimestamp(until, UTC).isoformat().replace("+00:00", "Z")}
 
     # State
