@@ -60,7 +60,7 @@ docs: install
 
 # a thousand deliveries to the bot while it is killed and stopped: some minutes
 soak: install
-	$(BIN)/python -P -m tests.bot.soak
+	$(BIN)/python -m tests.bot.soak
 
 bench: install install-torch
 	$(BIN)/python -m benchmarks.run

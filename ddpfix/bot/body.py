@@ -41,7 +41,7 @@ def pull_body(
     words = words or Words()
     limit = max(min(limit, LONGEST - len(words.above) - len(words.below)), len(footer) + 2000)
     # the title says what the first heading does
-    text = quiet(folded(re.sub(r"\A# .*\n+", "", summary))).rstrip()
+    text = harmless(folded(re.sub(r"\A# .*\n+", "", summary))).rstrip()
     end = f"\n\n---\n\n{footer}\n"
     room = limit - len(end) - len(sealed(marks)) - len(" lines=") - _TRACE * end.count("\n") - 2
     text = fit(text, room, per_line=_TRACE) + end
@@ -72,9 +72,12 @@ def words_in(above: str, marks: Marks, below: str) -> Words:
     return Words("\n\n".join(run for run in runs if run.strip()), below.replace("\r\n", "\n").strip())
 
 
-def quiet(text: str) -> str:
-    """The text with nothing in it that a forge takes for a person or for an issue: it would tell them that they were named here,
-    and put a link to this repository on other people's issues.
+def harmless(text: str) -> str:
+    """A whole text as the bot may write it; every writer passes what it writes through here, and may do so twice.
+
+    Nothing in it is taken by a forge for a person or for an issue: it would tell them that they were named here, and put a link
+    to this repository on other people's issues. Nor is anything a comment that nobody sees. What was put into the text was made
+    harmless before, where it was put in (`summary.markdown`).
     """
     return "\n".join(line if fenced or line.startswith("    ") else _calm(line) for line, fenced in _lines(text))
 
@@ -82,9 +85,13 @@ def quiet(text: str) -> str:
 def _calm(line: str) -> str:
     out, at = [], 0
     for span in _CODE.finditer(line):
-        out += [_CALL.sub(r"`\g<0>`", line[at : span.start()]), span.group()]
+        out += [_plain(line[at : span.start()]), span.group()]
         at = span.end()
-    return "".join([*out, _CALL.sub(r"`\g<0>`", line[at:])])
+    return "".join([*out, _plain(line[at:])])
+
+
+def _plain(text: str) -> str:
+    return _CALL.sub(r"`\g<0>`", text).replace("<!--", "&lt;!--")
 
 
 def footer(place: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from codemods.codemod import DdpCodemod
 from ddpfix import catalog, explain
-from ddpfix.bot.body import LIMIT, fit, quiet
+from ddpfix.bot.body import LIMIT, fit, harmless
 from ddpfix.bot.client import ForgeError
 from ddpfix.bot.forge import Comment, Pull, Receipt
 from ddpfix.bot.login import hidden
@@ -100,7 +100,7 @@ def _carried_out(bot: Bot, slug: str, pull: Pull, command: Command, comment: Com
     match command.word:
         case "explain":
             codemod = _codemod(command)
-            _answer(bot, slug, pull.number, comment, fit(quiet(explain.page(codemod)), LIMIT))
+            _answer(bot, slug, pull.number, comment, fit(harmless(explain.page(codemod)), LIMIT))
             return Outcome(slug, "", "explained", codemod.code, pull.number)
         case "rerun" if not _topic(bot, slug, pull):
             return review(bot, slug, pull.number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ddpfix.bot.body import harmless
 from ddpfix.bot.client import ForgeError
 from ddpfix.bot.forge import Forge
 from ddpfix.bot.marks import Seal
@@ -20,7 +21,7 @@ def note(forge: Forge, seal: Seal, slug: str, number: int, text: str, kind: str 
     Raises ForgeError.
     """
     where = place(number, about)
-    wanted = f"{text}\n\n{seal.block(kind, where)}"
+    wanted = f"{harmless(text)}\n\n{seal.block(kind, where)}"
     for attempt in range(2):
         for comment in forge.comments(slug, number):
             if seal.bears(comment, kind, where):

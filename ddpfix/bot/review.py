@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from codemods.findings import Applicability, Finding
 from ddpfix import catalog, engine, git
 from ddpfix.bot import fixes
-from ddpfix.bot.body import LIMIT, fit, quiet
+from ddpfix.bot.body import LIMIT, fit, harmless
 from ddpfix.bot.client import ForgeError
 from ddpfix.bot.forge import ChangedFile, Pull, Suggestion
 from ddpfix.bot.marks import Seal
@@ -96,7 +96,7 @@ def _suggestion(
     if finding.applicability is Applicability.UNSAFE:
         words += f" This assumes: {sentence(finding.reason)}"
     text = str(row["replacement"]).replace("\r\n", "\n")
-    return Suggestion(path, first, last, text, quiet(words))
+    return Suggestion(path, first, last, text, harmless(words))
 
 
 def _suggest(bot: Bot, seal: Seal, slug: str, pull: Pull, remarks: Sequence[Remark]) -> bool:
@@ -136,4 +136,4 @@ def _summary(remarks: Sequence[Remark]) -> str:
             how = f"No fix: {sentence(finding.reason)}" if finding.reason else ""
         out.append(f"- {place} **{finding.code}** {sentence(finding.message)} {how}".rstrip())
     out += ["", f"<sub>Comment `/ddpfix explain {remarks[0].finding.code}` for the reasons, `/ddpfix rerun` to look again.</sub>"]
-    return fit(quiet("\n".join(out)), LIMIT)
+    return fit(harmless("\n".join(out)), LIMIT)

@@ -23,7 +23,7 @@ from tests.bot.github_forge import Account, Clock, GitHubForge
 from tests.bot.service import Service, comment, push
 
 DELIVERIES = int(os.environ.get("DDPFIX_SOAK", "1000"))
-RESTARTS = 20
+RESTARTS = 25  # of which every fifth is a SIGTERM
 SLUGS = [f"own{n % 5}/r{n}" for n in range(40)]
 
 
@@ -62,11 +62,11 @@ def deliver(service: Service, forge: GitHubForge, drawn: random.Random) -> tuple
             while accepted[0] < (number + 1) * DELIVERIES // (RESTARTS + 1) and not over.is_set():
                 time.sleep(0.01)
             with lock:
-                if number % 4 == 3:
+                if number % 5 == 4:
                     service.end()
                 else:
                     service.kill()
-                ends["SIGTERM" if number % 4 == 3 else "kill -9"] += 1
+                ends["SIGTERM" if number % 5 == 4 else "kill -9"] += 1
                 service.again()
 
     ender = threading.Thread(target=end)

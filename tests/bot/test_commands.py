@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ddpfix import catalog, explain
-from ddpfix.bot.body import quiet
+from ddpfix.bot.body import harmless
 from ddpfix.bot.commands import Command, parse
 from ddpfix.bot.events import Job
 from ddpfix.bot.forge import Comment
@@ -92,12 +92,12 @@ def test_ignore_repo_changes_the_settings_in_the_same_pull_request(world: World)
 
 def test_nobody_is_called_by_an_explanation() -> None:
     for codemod in catalog.all_codemods():
-        page = quiet(explain.page(codemod))
+        page = harmless(explain.page(codemod))
         prose = re.sub(r"```.*?```|^    .*?$|`[^`\n]*`", "", page, flags=re.S | re.M)
         assert not re.search(r"#\d|(?<!\w)@\w", prose), codemod.code
-    assert "`pytorch/pytorch#97030`" in quiet(explain.page(catalog.lookup("DDP003")))
-    harmless = "see [it](https://x.test/a/b/issues/1), a@b.test, &#39;"
-    assert quiet(harmless) == harmless
+    assert "`pytorch/pytorch#97030`" in harmless(explain.page(catalog.lookup("DDP003")))
+    trusted = "see [it](https://x.test/a/b/issues/1), a@b.test, &#39;"
+    assert harmless(trusted) == trusted
 
 
 def test_explain_answers_with_the_page(world: World) -> None:
