@@ -90,12 +90,13 @@ class AppLogin:
         return str(made["token"])
 
     def _made(self, slug: str, wanted: Mapping[str, object]) -> Mapping[str, str]:
-        """A token of the installation that has the repository. Without a list of permissions it had all that the App was given."""
+        """A token of the installation with the repository. Without a list of permissions it has all that the App was given."""
         owner, _, name = slug.partition("/")
         if slug not in self._installations:
             found = self._client.get(f"/repos/{quote(owner)}/{quote(name)}/installation")
             self._installations[slug] = int(found["id"])
-        made: Mapping[str, str] = self._client.write("POST", f"/app/installations/{self._installations[slug]}/access_tokens", wanted)
+        path = f"/app/installations/{self._installations[slug]}/access_tokens"
+        made: Mapping[str, str] = self._client.write("POST", path, wanted)
         return made
 
     def _number(self, slug: str) -> int:

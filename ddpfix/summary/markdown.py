@@ -1,8 +1,8 @@
 """Markdown as a pull request shows it: code spans, prose, tables and fences that hold whatever stands in the code.
 
-What is put into a text may have been written by a stranger: a file's name, a key, a string in the source, a branch. So names go in
-by `code`, sentences by `prose`, and what is no Markdown at all, such as a commit message, by `bare`. None of them lets through a
-link, a comment, a tag, or a name that a forge would call.
+What is put into a text may have been written by a stranger: a file's name, a key, a string in the source, a branch. So names go
+in by `code`, sentences by `prose`, and what goes into a text that is no Markdown, such as a commit message, by `bare`. None of
+them lets through a link, a comment, a tag, or a name that a forge would call.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def prose(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """A text for a place that knows no Markdown: one line that calls nobody and closes no issue ("fixes #12" in a file's name)."""
+    """A text for a place that knows no Markdown: one line that calls nobody and closes no issue (a file "fixes #12.py")."""
     return _CALL.sub(r"\g<0> ", _flat(text))
 
 

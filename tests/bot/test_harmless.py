@@ -27,8 +27,8 @@ from tests.bot.test_review import pull_request, review, suggestions
 from tests.summary.made import context
 
 EVIL = (
-    "[Session expired](https://evil.test/in) @acme/owners <!-- ddpfix:closed by=bot --> ![i](http://evil.test/i.png) www.evil.test "
-    "fixes #12 acme/one#13 GH-14 acme!15 &#64;acme &commat;acme <b onclick=x> </details> | .@acme /@acme (@1x) <https://evil.test>"
+    "[Session expired](https://evil.test/in) @acme/owners <!-- ddpfix:closed by=bot --> ![i](http://evil.test/i.png) "
+    "www.evil.test fixes #12 acme/one#13 GH-14 acme!15 &#64;acme &commat;acme <b onclick=x> </details> | .@acme /@acme (@1x) <https://evil.test>"
 )
 HOSTILE = [
     EVIL,
@@ -107,9 +107,8 @@ def test_every_codemods_part_of_a_pull_request_and_of_a_commit(codemod: DdpCodem
     report = Report(Path(), (safe, unsafe, told, failed), 1, 1, (Failure(safe.path, text),))
     fixed = Fixed(report, before, after, (safe, unsafe), (told, failed), ((failed, text),))
     flat = " ".join(text.split())
-    about = context(
-        branch=flat, home=flat, notes=(text,), launches=(Launch(flat, safe.path, 1, flat),), pull_request=True, summary_commit=False
-    )
+    launches = (Launch(flat, safe.path, 1, flat),)
+    about = context(branch=flat, home=flat, notes=(text,), launches=launches, pull_request=True, summary_commit=False)
     body = pull_body(render(fixed, about), footer(text), Marks("safe"), partial(SEAL.of_pull, "ddpfix/safe"))
     assert alive(body) == [], body
     assert OWN.search(body)
@@ -140,7 +139,8 @@ def test_a_hostile_repository_writes_nothing_alive_on_the_forge(world: World) ->
     world.commit({"ddpfix.toml": f"'{EVIL}' = 1\n".encode()})
     say(world, "/ddpfix rerun", number=2)
     assert "Session expired" in world.notes(2)[-1]
-    texts = [*world.notes(1), *(n for n in world.notes(2) if not n.startswith("/ddpfix")), world.pull(2)["body"], *suggestions(world)]
+    answers = [n for n in world.notes(2) if not n.startswith("/ddpfix")]
+    texts = [*world.notes(1), *answers, world.pull(2)["body"], *suggestions(world)]
     assert len(texts) >= 6
     assert [alive(text) for text in texts] == [[]] * len(texts)
     message = git(world.git, "log", "-1", "--format=%B", "ddpfix/safe")
