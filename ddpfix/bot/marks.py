@@ -84,7 +84,8 @@ class Seal:
         return self.is_own(comment.author) and self._last(kind, place, comment.body) is not None
 
     def _last(self, kind: str, place: str, text: str) -> tuple[Mapping[str, str], re.Match[str]] | None:
-        *_, block = (None, *_BLOCK.finditer(text))
+        found = list(_BLOCK.finditer(text))
+        block = found[-1] if found else None
         if block is None or block[1] != kind or not hmac.compare_digest(block[3], self._code(kind, place, block[2])):
             return None
         return dict(part.split("=", 1) for part in block[2].split()), block

@@ -144,8 +144,8 @@ class GitHubForge(GitHost):
 
     def _carried_out(self, request: BaseHTTPRequestHandler, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:
         if path.endswith("/graphql"):
-            account = self.accounts[token_of(request.headers.get("Authorization", ""))]
-            return 200, {"data": {"viewer": {"login": account.login}}}
+            by = self.accounts[token_of(request.headers.get("Authorization", ""))]
+            return 200, {"data": {"viewer": {"login": by.login}}}
         template, values = self.contract.check(request.command, path, query, body)
         self.asked.append((request.command, template, body))
         token = token_of(request.headers.get("Authorization", ""))
