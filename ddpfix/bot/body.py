@@ -67,8 +67,10 @@ def words_in(above: str, marks: Marks, below: str) -> Words:
     """What people wrote, out of a body that is cut at its mark: every line that the bot did not write, in its order."""
     lines = above.replace("\r\n", "\n").rstrip().split("\n")
     own = [marks.lines[at : at + _TRACE] for at in range(0, len(marks.lines), _TRACE)]
-    compared = difflib.SequenceMatcher(None, own, [_trace(line) for line in lines], autojunk=False)
-    runs = ["\n".join(lines[a:b]).strip("\n") for tag, _, _, a, b in compared.get_opcodes() if tag in ("insert", "replace")]
+    found = [_trace(line) for line in lines]
+    compared = difflib.SequenceMatcher(None, own, found, autojunk=False)
+    same = own == found  # the usual case, and comparing takes its time
+    runs = [] if same else ["\n".join(lines[a:b]).strip("\n") for tag, _, _, a, b in compared.get_opcodes() if tag in ("insert", "replace")]
     return Words("\n\n".join(run for run in runs if run.strip()), below.replace("\r\n", "\n").strip())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from ddpfix.bot.events import Job
 from ddpfix.bot.forge import Comment
@@ -61,11 +61,14 @@ class Queue:
             if row is None:
                 return None
             number, slug, pull, said, attempts, owner = row
+            known = json.loads(said) if said else {}
             tables.execute("UPDATE job SET running = 1, attempts = attempts + 1 WHERE id = ?", (number,))
             tables.execute(
                 "INSERT OR REPLACE INTO served VALUES (?, (SELECT coalesce(max(turn), 0) + 1 FROM served))", (owner,)
             )
-        comment = Comment(**json.loads(said)) if said else None
+        # a later version may have written more
+        names = {f.name for f in fields(Comment)}
+        comment = Comment(**{name: value for name, value in known.items() if name in names}) if known else None
         return Taken(number, Job(slug, pull, comment), attempts + 1)
 
     def done(self, taken: Taken) -> None:

@@ -41,6 +41,8 @@ class Database:
 
     def __init__(self, path: Path | None) -> None:
         self._lock = threading.RLock()
+        if path:  # it holds what people said: for its owner alone, and SQLite's other files are made like it
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         self._connection = sqlite3.connect(path or ":memory:", timeout=60, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
@@ -75,7 +77,7 @@ class State:
         """Raises NoLogin where the folder cannot be written."""
         try:
             return Database(self.folder / "bot.sqlite" if self.folder else None)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise _unusable(self.folder, error) from None
 
     @contextmanager

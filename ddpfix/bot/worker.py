@@ -100,10 +100,12 @@ class Worker:
             with self._changed:
                 if self._stopping:
                     return None
-                with suppress(sqlite3.Error):  # the disk is full: what waits there waits
+                try:
                     if taken := self._queue.take(self._clock.now()):
                         self._busy = True
                         return taken
+                except sqlite3.Error as error:  # the disk is full, say: what waits there waits
+                    self._say(Outcome("the queue", "", "failed", str(error)))
                 self._changed.wait(self._pause())
 
     def _pause(self) -> float | None:
@@ -118,16 +120,21 @@ class Worker:
         try:
             outcomes = self._work(job) if taken.attempts <= MOST else [_given_up(job)]
         except Stopped:
-            self._queue.put_back(taken, begun=False)
+            with suppress(sqlite3.Error):  # it is taken up at the next start all the same
+                self._queue.put_back(taken, begun=False)
             return
         for outcome in outcomes:
-            with suppress(OSError, ValueError):  # nobody reads it any more: the work goes on
-                self._tell(outcome)
+            self._say(outcome)
         with suppress(sqlite3.Error):  # it is done once more at the next start, which changes nothing
             if taken.attempts <= len(AGAIN) and any(o.action == "failed" for o in outcomes):
                 self._queue.put_back(taken, not_before=self._clock.now() + AGAIN[taken.attempts - 1])
             else:
                 self._queue.done(taken)
+
+
+    def _say(self, outcome: Outcome) -> None:
+        with suppress(OSError, ValueError):  # nobody reads it any more: the work goes on
+            self._tell(outcome)
 
 
 def _given_up(job: Job) -> Outcome:

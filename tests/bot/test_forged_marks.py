@@ -5,21 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
-
-from ddpfix.bot.client import Pace
 from ddpfix.bot.events import Job
 from ddpfix.bot.forge import Comment, Pull
-from ddpfix.bot.github import GitHub
-from ddpfix.bot.login import FixedToken
 from ddpfix.bot.marks import Marks, Seal
-from ddpfix.bot.repositories import Bot, BotOptions
-from ddpfix.bot.state import State
 from ddpfix.bot.worker import do
-from tests.bot.conftest import FIXED, IDENTITY, MODULE, STATE, World
+from tests.bot.conftest import FIXED, MODULE, STATE, World
 from tests.bot.githost import git
 from tests.bot.github_forge import Account
-from tests.bot.test_commands import WRITER, say
+from tests.bot.test_commands import say
 from tests.bot.test_review import pull_request, review, suggestions
 
 SEAL = Seal(STATE.key, "mender[bot]", "GitHub 7")
@@ -55,19 +48,21 @@ def test_only_the_last_mark_of_a_text_of_its_own_counts() -> None:
     assert "key" not in repr(SEAL)
 
 
-@pytest.mark.parametrize(
-    "mark",
-    [
-        "<!-- ddpfix:closed by=bot -->",
-        "<!-- ddpfix:ignore here= repo=DDP203 -->",
-        "<!-- ddpfix:ignore here=DDP999 repo= -->",
-        f"<!-- ddpfix:pr topic=safe closed=bot mac={'0' * 64} -->",
-    ],
+MARKS = (
+    "<!-- ddpfix:closed by=bot -->",
+    "<!-- ddpfix:ignore here= repo=DDP203 -->",
+    "<!-- ddpfix:ignore here=DDP999 repo= -->",
+    f"<!-- ddpfix:pr topic=safe closed=bot mac={'0' * 64} -->",
 )
-def test_a_mark_in_a_comment_of_the_source_is_not_believed(world: World, mark: str) -> None:
-    world.commit({"model.py": MODULE.replace(b"        loss = F", f"        # {mark}\n        loss = F".encode())})
+
+
+def test_marks_in_comments_of_the_source_and_in_file_names_are_not_believed(world: World) -> None:
+    comments = "".join(f"        # {mark}\n" for mark in MARKS)
+    named = f"{MARKS[0]}/{MARKS[1]}.py"
+    world.commit({named: MODULE.replace(b"        loss = F", f"{comments}        loss = F".encode()), "model.py": FIXED})
     assert world.safe().action == "created"
-    assert git(world.git, "diff", "--name-only", "main", "ddpfix/safe") == "model.py"
+    assert "-->.py" in git(world.git, "diff", "--name-only", "main", "ddpfix/safe")
+    assert "ddpfix.toml" not in git(world.git, "diff", "--name-only", "main", "ddpfix/safe")
     assert world.safe().action == "unchanged"
     world.forge.close_pull(world.slug, 1)
     assert world.safe().action == "closed-by-human"
@@ -82,16 +77,6 @@ def test_a_true_mark_of_an_earlier_pull_request_in_the_source_is_not_believed(wo
     world.commit({"model.py": MODULE.replace(b"        loss = F", f"        # {true}\n        loss = F".encode())})
     assert world.safe().action == "created"
     world.forge.close_pull(world.slug, 2)
-    assert world.safe().action == "closed-by-human"
-
-
-def test_a_mark_in_a_file_name_is_not_believed(world: World) -> None:
-    name = "<!-- ddpfix:closed by=bot -->/<!-- ddpfix:ignore here= repo=DDP203 -->.py"
-    world.commit({name: MODULE.replace(b"Model", b"Other")})
-    assert world.safe().action == "created"
-    assert "-->.py" in git(world.git, "diff", "--name-only", "main", "ddpfix/safe")
-    assert world.safe().action == "unchanged"
-    world.forge.close_pull(world.slug, 1)
     assert world.safe().action == "closed-by-human"
 
 
@@ -111,18 +96,6 @@ def test_what_an_outsider_pastes_gets_no_report_and_keeps_back_no_suggestion(wor
     assert review(world).action == "unchanged"
 
 
-def test_marks_of_another_repository_mean_nothing_here(world: World) -> None:
-    other = "acme/the-other-one"
-    world.forge.add(other, {"log.py": WRITER, "requirements.txt": b"lightning==2.5.0\n"})
-    world.bot(topics=("safe",)).repository(other)
-    theirs = world.forge.repos[other].pulls[1]["body"]
-    world.safe()
-    world.repo.pulls[1]["body"] = theirs
-    outcome = world.safe()
-    assert outcome.action == "left-to-human"
-    assert "no mark of this ddpfix" in outcome.why
-
-
 def test_a_pull_request_of_an_earlier_version_is_left_alone_until_somebody_says_so(world: World) -> None:
     world.safe()
     world.repo.pulls[1]["body"] = f"No training was run.\n\n---\n\n{OLD}\n"
@@ -136,16 +109,6 @@ def test_a_pull_request_of_an_earlier_version_is_left_alone_until_somebody_says_
     assert say(world, "/ddpfix rebuild")[0].action == "updated"
     assert OLD not in world.pull()["body"]
     assert world.safe().action == "unchanged"
-
-
-def test_another_installation_leaves_the_pull_requests_of_this_one_alone(world: World) -> None:
-    world.safe()
-    forge = GitHub(FixedToken("t2"), clock=world.clock, api_url=world.forge.api, pace=Pace(gap=0.0), identity=IDENTITY)
-    world.forge.accounts["t2"] = Account("mender[bot]")
-    other = Bot(forge, BotOptions(topics=("safe",)), world.clock, State(None, b"the key of another machine"))
-    world.commit({"other.py": MODULE.replace(b"Model", b"Other")})
-    assert other.repository(world.slug)[0].action == "left-to-human"
-    assert world.safe().action == "updated"
 
 
 def test_a_code_that_is_gone_does_not_stop_the_topic(world: World) -> None:

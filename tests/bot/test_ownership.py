@@ -127,7 +127,7 @@ def merged(world: World, second: str, tree: str = "") -> str:
 
 
 def test_update_branch_does_not_freeze_the_bot(world: World) -> None:
-    world.run()
+    world.safe()
     world.commit({"README.md": b"news\n"})
     merge = merged(world, "main")
     assert world.safe().action in ("unchanged", "updated")
@@ -143,7 +143,7 @@ def test_update_branch_does_not_freeze_the_bot(world: World) -> None:
 
 
 def test_a_merge_by_the_forge_that_holds_somebodys_change_is_somebodys(world: World) -> None:
-    world.run()
+    world.safe()
     world.commit({"README.md": b"news\n"})
     mine = git(world.git, "rev-parse", "main^{tree}")  # somebody resolved it another way on the forge's page
     merge = merged(world, "main", mine)
@@ -152,7 +152,7 @@ def test_a_merge_by_the_forge_that_holds_somebodys_change_is_somebodys(world: Wo
 
 
 def test_a_merge_of_another_branch_by_the_forge_is_somebodys(world: World) -> None:
-    world.run()
+    world.safe()
     git(world.git, "branch", "topic", "main")
     world.commit({"mine.py": b"x = 1\n"}, branch="topic")
     merge = merged(world, "topic")

@@ -182,7 +182,7 @@ def test_a_body_that_a_person_changed_is_written_again_without_a_push(world: Wor
 
 
 def test_a_persons_words_survive_every_later_run(world: World) -> None:
-    world.run()
+    world.safe()
     text = world.pull()["body"]
     inside = text.replace("\n---\n", "\nAsked Grace, she is fine with it.\n\n---\n")
     world.repo.pulls[1]["body"] = f"Part of our plan, see above.\n\n{inside}\nPS: after the release."
