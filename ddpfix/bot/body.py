@@ -68,10 +68,12 @@ def words_in(above: str, marks: Marks, below: str) -> Words:
     lines = above.replace("\r\n", "\n").rstrip().split("\n")
     own = [marks.lines[at : at + _TRACE] for at in range(0, len(marks.lines), _TRACE)]
     found = [_trace(line) for line in lines]
+    below = below.replace("\r\n", "\n").strip()
+    if own == found:  # the usual case, and comparing takes its time
+        return Words("", below)
     compared = difflib.SequenceMatcher(None, own, found, autojunk=False)
-    same = own == found  # the usual case, and comparing takes its time
-    runs = [] if same else ["\n".join(lines[a:b]).strip("\n") for tag, _, _, a, b in compared.get_opcodes() if tag in ("insert", "replace")]
-    return Words("\n\n".join(run for run in runs if run.strip()), below.replace("\r\n", "\n").strip())
+    runs = ["\n".join(lines[a:b]).strip("\n") for tag, _, _, a, b in compared.get_opcodes() if tag in ("insert", "replace")]
+    return Words("\n\n".join(run for run in runs if run.strip()), below)
 
 
 def harmless(text: str) -> str:
