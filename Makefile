@@ -9,7 +9,7 @@ WORKERS ?= 2
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types tests proofs proofs-all install install-torch docs bench clean
+.PHONY: demo test lint types tests proofs proofs-all install install-torch docs bench soak clean
 
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
@@ -57,6 +57,10 @@ proofs-all: proofs
 
 docs: install
 	$(BIN)/python docs/make.py
+
+# a thousand deliveries to the bot while it is killed and stopped: some minutes
+soak: install
+	$(BIN)/python -m tests.bot.soak
 
 bench: install install-torch
 	$(BIN)/python -m benchmarks.run

@@ -26,12 +26,25 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None: ...
 
 
+class Stopped(BaseException):
+    """The service is to end, so a job leaves its wait. It is no failure of the job, and nothing that catches those sees it."""
+
+
 class SystemClock:
+    """stop: may be called from any thread; whoever sleeps then, or wants to, gets Stopped."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+
     def now(self) -> float:
         return time.time()
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
+        if self._stopped.wait(seconds):
+            raise Stopped
+
+    def stop(self) -> None:
+        self._stopped.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +100,7 @@ class Client:
         turn: Turn | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
-        self._headers = headers
+        self.headers = headers
         self._clock = clock
         self._pace = pace or Pace()
         self._http = http or plain_http()
@@ -162,7 +175,7 @@ class Client:
         *,
         renew: bool,
     ) -> httpx2.Response:
-        headers = self._headers(renew)
+        headers = self.headers(renew)
         if verb != "GET":
             if (gap := self._turn.free_at - self._clock.now()) > 0:
                 self._clock.sleep(gap)

@@ -13,6 +13,9 @@ from ddpfix.bot.commands import parse
 from ddpfix.bot.forge import Comment
 
 _SLUG = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.A)
+# `author_association`: others than these may not write, and are not worth a request. A member of an organization who keeps
+# that to himself appears as a contributor (orgs/community/discussions/18690), so of those the forge is asked.
+_BELONGS, _PERHAPS = ("OWNER", "MEMBER", "COLLABORATOR"), "CONTRIBUTOR"
 _REVIEWED = ("opened", "synchronize", "reopened", "ready_for_review")
 
 
@@ -61,7 +64,9 @@ def _asked(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
             return [] if own else [Job(slug, int(pull["number"]))]
         case "issue_comment" if action == "created":
             issue, said = payload["issue"], payload["comment"]
-            comment = Comment(int(said["id"]), said["body"] or "", said["user"]["login"], said["user"]["type"] == "Bot")
-            asked = "pull_request" in issue and not comment.by_bot and parse(comment.body)
+            by, of = said["user"], said.get("author_association", _PERHAPS)
+            comment = Comment(int(said["id"]), said["body"] or "", by["login"], by["type"] == "Bot", of in _BELONGS)
+            heard = of in _BELONGS or of == _PERHAPS
+            asked = heard and "pull_request" in issue and not comment.by_bot and parse(comment.body)
             return [Job(payload["repository"]["full_name"], int(issue["number"]), comment)] if asked else []
     return []

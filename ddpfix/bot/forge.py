@@ -14,10 +14,14 @@ Receipt = Literal["seen", "done", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository as far as it matters whether the bot may work on it. slug: owner/name, on GitLab the whole path."""
+    """A repository as far as it matters whether the bot may work on it. slug: owner/name, on GitLab the whole path.
+
+    id: its number on the forge, which stays when it is renamed.
+    """
 
     slug: str
     default_branch: str
+    id: str = ""
     archived: bool = False
     fork: bool = False
     may_push: bool = True
@@ -44,23 +48,25 @@ class Pull:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment. by_bot: written by a program, as far as the forge says."""
+    """A comment. by_bot: written by a program, belongs: by somebody of the repository, as far as the forge says."""
 
     id: int
     body: str
     author: str
     by_bot: bool = False
+    belongs: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """New text for the lines first..last of the new side of a pull request, and the words above it."""
+    """New text for the lines first..last of the new side of a pull request, the words above it, the mark below."""
 
     path: str
     first: int
     last: int
     text: str
     words: str
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,9 @@ class Forge(Protocol):
     suggestion_limit: int
 
     def secrets(self) -> Sequence[str]: ...
+
+    def account(self, slug: str) -> str:
+        """The login under which the bot writes there."""
 
     def identity(self) -> tuple[str, str]:
         """The name and the address of the bot's commits."""
@@ -131,8 +140,8 @@ class Forge(Protocol):
     def changed(self, slug: str, number: int) -> Mapping[str, ChangedFile]:
         """What a pull request changes, by path."""
 
-    def review_texts(self, slug: str, number: int) -> Sequence[str]:
-        """The texts of the comments that stand on lines of a pull request."""
+    def review_comments(self, slug: str, number: int) -> Sequence[Comment]:
+        """The comments that stand on lines of a pull request."""
 
     def review(self, slug: str, pull: Pull, body: str, suggestions: Sequence[Suggestion]) -> None:
         """Put suggestions on lines, all at once."""

@@ -44,6 +44,7 @@ class GitHub:
         self._turn = Turn()
         self._clients: dict[str, Client] = {}
         self._urls: dict[str, str] = {}
+        self._account = ""
 
     def secrets(self) -> Sequence[str]:
         plain = tuple(self._login.secrets())
@@ -66,6 +67,21 @@ class GitHub:
             )
         return self._clients[slug]
 
+    def account(self, slug: str) -> str:
+        if not self._account and isinstance(self._login, AppLogin):
+            self._account = f"{self._login.slug()}[bot]"
+        if not self._account:
+            try:
+                self._account = self._at(slug).get("/user")["login"]
+            except ForgeError as error:
+                if error.status != 403:
+                    raise
+                # a token of an App, such as the one of a workflow, is refused there, and answered here
+                asked = {"query": "query { viewer { login } }"}
+                answer = Client(_graphql(self._api_url), self._at(slug).headers, clock=self._clock, http=self._http)
+                self._account = answer.write("POST", "/graphql", asked)["data"]["viewer"]["login"]
+        return self._account
+
     def identity(self) -> tuple[str, str]:
         if self._identity is None:
             self._identity = ("ddpfix", "ddpfix@users.noreply.invalid")
@@ -83,10 +99,17 @@ class GitHub:
         return next(iter(self._clients.values()))
 
     def repository(self, slug: str) -> Repository:
-        data = self._at(slug).get(_repo(slug))
+        try:
+            data = self._at(slug).get(_repo(slug))
+        except ForgeError as error:
+            if error.status != 404 or not isinstance(self._login, AppLogin):
+                raise
+            self._login.token(slug, renew=True)  # another installation may have it by now
+            data = self._at(slug).get(_repo(slug))
         self._urls[slug] = data["clone_url"]
         return Repository(
             slug=data["full_name"],
+            id=str(data["id"]),
             default_branch=data["default_branch"],
             archived=bool(data.get("archived") or data.get("disabled")),
             fork=bool(data.get("fork")),
@@ -167,13 +190,18 @@ class GitHub:
         files = self._at(slug).pages(f"{_repo(slug)}/pulls/{number}/files")
         return {f["filename"]: right_side(f.get("patch") or "") for f in files}
 
-    def review_texts(self, slug: str, number: int) -> Sequence[str]:
-        return [c.get("body") or "" for c in self._at(slug).pages(f"{_repo(slug)}/pulls/{number}/comments")]
+    def review_comments(self, slug: str, number: int) -> Sequence[Comment]:
+        return [_comment(c) for c in self._at(slug).pages(f"{_repo(slug)}/pulls/{number}/comments")]
 
     def review(self, slug: str, pull: Pull, body: str, suggestions: Sequence[Suggestion]) -> None:
         comments = [_on_lines(s) for s in suggestions]
         asked = {"commit_id": pull.tip, "event": "COMMENT", "body": body, "comments": comments}
         self._at(slug).write("POST", f"{_repo(slug)}/pulls/{pull.number}/reviews", asked)
+
+
+def _graphql(api_url: str) -> str:
+    """The folder of `graphql`: beside `v3` on a server of one's own (docs.github.com, enterprise-server, graphql)."""
+    return api_url.removesuffix("/v3")
 
 
 def _basic(token: str) -> str:
@@ -216,4 +244,4 @@ def _on_lines(suggestion: Suggestion) -> dict[str, object]:
     place: dict[str, object] = {"path": suggestion.path, "line": suggestion.last, "side": "RIGHT"}
     if suggestion.first < suggestion.last:
         place |= {"start_line": suggestion.first, "start_side": "RIGHT"}
-    return {**place, "body": f"{suggestion.words}\n\n{block}"}
+    return {**place, "body": f"{suggestion.words}\n\n{block}\n\n{suggestion.mark}"}

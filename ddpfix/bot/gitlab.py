@@ -42,6 +42,7 @@ class GitLab:
         self._identity = identity or ("ddpfix", "ddpfix@users.noreply.invalid")
         self._client = Client(api_url, self._headers, clock=clock, pace=pace, http=http)
         self._urls: dict[str, str] = {}
+        self._account = ""
 
     def _headers(self, renew: bool) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {self._login.token('', renew=renew)}"}
@@ -49,6 +50,11 @@ class GitLab:
     def secrets(self) -> Sequence[str]:
         plain = tuple(self._login.secrets())
         return (*plain, *(_basic(secret) for secret in plain))
+
+    def account(self, slug: str) -> str:
+        if not self._account:
+            self._account = self._client.get("/user")["username"]
+        return self._account
 
     def identity(self) -> tuple[str, str]:
         return self._identity
@@ -60,6 +66,7 @@ class GitLab:
         levels = [(given.get(kind) or {}).get("access_level", 0) for kind in ("project_access", "group_access")]
         return Repository(
             slug=data["path_with_namespace"],
+            id=str(data["id"]),
             default_branch=data.get("default_branch") or "main",
             archived=bool(data.get("archived")),
             fork=bool(data.get("forked_from_project")),
@@ -142,8 +149,8 @@ class GitLab:
         found = self._client.pages(f"{_merge(slug, number)}/diffs")
         return {f["new_path"]: right_side(f.get("diff") or "") for f in found if not f.get("deleted_file")}
 
-    def review_texts(self, slug: str, number: int) -> Sequence[str]:
-        return [n.get("body") or "" for n in self._notes(slug, number) if n.get("type") == "DiffNote"]
+    def review_comments(self, slug: str, number: int) -> Sequence[Comment]:
+        return [_comment(n) for n in self._notes(slug, number) if n.get("type") == "DiffNote"]
 
     def review(self, slug: str, pull: Pull, body: str, suggestions: Sequence[Suggestion]) -> None:
         """As drafts that nobody sees, published in one go."""
@@ -162,7 +169,8 @@ def _with_lines(suggestion: Suggestion, line: int) -> str:
     from ddpfix.summary.markdown import fence
 
     reach = f"suggestion:-{line - suggestion.first}+{suggestion.last - line}"
-    return "\n".join([suggestion.words, "", *fence(suggestion.text.removesuffix("\n").split("\n"), reach)])
+    lines = suggestion.text.removesuffix("\n").split("\n")
+    return "\n".join([suggestion.words, "", *fence(lines, reach), "", suggestion.mark])
 
 
 def _basic(token: str) -> str:

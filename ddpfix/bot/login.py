@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from ddpfix.bot.client import Client, Clock, Pace
+from ddpfix.bot.client import Client, Clock, ForgeError, Pace
 
 SPARE = 300.0  # seconds before its end at which a token is renewed
 # what the bot does, and nothing else: branches; pull requests with their comments and labels; to see a repository at all
@@ -78,15 +78,33 @@ class AppLogin:
         known, until = self._tokens.get(slug, ("", 0.0))
         if known and not renew and self._clock.now() < until - SPARE:
             return known
+        try:
+            made = self._made(slug, {"repositories": [slug.partition("/")[2]], "permissions": dict(PERMISSIONS)})
+        except ForgeError as error:
+            if error.status not in (404, 422):
+                raise
+            # the App was installed anew, under another number, or the repository goes by another name now
+            self._installations.pop(slug, None)
+            made = self._made(slug, {"repository_ids": [self._number(slug)], "permissions": dict(PERMISSIONS)})
+        self._tokens[slug] = (made["token"], datetime.fromisoformat(made["expires_at"]).timestamp())
+        return str(made["token"])
+
+    def _made(self, slug: str, wanted: Mapping[str, object]) -> Mapping[str, str]:
+        """A token of the installation with the repository. Without a list of permissions it has all that the App was given."""
         owner, _, name = slug.partition("/")
         if slug not in self._installations:
             found = self._client.get(f"/repos/{quote(owner)}/{quote(name)}/installation")
             self._installations[slug] = int(found["id"])
         path = f"/app/installations/{self._installations[slug]}/access_tokens"
-        # without a list of permissions a token has all that the App was given
-        made = self._client.write("POST", path, {"repositories": [name], "permissions": dict(PERMISSIONS)})
-        self._tokens[slug] = (made["token"], datetime.fromisoformat(made["expires_at"]).timestamp())
-        return str(made["token"])
+        made: Mapping[str, str] = self._client.write("POST", path, wanted)
+        return made
+
+    def _number(self, slug: str) -> int:
+        """A repository's number, whatever it is called by now; asked with a token that can do nothing else."""
+        made = self._made(slug, {"permissions": {"metadata": "read"}})
+        asked = Client(self._client.base_url, lambda renew: {"Authorization": f"Bearer {made['token']}"}, clock=self._clock)
+        owner, _, name = slug.partition("/")
+        return int(asked.get(f"/repos/{quote(owner)}/{quote(name)}")["id"])
 
     def slug(self) -> str:
         """The App's own name; its account is called `<slug>[bot]`."""

@@ -5,12 +5,12 @@ It can be asked again at any point, after a crash or a lost answer, and says wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
-from ddpfix.bot import marks
 from ddpfix.bot.forge import Pull
+from ddpfix.bot.marks import Marks
 from ddpfix.git import RemoteCommit
 
 # who commits what a program changes through GitHub's interface, and what a person changes on its pages
@@ -32,7 +32,7 @@ class Branch:
         """The commits on top that are the bot's, or of an author who is not counted; at least one must be the bot's."""
         out: list[RemoteCommit] = []
         for commit in self.commits:
-            if not (commit.ours or _ignored(commit, ignored)):
+            if not (commit.ours or commit.updates or _ignored(commit, ignored)):
                 break
             out.append(commit)
         return tuple(out) if any(c.ours for c in out) else ()
@@ -41,16 +41,18 @@ class Branch:
         """The commit of somebody else that keeps the bot off, None where all is its own work.
 
         Below the bot's commits is the commit they were made on, so what is on top decides: whoever amends, rebases or
-        merges becomes the committer of what he made.
+        merges becomes the committer of what he made. A merge of the base that the forge made ("Update branch") is nobody's.
         """
-        return None if self.own(ignored) else next((c for c in self.commits if not _ignored(c, ignored)), self.commits[0])
+        if self.own(ignored):
+            return None
+        return next((c for c in self.commits if not (c.updates or _ignored(c, ignored))), self.commits[0])
 
     @property
     def run(self) -> str:
         """The run that made the newest commit of the bot."""
         return next((c.run for c in self.commits if c.ours), "")
 
-    def was_cut(self, left: marks.Marks) -> bool:
+    def was_cut(self, left: Marks) -> bool:
         """Whether somebody took commits off the top since the bot wrote `left`: what one run made is never pushed in part."""
         return bool(left.run) and left.run == self.run and left.head not in {c.sha for c in self.commits}
 
@@ -58,6 +60,11 @@ class Branch:
         """Whether it has these files already, on top of that commit."""
         own = self.own()
         return bool(own) and own[0].tree == tree and any(base in c.parents for c in own)
+
+
+def is_from_forge(commit: RemoteCommit) -> bool:
+    """Whether the forge itself committed it, on github.com or on a server of one's own."""
+    return commit.committer.lower().startswith("noreply@")
 
 
 def _ignored(commit: RemoteCommit, authors: Sequence[str]) -> bool:
@@ -87,11 +94,18 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What stands on the forge for a topic: its branch, its pull requests (newest first), how many others of ours are open."""
+    """What stands on the forge for a topic: its branch, its pull requests (newest first), how many others of ours are open.
+
+    left: the marks that are believed, by the number of their pull request.
+    """
 
     branch: Branch | None
     pulls: tuple[Pull, ...]
     others_open: int = 0
+    left: Mapping[int, Marks] = field(default_factory=dict)
+
+    def left_in(self, pull: Pull | None) -> Marks | None:
+        return self.left.get(pull.number) if pull else None
 
     @property
     def open(self) -> Pull | None:
@@ -124,7 +138,7 @@ def decide(wanted: Wanted, seen: Seen, policy: Policy) -> Decision:
     if branch and foreign:
         by = f"{foreign.sha[:10]} by {foreign.author}"
         return Decision("left-to-human", pull, why=f"the branch holds {by}, which is not from ddpfix")
-    if pull and not policy.rebuild and (moved := _taken_over(wanted, pull, branch)):
+    if pull and not policy.rebuild and (moved := _taken_over(wanted, seen, pull)):
         return Decision("left-to-human", pull, why=moved)
     if wanted.tree is None:
         return _without_work(seen)
@@ -139,11 +153,11 @@ def decide(wanted: Wanted, seen: Seen, policy: Policy) -> Decision:
     return Decision("create", push=not same)
 
 
-def _taken_over(wanted: Wanted, pull: Pull, branch: Branch | None) -> str:
+def _taken_over(wanted: Wanted, seen: Seen, pull: Pull) -> str:
     """How somebody made an open pull request his own without a commit, "" where nobody did."""
-    left = marks.read(pull.body)
+    left, branch = seen.left_in(pull), seen.branch
     if left is None:
-        return "its text is not from ddpfix (--reopen takes it over)"
+        return "its text bears no mark of this ddpfix (--reopen takes it over)"
     if pull.base != wanted.base_branch:
         return f"it goes to the branch {pull.base} now, and not to {wanted.base_branch}"
     if branch is None:
@@ -165,5 +179,5 @@ def _said_no(seen: Seen) -> Pull | None:
     last = seen.pulls[0] if seen.pulls else None
     if last is None or last.state != "closed":
         return None
-    marked = marks.read(last.body)
+    marked = seen.left_in(last)
     return None if marked and marked.closed else last

@@ -73,6 +73,8 @@ def _preferences(contents: Callable[[str], bytes | None]) -> Preferences:
             value = tuple(value)
         elif type(value) is not type(default):
             raise SettingsError(f"{name}: {key} is {'true or false' if isinstance(default, bool) else 'a number'}")
+        elif type(value) is int and value < 0:
+            raise SettingsError(f"{name}: {key} is a number from 0 on, not {value}")
         values[field.name] = value
     return Preferences(**values)
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
-from ddpfix import __version__, git
-from ddpfix.bot import body, fixes, marks
-from ddpfix.bot.client import Clock, ForgeError
-from ddpfix.bot.forge import Forge, Pull, Repository
+from ddpfix import __version__, catalog, git
+from ddpfix.bot import body, fixes
+from ddpfix.bot.client import ForgeError
+from ddpfix.bot.forge import Pull
 from ddpfix.bot.login import hidden
+from ddpfix.bot.marks import Marks
+from ddpfix.bot.notes import note, plain
 from ddpfix.bot.outcome import Outcome
+from ddpfix.bot.place import Place
 from ddpfix.bot.planning import Branch, Decision, Policy, Seen, Wanted, decide
 from ddpfix.bot.topics import Topic
+from ddpfix.summary.markdown import code, prose
 
 TRIES = 4
 HANDS_OFF = (
@@ -20,7 +25,7 @@ HANDS_OFF = (
     "without what others did to it."
 )
 PROGRAM = " If those commits are another program's, name it under `ignored-authors` in `.github/ddpfix.toml`."
-GONE = "On `{base}` there is nothing left for this to fix, so ddpfix closes it and deletes its branch."
+GONE = "On {base} there is nothing left for this to fix, so ddpfix closes it and deletes its branch."
 SUPERSEDED = "ddpfix now makes these changes in {successor}, so it closes this and deletes its branch."
 ADDED = "by an added commit, since the server takes no forced push"
 
@@ -34,72 +39,8 @@ class Asked:
     repo: tuple[str, ...] = ()
 
 
-class Budget:
-    """How many pull requests may still be opened within an hour: forges slow down whoever opens many.
-
-    Users report that GitHub refuses after some 50 to 70 an hour (lindell/multi-gitter#276, gruntwork-io/git-xargs#59).
-    """
-
-    def __init__(self, per_hour: int, clock: Clock) -> None:
-        self._per_hour, self._clock = per_hour, clock
-        self._opened: list[float] = []
-
-    def is_spent(self) -> bool:
-        since = self._clock.now() - 3600
-        self._opened = [at for at in self._opened if at > since]
-        return len(self._opened) >= self._per_hour
-
-    def spend(self) -> None:
-        self._opened.append(self._clock.now())
-
-
 class Raced(Exception):
     """Somebody else changed what was read, or an answer was lost (its text says how): it has to be read again."""
-
-
-@dataclass
-class Place:
-    """A repository while the bot works on it. branches: those of the bot when it began. pulls: of each, as read last.
-
-    wanted: the branches of the topics that are asked for; what is open beside them is about to be superseded.
-    """
-
-    forge: Forge
-    repository: Repository
-    clone: git.Clone
-    project: fixes.Project
-    identity: tuple[str, str]
-    budget: Budget
-    prefix: str = "ddpfix"
-    dry_run: bool = False
-    labels: tuple[str, ...] = ()
-    pulls: dict[str, tuple[Pull, ...]] = field(default_factory=dict)
-    branches: frozenset[str] = frozenset()
-    wanted: frozenset[str] = frozenset()
-
-    @property
-    def slug(self) -> str:
-        return self.repository.slug
-
-    def branch_of(self, topic: str) -> str:
-        return f"{self.prefix}/{topic}"
-
-    def look(self, branch: str, *, may_exist: bool = True) -> Seen:
-        """may_exist: False for a branch that was not there when the run began; if it is there now, the push will say so.
-
-        The pull requests are read first: one that is open has its branch, unless somebody deletes it.
-        """
-        self.pulls[branch] = tuple(self.forge.pulls(self.slug, branch))
-        has_open = any(p.state == "open" for p in self.pulls[branch])
-        commits = self.clone.commits(branch, self.identity[1]) if may_exist or has_open else ()
-        if has_open and not commits:  # closed and deleted in between?
-            self.pulls[branch] = tuple(self.forge.pulls(self.slug, branch))
-        others = [p for name, found in self.pulls.items() if name != branch and name in self.wanted for p in found]
-        open_ones = sum(p.state == "open" and marks.read(p.body) is not None for p in others)
-        return Seen(Branch(commits[0].sha, commits) if commits else None, self.pulls[branch], open_ones)
-
-    def outcome(self, topic: str, action: str, pull: Pull | None = None, why: str = "") -> Outcome:
-        return Outcome(self.slug, topic, action, why, pull.number if pull else None, pull.url if pull else "")
 
 
 def settle(place: Place, topic: Topic, asked: Asked) -> Outcome:
@@ -128,7 +69,7 @@ def settle(place: Place, topic: Topic, asked: Asked) -> Outcome:
         if place.dry_run:
             return place.outcome(topic.name, f"would be: {decision.action}", decision.pull, decision.why)
         try:
-            done = _carry_out(place, wanted, seen, decision, marks.Marks(topic.name, here=here, repo=repo))
+            done = _carry_out(place, wanted, seen, decision, Marks(topic.name, here=here, repo=repo))
         except Raced as raced:
             if attempt == TRIES - 1:
                 why = f"the push has no answer: {raced}" if str(raced) else "others kept changing it"
@@ -147,27 +88,28 @@ def settle(place: Place, topic: Topic, asked: Asked) -> Outcome:
 
 
 def _left_out(seen: Seen, asked: Asked) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    marked = marks.read(seen.open.body) if seen.open else None
-    here = (*(marked.here if marked else ()), *asked.here)
-    repo = (*(marked.repo if marked else ()), *asked.repo)
-    return tuple(sorted({*here} - {*repo})), tuple(sorted({*repo}))
+    marked = seen.left_in(seen.open)
+    known = {codemod.code for codemod in catalog.all_codemods()}  # one that is gone since must not stop all the others
+    here = {*(marked.here if marked else ()), *asked.here} & known
+    repo = {*(marked.repo if marked else ()), *asked.repo} & known
+    return tuple(sorted(here - repo)), tuple(sorted(repo))
 
 
-def _carry_out(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: marks.Marks) -> Outcome:
+def _carry_out(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: Marks) -> Outcome:
     match decision.action:
-        case "create" if place.budget.is_spent():
-            return place.outcome(wanted.topic, "deferred", why="enough pull requests were opened in this hour")
-        case "create" | "update" | "unchanged":
+        case "create":
+            return _created(place, wanted, seen, decision, marked)
+        case "update" | "unchanged":
             return _published(place, wanted, seen, decision, marked)
         case "left-to-human":
-            # a text without the bot's marks is somebody's own: there is nobody to be told
-            if decision.pull and marks.read(decision.pull.body):
+            # what somebody else opened is his own: there is nobody to be told
+            if decision.pull and place.seal.is_own(decision.pull.author):
                 foreign = seen.branch and seen.branch.foreign(place.project.preferences.ignored_authors)
-                text = HANDS_OFF.format(why=decision.why) + (PROGRAM if foreign else "")
-                note(place.forge, place.slug, decision.pull.number, text)
+                text = HANDS_OFF.format(why=prose(decision.why)) + (PROGRAM if foreign else "")
+                note(place.forge, place.seal, place.slug, decision.pull.number, text)
             return place.outcome(wanted.topic, "left-to-human", decision.pull, decision.why)
         case "close-empty" if decision.pull:
-            close(place, decision.pull, seen.branch, GONE.format(base=wanted.base_branch))
+            close(place, decision.pull, seen.branch, GONE.format(base=code(wanted.base_branch)))
             return place.outcome(wanted.topic, "closed", decision.pull, decision.why)
         case "delete-branch" if seen.branch:
             deleted = place.clone.delete(wanted.branch, seen.branch.tip)
@@ -179,7 +121,24 @@ def _carry_out(place: Place, wanted: Wanted, seen: Seen, decision: Decision, mar
             return place.outcome(wanted.topic, decision.action, decision.pull, decision.why)
 
 
-def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: marks.Marks) -> Outcome:
+def _created(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: Marks) -> Outcome:
+    taken = place.budget.take()
+    if taken is None:
+        return place.outcome(wanted.topic, "deferred", why="enough pull requests were opened in this hour")
+    opened = True  # or nobody knows
+    try:
+        done = _published(place, wanted, seen, decision, marked)
+        opened = done.action == "created"
+        return done
+    except (Raced, ForgeError, git.GitRefusal) as error:
+        opened = isinstance(error, ForgeError) and error.unsure
+        raise
+    finally:
+        if not opened:
+            place.budget.give_back(taken)
+
+
+def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, marked: Marks) -> Outcome:
     assert wanted.commit
     head, how, run = seen.branch.tip if seen.branch else "", "", seen.branch.run if seen.branch else ""
     if decision.push:
@@ -191,12 +150,15 @@ def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, mar
         if not pushed.done:
             return _refused(place, wanted, decision, pushed.why)
     marked = replace(marked, head=head, base=wanted.base, tool=__version__, run=run)
-    text = body.pull_body(wanted.text, body.footer(".github/ddpfix.toml"), marked)
+    cut = place.seal.cut(decision.pull) if decision.pull else None
+    words = body.words_in(*cut) if cut else body.words_of_others(decision.pull.body) if decision.pull else None
+    sealed = partial(place.seal.of_pull, wanted.branch)
+    text = body.pull_body(wanted.text, body.footer(".github/ddpfix.toml"), marked, sealed, words)
     if decision.pull is None:
         return _opened(place, wanted, text)
-    new_text = text if _plain(text) != _plain(decision.pull.body) else None
+    new_text = text if plain(text) != plain(decision.pull.body) else None
     # a title that a person has changed stands until the change itself is another
-    known = marks.read(decision.pull.body)
+    known = seen.left_in(decision.pull)
     is_other = decision.push or known is None or known.head != head
     new_title = wanted.title if is_other and wanted.title != decision.pull.title else None
     new_base = wanted.base_branch if decision.pull.base != wanted.base_branch else None
@@ -204,10 +166,6 @@ def _published(place: Place, wanted: Wanted, seen: Seen, decision: Decision, mar
     if new_text or new_title or new_base:
         place.forge.edit_pull(place.slug, decision.pull.number, title=new_title, body=new_text, base=new_base)
     return place.outcome(wanted.topic, "updated" if changed else "unchanged", decision.pull, how)
-
-
-def _plain(text: str) -> str:
-    return text.replace("\r\n", "\n").strip()
 
 
 def _pushed(place: Place, wanted: Wanted, branch: Branch | None, run: str) -> tuple[git.Pushed, str, str]:
@@ -242,7 +200,6 @@ def _opened(place: Place, wanted: Wanted, text: str) -> Outcome:
         if error.status in (409, 422) and "already exists" in error.message:
             raise Raced from None
         raise
-    place.budget.spend()
     place.pulls[wanted.branch] = (pull, *place.pulls.get(wanted.branch, ()))
     return place.outcome(wanted.topic, "created", pull, _label(place, pull.number))
 
@@ -264,7 +221,7 @@ def _label(place: Place, number: int) -> str:
 def supersede(place: Place, branch: str, successor: Pull | None) -> Outcome | None:
     """Close what the bot opened under a topic that is no longer asked for; None where there is nothing of its own to close."""
     seen = place.look(branch)
-    marked = marks.read(seen.open.body) if seen.open else None
+    marked = seen.left_in(seen.open)
     topic = branch.removeprefix(f"{place.prefix}/")
     if not seen.open and seen.branch and seen.branch.own() and _was_closed_here(seen):
         # what a crash between closing and deleting left
@@ -281,7 +238,7 @@ def supersede(place: Place, branch: str, successor: Pull | None) -> Outcome | No
 
 
 def _was_closed_here(seen: Seen) -> bool:
-    marked = marks.read(seen.pulls[0].body) if seen.pulls else None
+    marked = seen.left_in(seen.pulls[0]) if seen.pulls else None
     return bool(marked and marked.closed)
 
 
@@ -292,28 +249,9 @@ def _tidied(place: Place, topic: str, branch: Branch) -> Outcome | None:
 
 def close(place: Place, pull: Pull, branch: Branch | None, reason: str) -> None:
     """Close a pull request of the bot with a reason, marked so that it does not count as somebody's no; delete its branch."""
-    note(place.forge, place.slug, pull.number, reason)
-    marked = marks.read(pull.body) or marks.Marks(pull.branch.removeprefix(f"{place.prefix}/"))
-    text = pull.body if marked.closed else f"{pull.body.rstrip()}\n{replace(marked, closed=True).text()}\n"
+    note(place.forge, place.seal, place.slug, pull.number, reason)
+    above, marked, below = place.seal.cut(pull) or (f"{pull.body}\n\n", Marks(pull.branch.removeprefix(f"{place.prefix}/")), "")
+    text = f"{above}{place.seal.of_pull(pull.branch, replace(marked, closed=True))}{below}"
     place.forge.edit_pull(place.slug, pull.number, body=text, close=True)
     if branch:
         place.clone.delete(pull.branch, branch.tip)
-
-
-def note(forge: Forge, slug: str, number: int, text: str, mark: str = marks.NOTE) -> bool:
-    """The one comment of the bot, written or brought up to date; whether anything had to be written."""
-    wanted = f"{text}\n\n{mark}"
-    for attempt in range(2):
-        for comment in forge.comments(slug, number):
-            if mark in comment.body:
-                if _plain(comment.body) == _plain(wanted):
-                    return attempt > 0
-                forge.edit_comment(slug, number, comment.id, wanted)
-                return True
-        try:
-            forge.comment(slug, number, wanted)
-            return True
-        except ForgeError as error:
-            if not error.unsure or attempt:
-                raise
-    return True

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from ddpfix import git
-from ddpfix.bot import fixes, marks
+from ddpfix.bot import fixes
+from ddpfix.bot.budget import Budget
 from ddpfix.bot.client import Clock, ForgeError
 from ddpfix.bot.forge import Forge, Repository
 from ddpfix.bot.login import NoLogin, hidden
+from ddpfix.bot.marks import Seal
 from ddpfix.bot.outcome import Outcome
+from ddpfix.bot.place import Place
 from ddpfix.bot.preferences import OPT_OUT_TOPIC
-from ddpfix.bot.publish import Asked, Budget, Place, settle, supersede
+from ddpfix.bot.publish import Asked, settle, supersede
+from ddpfix.bot.state import State, passing
 from ddpfix.bot.topics import Topic, expand
 from ddpfix.catalog import UnknownSelector
 from ddpfix.git import GitRefusal
@@ -50,11 +54,17 @@ def guarded(forge: Forge, slug: str, work: Callable[[], list[Outcome]], number: 
 
 
 class Bot:
-    """The bot at one forge. It works on one repository at a time."""
+    """The bot at one forge. It works on one repository at a time. state: what outlives it; without one nothing does.
 
-    def __init__(self, forge: Forge, options: BotOptions, clock: Clock) -> None:
-        self.forge, self.options = forge, options
-        self._budget = Budget(options.per_hour, clock)
+    Raises NoLogin where the state cannot be used.
+    """
+
+    def __init__(self, forge: Forge, options: BotOptions, clock: Clock, state: State | None = None) -> None:
+        self.forge, self.options, self.clock = forge, options, clock
+        self.strangers: dict[tuple[str, str], float] = {}  # who may not push where, and until when that is believed
+        self.state = state or passing()
+        self.database = self.state.database()
+        self._budget = Budget(options.per_hour, clock, self.database)
 
     def run(self, slugs: Sequence[str], tell: Callable[[Outcome], None] | None = None) -> list[Outcome]:
         """Every repository in its turn; `tell` hears of each outcome at once. A failure of one stops no other."""
@@ -90,7 +100,7 @@ class Bot:
             if not (project.settings.bot and project.preferences.enabled):
                 return [Outcome(slug, "", "skipped", "its settings turn the bot off")]
             place = Place(
-                self.forge, repository, clone, project, self.forge.identity(), self._budget, prefix,
+                self.forge, repository, clone, project, self.forge.identity(), self._budget, self.seal(repository), prefix,
                 self.options.dry_run, self.options.labels,
                 branches=frozenset(n for n in tips if n.startswith(f"{prefix}/")),
             )  # fmt: skip
@@ -118,10 +128,9 @@ class Bot:
         except FORESEEN as error:
             return place.outcome(topic.name, "failed", why=hidden(str(error), self.forge.secrets()))
 
-    def topic_of(self, body: str) -> str:
-        """The topic of a pull request of the bot, "" for one that is not."""
-        marked = marks.read(body)
-        return marked.topic if marked else ""
+    def seal(self, repository: Repository) -> Seal:
+        """What signs and checks the bot's marks in a repository. Raises ForgeError."""
+        return Seal(self.state.key, self.forge.account(repository.slug), f"{self.forge.name} {repository.id}")
 
 
 def why_not(repository: Repository, options: BotOptions, *, asked_as: str = "") -> str:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from codemods.findings import Applicability, Finding
 from ddpfix import catalog, engine, git
-from ddpfix.bot import fixes, marks
-from ddpfix.bot.body import LIMIT, fit, quiet
+from ddpfix.bot import fixes
+from ddpfix.bot.body import LIMIT, fit, harmless
 from ddpfix.bot.client import ForgeError
 from ddpfix.bot.forge import ChangedFile, Pull, Suggestion
+from ddpfix.bot.marks import Seal
+from ddpfix.bot.notes import REVIEW, note, place
 from ddpfix.bot.outcome import Outcome
-from ddpfix.bot.publish import note
 from ddpfix.bot.repositories import why_not
 from ddpfix.summary.markdown import code, plural, sentence
 
@@ -51,11 +52,12 @@ def review(bot: Bot, slug: str, number: int) -> Outcome:
         remarks = remarks_on(project, forge.changed(slug, number))
     if bot.options.dry_run:
         return outcome(f"would be: reviewed, {plural(len(remarks), 'remark')}")
-    suggested = _suggest(bot, slug, replace(pull, tip=project.state.base), remarks)
-    stands = any(marks.REVIEW in comment.body for comment in forge.comments(slug, number))
+    seal = bot.seal(repository)
+    suggested = _suggest(bot, seal, slug, replace(pull, tip=project.state.base), remarks)
+    stands = any(seal.bears(comment, REVIEW, place(number)) for comment in forge.comments(slug, number))
     if not remarks and not stands:
         return outcome("reviewed", "nothing to say")
-    written = note(forge, slug, number, _summary(remarks), marks.REVIEW)
+    written = note(forge, seal, slug, number, _summary(remarks), REVIEW)
     return outcome("reviewed" if written or suggested else "unchanged", plural(len(remarks), "remark"))
 
 
@@ -94,16 +96,20 @@ def _suggestion(
     if finding.applicability is Applicability.UNSAFE:
         words += f" This assumes: {sentence(finding.reason)}"
     text = str(row["replacement"]).replace("\r\n", "\n")
-    return Suggestion(path, first, last, text, f"{quiet(words)}\n\n{marks.suggestion(finding.id)}")
+    return Suggestion(path, first, last, text, harmless(words))
 
 
-def _suggest(bot: Bot, slug: str, pull: Pull, remarks: Sequence[Remark]) -> bool:
+def _suggest(bot: Bot, seal: Seal, slug: str, pull: Pull, remarks: Sequence[Remark]) -> bool:
     """Put the suggestions that are not there yet, in one call; whether there were any."""
     forge = bot.forge
     for attempt in range(2):
-        there = "\n".join(forge.review_texts(slug, pull.number))
-        open_ones = [r for r in remarks if r.suggestion and marks.suggestion(r.finding.id) not in there]
-        new = [r.suggestion for r in open_ones if r.suggestion][: forge.suggestion_limit]
+        own = [c for c in forge.review_comments(slug, pull.number) if seal.is_own(c.author)]
+        new: list[Suggestion] = []
+        for remark in remarks:
+            about = place(pull.number, remark.finding.id)
+            if remark.suggestion and not any(seal.bears(c, "suggestion", about) for c in own):
+                new.append(replace(remark.suggestion, mark=seal.block("suggestion", about)))
+        new = new[: forge.suggestion_limit]
         if not new:
             return attempt > 0
         try:
@@ -130,4 +136,4 @@ def _summary(remarks: Sequence[Remark]) -> str:
             how = f"No fix: {sentence(finding.reason)}" if finding.reason else ""
         out.append(f"- {place} **{finding.code}** {sentence(finding.message)} {how}".rstrip())
     out += ["", f"<sub>Comment `/ddpfix explain {remarks[0].finding.code}` for the reasons, `/ddpfix rerun` to look again.</sub>"]
-    return fit(quiet("\n".join(out)), LIMIT)
+    return fit(harmless("\n".join(out)), LIMIT)

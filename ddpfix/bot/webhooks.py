@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-from collections import OrderedDict
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -17,12 +18,13 @@ from ddpfix.bot.events import is_signed, jobs
 from ddpfix.bot.worker import Worker
 
 LARGEST = 25 * 1024 * 1024  # GitHub sends no payload beyond 25 MB
-REMEMBERED = 10_000  # deliveries; a signature holds no time, so one that was overheard would be good for ever
 
 
 def application(worker: Worker, secret: str, *, prefix: str = "ddpfix", largest: int = LARGEST) -> Starlette:
-    """POST /webhook and GET /health. `secret`: the one that the App's page holds too. The worker is started and stopped by it."""
-    seen: OrderedDict[str, None] = OrderedDict()
+    """POST /webhook and GET /health. `secret`: the one that the App's page holds too. The worker is started and stopped by it.
+
+    202 is answered when the work is on the disk.
+    """
 
     async def webhook(request: Request) -> Response:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -35,17 +37,15 @@ def application(worker: Worker, secret: str, *, prefix: str = "ddpfix", largest:
         delivery, event = request.headers.get("x-github-delivery", ""), request.headers.get("x-github-event", "")
         if not delivery or not event:
             return PlainTextResponse("X-GitHub-Delivery and X-GitHub-Event are wanted", 400)
-        if delivery in seen:
-            return PlainTextResponse("seen before", 200)
         try:
             asked = jobs(event, json.loads(body), prefix)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return PlainTextResponse("this is no payload of that event", 400)
-        if not all(worker.submit(job) for job in asked):
-            return PlainTextResponse("too much to do", 503)
-        seen[delivery] = None
-        if len(seen) > REMEMBERED:
-            seen.popitem(last=False)
+        try:
+            if asked and not await run_sync(worker.accept, delivery, asked):
+                return PlainTextResponse("seen before", 200)
+        except sqlite3.Error:
+            return PlainTextResponse("it cannot be kept now", 503)
         return PlainTextResponse(f"{len(asked)} to do", 202)
 
     async def health(request: Request) -> Response:
@@ -53,8 +53,6 @@ def application(worker: Worker, secret: str, *, prefix: str = "ddpfix", largest:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        from anyio.to_thread import run_sync
-
         worker.start()
         yield
         await run_sync(worker.stop)

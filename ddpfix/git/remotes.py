@@ -47,7 +47,10 @@ class Access:
 
 @dataclass(frozen=True)
 class RemoteCommit:
-    """A commit as it stands on the forge. ours: it carries the trailer of a run, `run`, and the bot itself committed it."""
+    """A commit as it stands on the forge. ours: it carries the trailer of a run, `run`, and the bot itself committed it.
+
+    updates: the forge merged the base into the branch, and nobody's change is in it.
+    """
 
     sha: str
     parents: tuple[str, ...]
@@ -57,6 +60,7 @@ class RemoteCommit:
     subject: str
     ours: bool
     run: str = ""
+    updates: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,22 @@ class Clone:
                 ours = bool(run.strip()) and by == committer
                 found.append(RemoteCommit(sha, tuple(parents.split()), tree, author, by, subject, ours, run.strip()))
         return tuple(found)
+
+    def is_plain_merge(self, commit: RemoteCommit, base: str) -> bool:
+        """Whether a commit is the merge of a branch's commit with one of the branch `base`, and holds what git makes of the two.
+
+        False where that is not to be seen: in an old git, or where the two parted too long ago.
+        """
+        if len(commit.parents) != 2:
+            return False
+        ref = "refs/ddpfix/base"
+        fetch = ("fetch", "--quiet", f"--depth={DEEPEST}", "--filter=blob:none", "--no-tags", "origin")
+        if self._git(*fetch, f"+refs/heads/{base}:{ref}", check=False)[0]:
+            return False
+        if self._git("merge-base", "--is-ancestor", commit.parents[1], ref, check=False)[0]:
+            return False
+        status, out, _ = self._git("merge-tree", "--write-tree", *commit.parents, check=False)
+        return status == 0 and out.decode().split("\n", 1)[0] == commit.tree
 
     def tree(self, commit: str) -> str:
         return self._git("rev-parse", "--verify", f"{commit}^{{tree}}")[1].decode().strip()

@@ -10,7 +10,7 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding
 from ddpfix.bowler_rewrites import renamed
 from ddpfix.summary.facts import facts
-from ddpfix.summary.markdown import described, numbers, plural
+from ddpfix.summary.markdown import bare, described, numbers, plural
 from ddpfix.summary.places import by_file, codemod_of
 
 SUBJECT = 72
@@ -43,7 +43,7 @@ says nothing of it from now on.
 def subject(code: str, name: str, findings: Sequence[Finding] = ()) -> str:
     """What the commit of a codemod does, with its code. findings: those that it fixes."""
     codemod = codemod_of(code)
-    own = " ".join(codemod.commit_subject(findings).split()) if codemod else ""
+    own = bare(codemod.commit_subject(findings)) if codemod else ""
     said = own or facts(code).subject or f"Fix {name}"
     tail = f" ({code})"
     if len(said) + len(tail) > SUBJECT:
@@ -59,7 +59,7 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
     if codemod.topic() != "project":  # what a project asks for needs no argument
         parts += _paragraphs(sections.get("Why it matters", ""))
     if unsafe := [f for f in findings if f.applicability is Applicability.UNSAFE]:
-        reasons = list(dict.fromkeys(" ".join(f.reason.split()) for f in unsafe if f.reason))
+        reasons = list(dict.fromkeys(bare(f.reason) for f in unsafe if f.reason))
         text = "; ".join(reasons[:3]) + (f"; and {plural(len(reasons) - 3, 'more assumption')}" if len(reasons) > 3 else "")
         parts += _paragraphs(f"{plural(len(unsafe), 'fix rests', 'fixes rest')} on an assumption: {text or 'see the summary'}.")
     if findings:
@@ -70,14 +70,14 @@ def commit_message(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
 def _summary(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
     """What was wrong; of renames, each of them."""
     pairs = renamed(findings) if codemod.topic() == "project" else []
-    rows = "\n".join(f"- `{old}` is `{new}` now" for old, new in pairs)
+    rows = "\n".join(f"- `{bare(old)}` is `{bare(new)}` now" for old, new in pairs)
     return f"{codemod.summary()}\n\n{rows}" if rows else codemod.summary()
 
 
 def _files(findings: Sequence[Finding]) -> list[str]:
     files = by_file(findings)
     # indented: git takes `word: text` at the end of a message for a trailer
-    rows = [f"  {path} ({_lines(found)})" for path, found in list(files.items())[:MOST_FILES]]
+    rows = [f"  {bare(path)} ({_lines(found)})" for path, found in list(files.items())[:MOST_FILES]]
     more = [f"  and {plural(len(files) - MOST_FILES, 'more file')}"] if len(files) > MOST_FILES else []
     return ["Files, with the lines as they were:", *rows, *more]
 

@@ -1,4 +1,9 @@
-"""Markdown as a pull request shows it: code spans, prose, tables and fences that hold whatever stands in the code."""
+"""Markdown as a pull request shows it: code spans, prose, tables and fences that hold whatever stands in the code.
+
+What is put into a text may have been written by a stranger: a file's name, a key, a string in the source, a branch. So names go
+in by `code`, sentences by `prose`, and what goes into a text that is no Markdown, such as a commit message, by `bare`. None of
+them lets through a link, a comment, a tag, or a name that a forge would call.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,10 @@ _CODE = re.compile(
     r"|[A-Za-z_][\w.]*ARGS"
     r")(?![\w`])".replace("ARGS", _ARGUMENTS)
 )
+# what a forge makes a link of by itself (github.github.com/gfm, autolinks), and what calls a person or an issue
+_LINK = re.compile(r"(?i)(?:[a-z][a-z0-9+.-]*://|www\.|mailto:|xmpp:)[^\s`()\[\]<>]*")
+_CALL = re.compile(r"(?<!\w)@(?=\w)|[#!](?=\d)|(?<=\bGH)-(?=\d)", re.I)
+_ENTITY = re.compile(r"&(?=#|\w+;)")
 _SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
 _SPECIAL = re.compile(r"([\\*<>\[\]_`~])")
 _ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
@@ -30,7 +39,7 @@ _ITEM = re.compile(r"(?:[-*+]|\d+\.) ")
 
 def code(text: str) -> str:
     """`text` as a code span, on one line, whatever backticks it holds."""
-    flat = " ".join(text.split()) or " "
+    flat = _flat(text) or " "
     ticks = "`" * (_longest(flat) + 1)
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""
     return f"{ticks}{pad}{flat}{pad}{ticks}"
@@ -49,7 +58,23 @@ def _longest(text: str) -> int:
 
 def prose(text: str) -> str:
     """A sentence with code in it, on one line: what looks like code becomes a code span, the rest cannot turn into markup."""
-    return "".join(part if is_code else _SPECIAL.sub(r"\\\1", part) for is_code, part in _parts(text))
+    out: list[str] = []
+    for is_code, part in _parts(text):
+        piece = code(part.strip("`")) if is_code else _ENTITY.sub("&amp;", _SPECIAL.sub(r"\\\1", part))
+        if out and out[-1].endswith("`") and piece.startswith("`"):
+            out.append(" ")  # two runs of backticks would be one
+        out += [piece] if piece else []
+    return "".join(out)
+
+
+def bare(text: str) -> str:
+    """A text for a place that knows no Markdown: one line that calls nobody and closes no issue (a file "fixes #12.py")."""
+    return _CALL.sub(r"\g<0> ", _flat(text))
+
+
+def _flat(text: str) -> str:
+    """On one line, in characters that are to be seen."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
 
 
 def parts(text: str) -> list[tuple[bool, str]]:
@@ -59,19 +84,29 @@ def parts(text: str) -> list[tuple[bool, str]]:
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
     """Prose, and code as a span with its backticks, by turns."""
-    flat = " ".join(text.split())
+    for is_span, span in _split(_SPAN, _flat(text)):
+        if is_span:
+            yield True, span
+            continue
+        for is_link, link in _split(_LINK, span):
+            if is_link:
+                yield True, f"`{link}`"
+                continue
+            for is_word, word in _split(_CODE, link):
+                if is_word:
+                    yield True, f"`{word}`"
+                    continue
+                yield from ((is_call, f"`{call}`" if is_call else call) for is_call, call in _split(_CALL, word))
+
+
+def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[bool, str]]:
+    """What matches and what stands in between, by turns."""
     at = 0
-    for span in [*_SPAN.finditer(flat), None]:
-        plain = flat[at : span.start() if span else len(flat)]
-        inside = 0
-        for word in _CODE.finditer(plain):
-            yield False, plain[inside : word.start()]
-            yield True, f"`{word.group()}`"
-            inside = word.end()
-        yield False, plain[inside:]
-        if span:
-            yield True, span.group()
-            at = span.end()
+    for found in pattern.finditer(text):
+        yield False, text[at : found.start()]
+        yield True, found.group()
+        at = found.end()
+    yield False, text[at:]
 
 
 def written(text: str) -> list[str]:

@@ -16,12 +16,15 @@ from ddpfix.bot.github import GitHub
 from ddpfix.bot.login import FixedToken
 from ddpfix.bot.outcome import Outcome
 from ddpfix.bot.repositories import Bot, BotOptions
+from ddpfix.bot.state import State
 from tests.bot.githost import git, import_commit
 from tests.bot.github_forge import Account, Clock, GitHubForge, Repo
 from tests.bot.shell import Shell
 from tests.gitrepos import own_settings
 
 TOKEN = "ghp_0123456789abcdefghijklmnop"
+KEY = "the key of the marks of these tests"
+STATE = State(None, KEY.encode())
 IDENTITY = ("mender[bot]", "4711+mender[bot]@users.noreply.example.test")
 
 MODULE = b"""\
@@ -42,6 +45,8 @@ FILES = {"model.py": MODULE, "requirements.txt": b"lightning==2.5.0\n"}
 @pytest.fixture(autouse=True)
 def _own_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_settings(monkeypatch, tmp_path / "home")
+    monkeypatch.setenv("DDPFIX_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("DDPFIX_MARKS_KEY", KEY)
 
 
 @pytest.fixture
@@ -81,7 +86,7 @@ class World:
 
     def bot(self, *, token: str = TOKEN, **options: Any) -> Bot:
         forge = GitHub(FixedToken(token), clock=self.clock, api_url=self.forge.api, pace=Pace(gap=0.0), identity=IDENTITY)
-        return Bot(forge, BotOptions(**options), self.clock)
+        return Bot(forge, BotOptions(**options), self.clock, STATE)
 
     def run(self, **options: Any) -> list[Outcome]:
         return self.bot(**options).repository(self.slug)

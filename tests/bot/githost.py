@@ -32,6 +32,13 @@ def import_commit(repo: Path, branch: str, files: Mapping[str, bytes], message: 
     return git(repo, "rev-parse", f"refs/heads/{branch}")
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Who is killed says no goodbye: that is no error of the server."""
+
+
 class GitHost:
     """An HTTP server with repositories. What is not git's goes to `answer`, which a subclass has."""
 
@@ -59,8 +66,7 @@ class GitHost:
 
             do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _any
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 

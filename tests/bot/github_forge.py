@@ -49,6 +49,7 @@ class Account:
     write: bool = True
     until: float = float("inf")
     slugs: tuple[str, ...] = ()
+    workflow: bool = False
 
 
 @dataclass
@@ -85,7 +86,9 @@ class GitHubForge(GitHost):
         self.contract = Contract()
         self.repos: dict[str, Repo] = {}
         self.accounts: dict[str, Account] = {}
+        self.ids: dict[str, int] = {}
         self.app_key: Any = None
+        self.installation = 77
         self.faults: list[Fault] = []
         self.moved: dict[str, str] = {}
         self.asked: list[tuple[str, str, Any]] = []
@@ -140,6 +143,9 @@ class GitHubForge(GitHost):
         return found[(page - 1) * size : page * size], headers
 
     def _carried_out(self, request: BaseHTTPRequestHandler, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:
+        if path.endswith("/graphql"):
+            by = self.accounts[token_of(request.headers.get("Authorization", ""))]
+            return 200, {"data": {"viewer": {"login": by.login}}}
         template, values = self.contract.check(request.command, path, query, body)
         self.asked.append((request.command, template, body))
         token = token_of(request.headers.get("Authorization", ""))
@@ -168,12 +174,24 @@ class GitHubForge(GitHost):
         if template == "/app":
             return 200, {"slug": "mender", "id": int(claim["iss"])}
         if template == f"{R}/installation":
-            return 200, {"id": 77}
+            slug = f"{values['owner']}/{values['repo']}"
+            if slug in self.moved:
+                raise Refused(301, "Moved Permanently", headers={"Location": f"{self.moved[slug]}/installation"})
+            if slug not in self.repos:
+                raise Refused(404, "Not Found")
+            return 200, {"id": self.installation}
+        if int(values["installation_id"]) != self.installation:
+            raise Refused(404, "Not Found")
+        numbers = {number: slug for slug, number in self.ids.items()}
+        slugs = [f"{next(iter(self.repos)).partition('/')[0]}/{name}" for name in body.get("repositories", ())]
+        slugs += [numbers.get(number, "") for number in body.get("repository_ids", ())]
+        if any(slug not in self.repos for slug in slugs):
+            why = "There is at least one repository that does not exist or is not accessible to the parent installation."
+            raise Refused(422, why)
         made = f"ghs_{secrets.token_hex(18)}"
-        owner = next(iter(self.repos)).partition("/")[0]
         until = self.clock.now() + 3600
         write = body["permissions"].get("contents") == "write"
-        self.accounts[made] = Account("mender[bot]", write, until, tuple(f"{owner}/{name}" for name in body["repositories"]))
+        self.accounts[made] = Account("mender[bot]", write, until, tuple(slugs))
         return 201, {"token": made, "expires_at": datetime.fromtimestamp(until, UTC).isoformat().replace("+00:00", "Z")}
 
     # State
@@ -181,6 +199,7 @@ class GitHubForge(GitHost):
     def add(self, slug: str, files: Mapping[str, bytes], **about: Any) -> Repo:
         self.create(slug, files)
         self.repos[slug] = Repo(slug, about=about)
+        self.ids[slug] = self.number()
         return self.repos[slug]
 
     def number(self) -> int:
@@ -240,6 +259,10 @@ class GitHubForge(GitHost):
     def _route(
         self, verb: str, template: str, values: dict[str, str], query: dict[str, str], body: dict[str, Any], account: Account
     ) -> tuple[int, Any]:
+        if template == "/user":
+            if account.workflow:
+                raise Refused(403, "Resource not accessible by integration")
+            return 200, {"id": 4711, "login": account.login}
         if template == "/users/{username}":
             return 200, {"id": 4711, "login": values["username"]}
         slug = f"{values['owner']}/{values['repo']}"
@@ -247,7 +270,8 @@ class GitHubForge(GitHost):
         match verb, template.removeprefix(R):
             case "GET", "":
                 return 200, {
-                    "full_name": slug, "default_branch": "main", "clone_url": f"{self.url}/{slug}.git", "archived": False,
+                    "id": self.ids[slug], "full_name": slug, "default_branch": "main",
+                    "clone_url": f"{self.url}/{slug}.git", "archived": False,
                     "fork": False, "permissions": {"push": account.write}, "topics": [], **repo.about,
                 }  # fmt: skip
             case "GET", "/pulls":
@@ -312,7 +336,7 @@ class GitHubForge(GitHost):
             case "GET", "/pulls/{pull_number}/comments":
                 return 200, [c for review in repo.reviews if review["on"] == number for c in review["comments"]]
             case "POST", "/pulls/{pull_number}/reviews":
-                return 200, self._review(slug, pull, body)
+                return 200, self._review(slug, pull, body, account)
         raise Refused(501, f"{verb} {rest}")
 
     def _patches(self, slug: str, pull: dict[str, Any]) -> dict[str, str]:
@@ -323,7 +347,7 @@ class GitHubForge(GitHost):
             out[head.partition("\n+++ b/")[2]] = f"@@ {hunks}" if mark else ""
         return out
 
-    def _review(self, slug: str, pull: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    def _review(self, slug: str, pull: dict[str, Any], body: dict[str, Any], account: Account) -> dict[str, Any]:
         patches = self._patches(slug, pull)
         for comment in body.get("comments", ()):
             hunks = [
@@ -334,6 +358,7 @@ class GitHubForge(GitHost):
             if not any(all(line in hunk for line in ends) for hunk in hunks):
                 raise Refused(422, "Unprocessable Entity", ["Line could not be resolved"])
             self._text(comment["body"])
+            comment |= {"id": self.number(), "user": {"login": account.login, "type": "Bot"}}
         review = {"id": self.number(), "on": pull["number"], "body": body.get("body"), "comments": body.get("comments", [])}
         self.repos[slug].reviews.append(review)
         return review

@@ -28,6 +28,7 @@ KEPT = {
     f"{R}/rules/branches/{{branch}}": "get",
     "/app": "get",
     "/app/installations/{installation_id}/access_tokens": "post",
+    "/user": "get",
     "/users/{username}": "get",
 }
 NEEDLESS = ("description", "example", "examples", "externalDocs", "x-github", "title")

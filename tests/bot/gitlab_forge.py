@@ -76,6 +76,8 @@ class GitLabForge(GitHost):
         send(request, status, b"" if found is None else json.dumps(found).encode(), {"Content-Type": "application/json"})
 
     def _route(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any], user: str) -> tuple[int, Any]:
+        if path == "/user":
+            return 200, {"id": 1, "username": user}
         if path == "/users":
             return 200, [{"id": sum(query["username"].encode()), "username": query["username"]}]
         match = re.fullmatch(r"/projects/([^/]+)(/.*)?", path)
@@ -94,7 +96,7 @@ class GitLabForge(GitHost):
         match verb, shape:
             case "GET", "":
                 return 200, {
-                    "path_with_namespace": project.slug, "default_branch": "main", "archived": False, "topics": [],
+                    "id": 1, "path_with_namespace": project.slug, "default_branch": "main", "archived": False, "topics": [],
                     "http_url_to_repo": f"{self.url}/{project.slug}.git",
                     "permissions": {"project_access": {"access_level": 40}, "group_access": None}, **project.about,
                 }  # fmt: skip

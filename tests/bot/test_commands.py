@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ddpfix import catalog, explain
-from ddpfix.bot.body import quiet
+from ddpfix.bot.body import harmless
 from ddpfix.bot.commands import Command, parse
 from ddpfix.bot.events import Job
 from ddpfix.bot.forge import Comment
@@ -92,12 +92,12 @@ def test_ignore_repo_changes_the_settings_in_the_same_pull_request(world: World)
 
 def test_nobody_is_called_by_an_explanation() -> None:
     for codemod in catalog.all_codemods():
-        page = quiet(explain.page(codemod))
+        page = harmless(explain.page(codemod))
         prose = re.sub(r"```.*?```|^    .*?$|`[^`\n]*`", "", page, flags=re.S | re.M)
         assert not re.search(r"#\d|(?<!\w)@\w", prose), codemod.code
-    assert "`pytorch/pytorch#97030`" in quiet(explain.page(catalog.lookup("DDP003")))
-    harmless = "see [it](https://x.test/a/b/issues/1), a@b.test, &#39;"
-    assert quiet(harmless) == harmless
+    assert "`pytorch/pytorch#97030`" in harmless(explain.page(catalog.lookup("DDP003")))
+    trusted = "see [it](https://x.test/a/b/issues/1), a@b.test, &#39;"
+    assert harmless(trusted) == trusted
 
 
 def test_explain_answers_with_the_page(world: World) -> None:
@@ -138,9 +138,22 @@ def test_a_comment_of_someone_who_may_not_write_does_nothing(world: World) -> No
     world.safe()
     before = world.pull().copy()
     assert [o.action for o in say(world, "/ddpfix close", author="mallory")] == ["ignored"]
-    assert receipts(world) == ["confused"]
+    assert receipts(world) == []
     assert world.notes() == ["/ddpfix close"]  # no reply: nobody can make the bot talk
     assert world.pull() == before
+
+
+def test_thirty_comments_of_a_stranger_cost_one_question_and_no_writing(world: World) -> None:
+    world.safe()
+    bot, before, log = world.bot(), len(world.forge.writes(world.slug)), len(world.forge.log)
+    for number in range(30):
+        said = Comment(5000 + number, "/ddpfix rebuild", "mallory", belongs=False)
+        assert do(bot, Job(world.slug, 1, said))[0].action == "ignored"
+    assert world.forge.writes(world.slug)[before:] == []
+    assert len(world.forge.log) == log + 1
+    world.repo.writers.add("mallory")  # who may push from now on is heard, if not at once
+    world.clock.time += 601
+    assert do(bot, Job(world.slug, 1, Comment(6000, "/ddpfix explain DDP101", "mallory", belongs=False)))[0].action == "explained"
 
 
 def test_a_command_on_somebody_elses_pull_request_does_not_touch_it(world: World) -> None:

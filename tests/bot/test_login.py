@@ -18,7 +18,7 @@ from ddpfix.bot.github import GitHub
 from ddpfix.bot.login import PERMISSIONS, AppLogin, FixedToken, NoLogin, hidden
 from ddpfix.bot.repositories import Bot, BotOptions
 from ddpfix.git import Access, Clone, Pushed
-from tests.bot.conftest import TOKEN, World
+from tests.bot.conftest import STATE, TOKEN, World
 from tests.bot.github_forge import Clock, GitHubForge
 from tests.bot.shell import Shell
 
@@ -33,7 +33,7 @@ def app_key(forge: GitHubForge) -> str:
 def app_bot(world: World, key: str) -> Bot:
     login = AppLogin("4242", key, api_url=world.forge.api, clock=world.clock, pace=Pace(gap=0.0))
     forge = GitHub(login, clock=world.clock, api_url=world.forge.api, pace=Pace(gap=0.0))
-    return Bot(forge, BotOptions(topics=("safe",)), world.clock)
+    return Bot(forge, BotOptions(topics=("safe",)), world.clock, STATE)
 
 
 def made_tokens(world: World) -> list[str]:
@@ -72,6 +72,32 @@ def test_a_token_that_the_forge_takes_back_is_renewed(world: World, app_key: str
         del world.forge.accounts[token]
     assert bot.forge.pull(world.slug, 1).state == "open"
     assert len(made_tokens(world)) == 1
+
+
+def test_an_app_that_was_installed_anew_is_found_under_its_new_number(world: World, app_key: str) -> None:
+    bot = app_bot(world, app_key)
+    assert bot.repository(world.slug)[0].action == "created"
+    world.forge.installation += 1
+    for token in made_tokens(world):  # GitHub ends them with the old installation
+        del world.forge.accounts[token]
+    assert bot.repository(world.slug)[0].action == "unchanged"
+
+
+def test_an_app_follows_a_repository_that_was_renamed(world: World, app_key: str) -> None:
+    begun = len(world.forge.asked)
+    world.forge.moved["acme/of-an-old-name"] = f"{world.forge.api}/repos/{world.slug}"
+    bot = app_bot(world, app_key)
+    (outcome,) = bot.repository("acme/of-an-old-name")
+    assert (outcome.slug, outcome.action) == (world.slug, "created")
+    assert bot.repository("acme/of-an-old-name")[0].action == "unchanged"
+    given = [body["permissions"] for _, path, body in world.forge.asked[begun:] if path.endswith("/access_tokens")]
+    assert [p for p in given if p != PERMISSIONS] == [{"metadata": "read"}]
+
+
+def test_a_repository_that_the_app_never_had_is_told(world: World, app_key: str) -> None:
+    outcome = app_bot(world, app_key).repository("acme/nowhere")[0]
+    assert outcome.action == "failed"
+    assert "404" in outcome.why
 
 
 def test_a_wrong_token_is_told_once_and_not_tried_for_ever(world: World) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.bot.conftest import FIXED, World
+import os
+
+from tests.bot.conftest import FIXED, MODULE, World
 from tests.bot.githost import git
 from tests.bot.github_forge import Fault
 from tests.bot.test_reconcile import world_module
@@ -102,6 +104,58 @@ def test_a_base_that_somebody_merged_in_is_theirs(world: World) -> None:
     tree, mine = git(world.git, "rev-parse", "main^{tree}"), ("-c", "user.email=ada@example.test", "-c", "user.name=Ada")
     merge = git(world.git, *mine, "commit-tree", tree, "-p", "ddpfix/safe", "-p", "main", "-m", "Merge main")
     git(world.git, "update-ref", "refs/heads/ddpfix/safe", merge)
+    assert world.safe().action == "left-to-human"
+    assert world.tip() == merge
+
+
+FORGE = ("-c", "user.email=noreply@github.com", "-c", "user.name=GitHub")
+
+
+def merged(world: World, second: str, tree: str = "") -> str:
+    """What "Update branch" makes: a merge into the bot's branch that the forge commits, with that tree or git's own."""
+    tree = tree or git(world.git, "merge-tree", "--write-tree", "ddpfix/safe", second).split()[0]
+    by = ("-c", "author.name=Ada", "-c", "author.email=ada@example.test")
+    commit = ("commit-tree", tree, "-p", "ddpfix/safe", "-p", second, "-m", "Merge branch 'main' into ddpfix/safe")
+    names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
+    kept = {name: os.environ.pop(name) for name in names}
+    try:
+        made = git(world.git, *FORGE, *by, *commit)
+    finally:
+        os.environ.update(kept)
+    git(world.git, "update-ref", "refs/heads/ddpfix/safe", made)
+    return made
+
+
+def test_update_branch_does_not_freeze_the_bot(world: World) -> None:
+    world.safe()
+    world.commit({"README.md": b"news\n"})
+    merge = merged(world, "main")
+    assert world.safe().action in ("unchanged", "updated")
+    assert world.notes() == []
+    world.commit({"other.py": world_module("Other")})
+    merged(world, "main")
+    world.commit({"more.py": world_module("More"), "model.py": b"# news\n" + MODULE})
+    merged(world, "main")  # a second time, with one file changed on both sides
+    assert world.safe().action == "updated"
+    assert git(world.git, "diff", "--name-only", "main", "ddpfix/safe").split() == ["model.py", "more.py", "other.py"]
+    assert world.safe().action == "unchanged"
+    assert merge
+
+
+def test_a_merge_by_the_forge_that_holds_somebodys_change_is_somebodys(world: World) -> None:
+    world.safe()
+    world.commit({"README.md": b"news\n"})
+    mine = git(world.git, "rev-parse", "main^{tree}")  # somebody resolved it another way on the forge's page
+    merge = merged(world, "main", mine)
+    assert world.safe().action == "left-to-human"
+    assert world.tip() == merge
+
+
+def test_a_merge_of_another_branch_by_the_forge_is_somebodys(world: World) -> None:
+    world.safe()
+    git(world.git, "branch", "topic", "main")
+    world.commit({"mine.py": b"x = 1\n"}, branch="topic")
+    merge = merged(world, "topic")
     assert world.safe().action == "left-to-human"
     assert world.tip() == merge
 

@@ -170,10 +170,31 @@ def test_a_title_that_a_person_changed_stands(world: World) -> None:
 def test_a_body_that_a_person_changed_is_written_again_without_a_push(world: World) -> None:
     world.run()
     tip = world.tip()
-    world.repo.pulls[1]["body"] = world.repo.pulls[1]["body"].replace("DDP101", "DDP999")
+    text = world.pull()["body"]
+    world.repo.pulls[1]["body"] = text.replace("/ddpfix rerun", "/ddpfix dance")
     assert world.safe().action == "updated"
     assert world.tip() == tip
-    assert "DDP999" not in world.pull()["body"]
+    # what the bot said is said again, what the person wrote stands above it
+    above, _, rest = world.pull()["body"].partition("\n\n")
+    assert "/ddpfix dance" in above
+    assert rest == text
+    assert world.safe().action == "unchanged"
+
+
+def test_a_persons_words_survive_every_later_run(world: World) -> None:
+    world.safe()
+    text = world.pull()["body"]
+    inside = text.replace("\n---\n", "\nAsked Grace, she is fine with it.\n\n---\n")
+    world.repo.pulls[1]["body"] = f"Part of our plan, see above.\n\n{inside}\nPS: after the release."
+    for module in ("other", "more"):
+        world.commit({f"{module}.py": world_module(module.title())})
+        assert world.safe().action == "updated"
+        body = world.pull()["body"]
+        assert body.startswith("Part of our plan, see above.\n\nAsked Grace, she is fine with it.\n\n")
+        assert body.endswith("\n\nPS: after the release.\n")
+        assert f"{module}.py" in body
+        assert body.count("Asked Grace") == 1
+    assert world.safe().action == "unchanged"
 
 
 def test_a_dry_run_says_what_it_would_do_and_writes_nothing(world: World) -> None:

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from ddpfix.bot.events import Job
 from ddpfix.bot.outcome import Outcome
 from ddpfix.bot.webhooks import application
-from ddpfix.bot.worker import MOST, Worker, do
+from ddpfix.bot.worker import Worker, do
 from tests.bot.conftest import World
 
 SECRET = "a secret of the App"
@@ -122,8 +122,8 @@ def test_events_ask_for_their_work() -> None:
     def pull(ref: str, source: str = "acme/one") -> dict[str, Any]:
         return {"number": 3, "head": {"ref": ref, "repo": {"full_name": source}}}
 
-    def comment(body: str, kind: str = "User", **issue: Any) -> list[Job]:
-        said = {"id": 9, "body": body, "user": {"login": "ada", "type": kind}}
+    def comment(body: str, kind: str = "User", of: str = "MEMBER", **issue: Any) -> list[Job]:
+        said = {"id": 9, "body": body, "user": {"login": "ada", "type": kind}, "author_association": of}
         return asked("issue_comment", action="created", issue={"number": 3, **issue}, comment=said)
 
     assert asked("push", ref="refs/heads/main") == [Job("acme/one")]
@@ -140,6 +140,10 @@ def test_events_ask_for_their_work() -> None:
     assert comment("/ddpfix rerun") == []  # on an issue
     assert comment("hello", pull_request={}) == []
     assert comment("/ddpfix rerun", kind="Bot", pull_request={}) == []
+    for stranger in ("NONE", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN"):
+        assert comment("/ddpfix rerun", of=stranger, pull_request={}) == []
+    heard = [comment("/ddpfix rerun", of=of, pull_request={})[0].comment for of in ("OWNER", "COLLABORATOR", "CONTRIBUTOR")]
+    assert [said.belongs for said in heard if said] == [True, True, False]
     assert asked("ping", zen="x") == []
 
 
@@ -155,21 +159,19 @@ def test_work_waits_in_order_and_once(world: World) -> None:
 
     worker = Worker(work, lambda outcome: None)
     worker.start()
-    worker.submit(Job("first"))
+    worker.accept("1", [Job("a/first")])
     assert begun.wait(30)
-    assert all(worker.submit(Job(name)) for name in ("second", "third", "second"))
-    assert all(worker.submit(Job(str(n))) for n in range(MOST - 2))
-    assert not worker.submit(Job("one too many"))
-    stopping = threading.Thread(target=lambda: left.append(worker.stop()))
+    for name in ("a/second", "a/third", "a/second"):
+        worker.accept(f"of {name} {len(done)}", [Job(name)])
     left: list[int] = []
+    stopping = threading.Thread(target=lambda: left.append(worker.stop()))
     stopping.start()
-    while worker.submit(Job("third")):  # until the stop has been heard
+    while not worker._stopping:
         pass
     gate.set()
     stopping.join(30)
-    assert done == ["first"]  # the job in hand was finished, the others left
-    assert left == [MOST]
-    assert not worker.submit(Job("late"))
+    assert done == ["a/first"]  # the job in hand was finished, the others left
+    assert left == [2]
 
 
 def test_a_signed_push_ends_in_a_pull_request(world: World) -> None:
@@ -220,7 +222,7 @@ def test_a_log_that_nobody_reads_does_not_end_the_work() -> None:
     worker = Worker(work, tell)
     worker.start()
     for name in ("first", "second"):
-        worker.submit(Job(name))
+        worker.accept(name, [Job(name)])
     assert worker.wait_until_idle(30)
     worker.stop()
     assert done == ["first", "second"]

@@ -34,7 +34,12 @@ from ddpfix.summary.markdown import code, cut, fence, numbers, prose, table, wri
         ("two\n lines", "two lines"),
         ("ok.", "ok."),
         ("an `open span", "an \\`open span"),
-        ("[link](http://x)", "\\[link\\](http://x)"),
+        ("[link](http://x)", "\\[link\\](`http://x`)"),
+        ("see HTTPS://x.test/a, or www.x.test", "see `HTTPS://x.test/a,` or `www.x.test`"),
+        ("/@acme/owners, .@1x, a@b.c, &#64;acme", "/`@`acme/owners, .`@`1x, a@b.c, &`#64`;acme"),
+        ("acme/one#12, x!3, GH-4, #5", "acme/one`#`12, x`!`3, GH`-`4, `#5`"),
+        ("`a`@b and `c``@d`", "`a` `@b` and ```c``@d```"),
+        ("a\u202eb\x1b[31m", "a\ufffdb\ufffd\\[31m"),
     ],
 )
 def test_prose(text: str, shown: str) -> None:

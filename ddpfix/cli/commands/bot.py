@@ -15,8 +15,10 @@ from ddpfix.cli.ends import CLEAN, ERROR, CommandError
 from ddpfix.cli.showing import note
 
 if TYPE_CHECKING:
+    from ddpfix.bot.client import SystemClock
     from ddpfix.bot.outcome import Outcome
     from ddpfix.bot.repositories import Bot, BotOptions
+    from ddpfix.bot.state import State
 
 bot_app = typer.Typer(
     cls=Commands, no_args_is_help=True, help="Open pull requests with the fixes and keep them right; review those of others."
@@ -35,6 +37,8 @@ Block = Annotated[list[str] | None, typer.Option("--block", help="Owners and rep
 Topics = Annotated[list[str] | None, typer.Option("--topics", help="safe, unsafe, codes or per-rule, instead of the settings.")]
 Labels = Annotated[list[str] | None, typer.Option("--label", help="Put on new pull requests.")]
 Forks = Annotated[bool, typer.Option("--forks", help="Work on forks, too.")]
+StateFolder = Annotated[Path | None, typer.Option("--state", help="The bot's own folder; else DDPFIX_STATE, ~/.local/state.")]
+MarksKey = Annotated[Path | None, typer.Option("--marks-key-file", help="Else DDPFIX_MARKS_KEY, or a key in --state.")]
 PerHour = Annotated[int, typer.Option("--per-hour", min=0, help="Pull requests opened within an hour.")]
 Format = Annotated[str, typer.Option("--output-format", help="text or json.")]
 
@@ -55,6 +59,8 @@ def run(
     forks: Forks = False,
     reopen: Annotated[bool, typer.Option("--reopen", help="Make again what people closed or changed.")] = False,
     per_hour: PerHour = 50,
+    state: StateFolder = None,
+    marks_key_file: MarksKey = None,
     dry_run: DryRun = False,
     output_format: Format = "text",
 ) -> None:
@@ -64,12 +70,13 @@ def run(
     _check_names(repositories)
     _need_extra()
     from ddpfix.bot.repositories import BotOptions
+    from ddpfix.bot.state import kept
 
     options = BotOptions(
         prefix=branch_prefix, topics=words(topics), blocked=words(block), labels=words(label), forks=forks, reopen=reopen,
         dry_run=dry_run, per_hour=per_hour,
     )  # fmt: skip
-    bot = _bot(forge, api_url, token_file, app_id, app_key_file, author, options)
+    bot = _bot(forge, api_url, token_file, app_id, app_key_file, author, options, kept(state, marks_key_file))
     outcomes = bot.run(repositories, _tell if output_format == "text" else None)
     if output_format == "json":
         sys.stdout.write(json.dumps([o.plain() for o in outcomes], ensure_ascii=False, indent=1) + "\n")
@@ -84,6 +91,8 @@ def review(
     token_file: TokenFile = None,
     app_id: AppId = "",
     app_key_file: KeyFile = None,
+    state: StateFolder = None,
+    marks_key_file: MarksKey = None,
     dry_run: DryRun = False,
 ) -> None:
     """Put suggestions on the lines that a pull request changes. Never pushes."""
@@ -94,9 +103,11 @@ def review(
     _need_extra()
     from ddpfix.bot.events import Job
     from ddpfix.bot.repositories import BotOptions
+    from ddpfix.bot.state import kept
     from ddpfix.bot.worker import do
 
-    bot = _bot(forge, api_url, token_file, app_id, app_key_file, "", BotOptions(dry_run=dry_run))
+    options = BotOptions(dry_run=dry_run)
+    bot = _bot(forge, api_url, token_file, app_id, app_key_file, "", options, kept(state, marks_key_file))
     outcomes = do(bot, Job(slug, int(number)))
     for outcome in outcomes:
         _tell(outcome)
@@ -118,27 +129,43 @@ def serve(
     block: Block = None,
     branch_prefix: Prefix = "ddpfix",
     per_hour: PerHour = 50,
+    state: StateFolder = None,
+    marks_key_file: MarksKey = None,
 ) -> None:
-    """Listen to the webhooks of a GitHub App until SIGTERM."""
+    """Listen to the webhooks of a GitHub App until SIGTERM. What was accepted and is not done waits for the next start."""
     _need_extra()
     from ddpfix.bot import connect, webhooks
+    from ddpfix.bot.client import SystemClock
     from ddpfix.bot.login import from_file_or_environment
+    from ddpfix.bot.queue import Queue
     from ddpfix.bot.repositories import BotOptions
+    from ddpfix.bot.state import kept
     from ddpfix.bot.worker import Worker, do
 
     secret = from_file_or_environment(secret_file, connect.SECRETS, "the webhook secret")
     if not secret:
         raise CommandError("there is no webhook secret", todo="Set DDPFIX_WEBHOOK_SECRET, or give --webhook-secret-file.")
     options = BotOptions(prefix=branch_prefix, topics=words(topics), blocked=words(block), labels=words(label), per_hour=per_hour)
-    bot = _bot("github", api_url, token_file, app_id, app_key_file, author, options)
-    worker = Worker(lambda job: do(bot, job), _tell)
-    note(f"ddpfix bot: listening on http://{host}:{port}/webhook")
-    webhooks.serve(webhooks.application(worker, secret, prefix=branch_prefix), host, port)
+    ours, clock = kept(state, marks_key_file), SystemClock()
+    with ours.alone():
+        bot = _bot("github", api_url, token_file, app_id, app_key_file, author, options, ours, clock)
+        queue = Queue(bot.database)
+        worker = Worker(lambda job: do(bot, job), _tell, queue, clock=clock, stop=clock.stop)
+        note(f"ddpfix bot: listening on http://{host}:{port}/webhook, {queue.take_up()} waiting")
+        webhooks.serve(webhooks.application(worker, secret, prefix=branch_prefix), host, port)
     raise typer.Exit(CLEAN)
 
 
 def _bot(
-    forge: str, api_url: str, token_file: Path | None, app_id: str, key_file: Path | None, author: str, options: BotOptions
+    forge: str,
+    api_url: str,
+    token_file: Path | None,
+    app_id: str,
+    key_file: Path | None,
+    author: str,
+    options: BotOptions,
+    state: State,
+    clock: SystemClock | None = None,
 ) -> Bot:
     import gc
 
@@ -147,8 +174,8 @@ def _bot(
     from ddpfix.bot.repositories import Bot
 
     gc.enable()  # the command line turns it off for runs that are short; this one may go on for months
-    clock = SystemClock()
-    return Bot(connect(Given(forge, api_url, token_file, app_id, key_file, author), clock), options, clock)
+    clock = clock or SystemClock()
+    return Bot(connect(Given(forge, api_url, token_file, app_id, key_file, author), clock), options, clock, state)
 
 
 def _tell(outcome: Outcome) -> None:
