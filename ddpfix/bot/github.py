@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 from urllib.parse import quote
 
@@ -48,6 +49,14 @@ class GitHub:
     def secrets(self) -> Sequence[str]:
         plain = tuple(self._login.secrets())
         return (*plain, *(_basic(secret) for secret in plain))
+
+    def narrowed(self) -> GitHub:
+        login = self._login.narrowed()
+        if login is self._login:
+            return self
+        same = copy(self)
+        same._login, same._clients = login, {}
+        return same
 
     def _at(self, slug: str) -> Client:
         """The client for one repository: a token of an App is good for one only."""

@@ -46,6 +46,9 @@ class GitLab:
     def _headers(self, renew: bool) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {self._login.token('', renew=renew)}"}
 
+    def narrowed(self) -> GitLab:
+        return self
+
     def secrets(self) -> Sequence[str]:
         plain = tuple(self._login.secrets())
         return (*plain, *(_basic(secret) for secret in plain))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,8 @@ from ddpfix.bot.client import Client, Clock, Pace
 SPARE = 300.0  # seconds before its end at which a token is renewed
 # what the bot does, and nothing else: branches; pull requests with their comments and labels; to see a repository at all
 PERMISSIONS: Mapping[str, str] = {"contents": "write", "pull_requests": "write", "metadata": "read"}
+# for what strangers wrote, and for the machine's part that reads it
+READING: Mapping[str, str] = {**PERMISSIONS, "contents": "read"}
 
 
 class NoLogin(Exception):
@@ -34,6 +37,9 @@ class Login(Protocol):
 
     def token(self, slug: str, *, renew: bool = False) -> str: ...
 
+    def narrowed(self) -> Login:
+        """The same login whose tokens cannot write contents; itself where tokens are not made but given."""
+
     def secrets(self) -> Iterable[str]:
         """Everything that may be in no text."""
 
@@ -46,6 +52,9 @@ class FixedToken:
 
     def token(self, slug: str, *, renew: bool = False) -> str:
         return self.value
+
+    def narrowed(self) -> FixedToken:
+        return self
 
     def secrets(self) -> Iterable[str]:
         return (self.value,)
@@ -63,6 +72,14 @@ class AppLogin:
         self._client = Client(api_url, self._as_app, clock=clock, pace=pace)
         self._installations: dict[str, int] = {}
         self._tokens: dict[str, tuple[str, float]] = {}
+        self._permissions = PERMISSIONS
+        self._narrow: AppLogin | None = None
+
+    def narrowed(self) -> AppLogin:
+        if self._narrow is None:
+            self._narrow = copy(self)
+            self._narrow._permissions, self._narrow._tokens = READING, {}
+        return self._narrow
 
     def _as_app(self, renew: bool) -> Mapping[str, str]:
         import jwt
@@ -84,7 +101,7 @@ class AppLogin:
             self._installations[slug] = int(found["id"])
         path = f"/app/installations/{self._installations[slug]}/access_tokens"
         # without a list of permissions a token has all that the App was given
-        made = self._client.write("POST", path, {"repositories": [name], "permissions": dict(PERMISSIONS)})
+        made = self._client.write("POST", path, {"repositories": [name], "permissions": dict(self._permissions)})
         self._tokens[slug] = (made["token"], datetime.fromisoformat(made["expires_at"]).timestamp())
         return str(made["token"])
 
@@ -93,7 +110,8 @@ class AppLogin:
         return str(self._client.get("/app")["slug"])
 
     def secrets(self) -> Iterable[str]:
-        return (self._key, *(token for token, _ in self._tokens.values()))
+        narrow = self._narrow._tokens if self._narrow else {}
+        return (self._key, *(token for token, _ in (*self._tokens.values(), *narrow.values())))
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:

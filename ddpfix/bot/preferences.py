@@ -17,6 +17,7 @@ from ddpfix.settings import Settings, SettingsError
 
 PLACES = (".github/ddpfix.toml", ".gitlab/ddpfix.toml")
 OPT_OUT_TOPIC = "no-ddpfix"
+SETTINGS = ("ddpfix.toml", "pyproject.toml")
 # settings that choose and leave out; every other one is the bot's own to decide
 _DATA = ("select", "ignore", "extend_select", "exclude", "per_file_ignores", "rewrites", "bot")
 
@@ -44,7 +45,7 @@ def read(contents: Callable[[str], bytes | None]) -> tuple[Settings, Preferences
 
 def _settings(contents: Callable[[str], bytes | None]) -> Settings:
     stored = Settings()
-    for name, keys in (("ddpfix.toml", ()), ("pyproject.toml", ("tool", "ddpfix"))):
+    for name, keys in zip(SETTINGS, ((), ("tool", "ddpfix")), strict=True):
         data = contents(name)
         if data is None:
             continue

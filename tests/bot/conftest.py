@@ -81,7 +81,7 @@ class World:
 
     def bot(self, *, token: str = TOKEN, **options: Any) -> Bot:
         forge = GitHub(FixedToken(token), clock=self.clock, api_url=self.forge.api, pace=Pace(gap=0.0), identity=IDENTITY)
-        return Bot(forge, BotOptions(**options), self.clock)
+        return Bot(forge, BotOptions(**{"confined": False, **options}), self.clock)
 
     def run(self, **options: Any) -> list[Outcome]:
         return self.bot(**options).repository(self.slug)
