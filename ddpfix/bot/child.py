@@ -33,8 +33,11 @@ MIB = 1024 * 1024
 _LENGTH = struct.Struct(">Q")
 LONGEST_ANSWER = 64 * MIB
 # what git and Python need to run; no token, no key, no secret is among it
-_KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "XDG_CONFIG_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR")
-_KEPT_KINDS = ("LC_", "GIT_", "COVERAGE_")
+_KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "XDG_CONFIG_HOME")
+_KEPT_KINDS = ("LC_", "GIT_", "PYTHON", "SSL_CERT_")
+
+
+MOST = Most(paths=200_000, depth=100, names=64 * MIB, bytes=512 * MIB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Limits:
     cpu: int
     memory: int = 4096 * MIB
     file: int = 1024 * MIB
-    most: Most = Most(paths=200_000, depth=100, names=64 * MIB, bytes=512 * MIB)
+    most: Most = MOST
 
 
 RUN = Limits(seconds=900, cpu=600)

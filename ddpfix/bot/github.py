@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from ddpfix.bot.client import Client, Clock, ForgeError, Pace, Turn, plain_http
+from ddpfix.bot.client import Client, Clock, ForgeError, Pace, Turn, plain_http, same_host
 from ddpfix.bot.forge import ChangedFile, Comment, Pull, Receipt, Repository, Suggestion, right_side
 from ddpfix.bot.login import AppLogin, Login
 from ddpfix.git import Access
@@ -93,7 +93,7 @@ class GitHub:
 
     def repository(self, slug: str) -> Repository:
         data = self._at(slug).get(_repo(slug))
-        self._urls[slug] = data["clone_url"]
+        self._urls[slug] = same_host(data["clone_url"], self._api_url)
         return Repository(
             slug=data["full_name"],
             default_branch=data["default_branch"],

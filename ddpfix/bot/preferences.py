@@ -7,7 +7,6 @@ code, is not taken over.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -80,8 +79,8 @@ def _preferences(contents: Callable[[str], bytes | None]) -> Preferences:
 
 def _table(name: str, data: bytes, *, broken_is_empty: bool = False) -> dict[str, Any]:
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        if broken_is_empty:  # somebody else's file: what is wrong in it is not ours to judge
+        return settings.toml(data)
+    except ValueError as error:
+        if broken_is_empty and not settings.holds_ours(data):  # somebody else's file: what is wrong in it is not ours to judge
             return {}
         raise SettingsError(f"{name}: {error}") from None
