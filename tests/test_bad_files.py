@@ -58,8 +58,8 @@ def test_a_pyproject_with_settings_of_ours_that_cannot_be_read_is_an_error(tmp_p
 def test_names_that_are_no_text_and_bad_settings_leave_the_rest_of_a_run(tmp_path: Path) -> None:
     files = {"model.py": MODEL, "requirements.txt": b"lightning==2.5.0\n", "sub/pyproject.toml": BAD["arrays 5,000 deep"]}
     repo = make(tmp_path, files)
-    for name in (b"bad\xff.py", b"a\n::error::x.py", b"::error file=a::b.py"):
-        Path(os.fsdecode(os.fsencode(repo) + b"/" + name)).write_bytes(MODEL)
+    for odd in (b"bad\xff.py", b"a\n::error::x.py", b"::error file=a::b.py"):
+        Path(os.fsdecode(os.fsencode(repo) + b"/" + odd)).write_bytes(MODEL)
     sh(repo, "add", "-A")
     sh(repo, "commit", "-qm", "odd names")
     for name in formats.names():
@@ -67,7 +67,7 @@ def test_names_that_are_no_text_and_bad_settings_leave_the_rest_of_a_run(tmp_pat
         assert done.returncode == 1, (name, done.stderr)
         done.stdout.decode("utf-8", "surrogateescape")
         assert b"model.py" in done.stdout
-        if name not in ("github",):  # whose lines are commands, of its own making
+        if name != "github":  # whose lines are commands, of its own making
             assert not re.search(rb"^::", done.stdout, re.M), name
     done = ddpfix(repo, "apply", ".")
     assert done.returncode == 0, done.stderr

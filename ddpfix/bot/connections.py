@@ -10,10 +10,10 @@ import logging
 import time
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 MOST = 256  # well below the 1,024 file handles that a process has by default
-BACKLOG = 64  # connections that are accepted in one go, before any of them is looked at
+BACKLOG = 512  # connections that are accepted in one go, before any of them is looked at
 HEADERS = 16 * 1024  # bytes; GitHub sends about one thousand
 SECONDS = 20.0  # from the first byte of a request to the last
 HELD = 64 * 1024 * 1024  # bytes of long bodies that are held at a time
@@ -25,7 +25,8 @@ class Connection(H11Protocol):
 
     _late: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         self._wait()
         if len(self.connections) > MOST:
@@ -34,15 +35,20 @@ class Connection(H11Protocol):
             min(waiting, key=lambda c: c._late.when() if c._late else 0.0).leave()
 
     def data_received(self, data: bytes) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if self._is_between():
             self._wait()
         super().data_received(data)
-        if self.cycle and not self.cycle.more_body:
+        if not self._is_between() and not self.cycle.more_body:
             self._wait_no_more()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
         super().connection_lost(exc)
+
+    def _is_between(self) -> bool:
+        """Whether no request has its headers yet: before the first one, and after an answer."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is None or cycle.response_complete
 
     def leave(self) -> None:
         """Close it now, without a word: what is in the buffers goes, too."""

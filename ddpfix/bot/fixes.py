@@ -27,7 +27,8 @@ class Project:
 
 def look_at(worker: Worker, access: Callable[[], git.Access], branch: str) -> Project:
     """Let the child clone and read a branch. Raises GitRefusal, SettingsError."""
-    return Project(*worker.ask("look", access(), branch), worker, access)
+    base, settings, preferences = worker.ask("look", access(), branch)
+    return Project(base, settings, preferences, worker, access)
 
 
 def clone_of(worker: Worker, access: Callable[[], git.Access]) -> git.Clone:
