@@ -49,6 +49,7 @@ class Account:
     write: bool = True
     until: float = float("inf")
     slugs: tuple[str, ...] = ()
+    pulls: bool = False
 
 
 @dataclass
@@ -154,7 +155,7 @@ class GitHubForge(GitHost):
             raise Refused(301, "Moved Permanently", headers={"Location": f"{self.moved[slug]}{rest}"})
         if slug and (slug not in self.repos or (account.slugs and slug not in account.slugs)):
             raise Refused(404, "Not Found")
-        if request.command != "GET" and not account.write:
+        if request.command != "GET" and not (account.write or account.pulls):
             raise Refused(403, "Resource not accessible by integration")
         return self._route(request.command, template, values, query, body or {}, account)
 
@@ -173,7 +174,10 @@ class GitHubForge(GitHost):
         owner = next(iter(self.repos)).partition("/")[0]
         until = self.clock.now() + 3600
         write = body["permissions"].get("contents") == "write"
-        self.accounts[made] = Account("mender[bot]", write, until, tuple(f"{owner}/{name}" for name in body["repositories"]))
+        self.accounts[made] = Account(
+            "mender[bot]", write, until, tuple(f"{owner}/{name}" for name in body["repositories"]),
+            pulls=body["permissions"].get("pull_requests") == "write",
+        )  # fmt: skip
         return 201, {"token": made, "expires_at": datetime.fromtimestamp(until, UTC).isoformat().replace("+00:00", "Z")}
 
     # State

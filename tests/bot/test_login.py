@@ -65,7 +65,7 @@ def test_a_review_holds_no_token_that_can_write_contents(world: World, app_key: 
     number = world.forge.open_by_hand(world.slug, "mine", source="eve/fork")
     begun = len(world.forge.asked)
     (outcome,) = do(app_bot(world, app_key), Job(world.slug, number))
-    assert outcome.action == "reviewed"
+    assert outcome.action == "reviewed", outcome
     asked = [body for _, path, body in world.forge.asked[begun:] if path.endswith("/access_tokens")]
     assert [body["permissions"] for body in asked] == [{"contents": "read", "pull_requests": "write", "metadata": "read"}]
 
