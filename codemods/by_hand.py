@@ -30,7 +30,10 @@ def in_place_of(finding: Finding, rows: Sequence[EditedLines], project: Project,
     already are left: an import that came with another fix is not put in twice.
     """
     edits = []
+    own = {finding.path, *(edit.path for edit in (finding.fix.edits if finding.fix else ()))}
     for row in rows:
+        if row.path not in own:
+            return f"{row.path} has lines edited by hand, and is no file that this fix touches"
         module = project.module(row.path)
         if module is None:
             return f"{row.path}, which holds lines edited by hand, cannot be read"

@@ -20,7 +20,7 @@ class Settings:
     """select, ignore, extend_select: codes, names, topics. exclude: globs of paths. per_file_ignores: glob -> codes.
 
     rewrites: kind -> old name -> new name. plugins: Python files of the project with codemods of its own; they are the project's
-    code, so whether they may run is said by the user (`allow_plugins`), never by the file.
+    code, so whether they may run is said by the user (`allow_plugins`), never by the file; so is it for format_command.
     """
 
     select: tuple[str, ...] = ()
@@ -36,6 +36,12 @@ class Settings:
     rewrites: Mapping[str, Mapping[str, str]] | None = None
     plugins: tuple[str, ...] = ()
     allow_plugins: bool = False
+    allow_format_command: bool = False
+
+    @property
+    def formatter(self) -> str:
+        """The format command where the user lets it run: it is a program that the repository names."""
+        return self.format_command if self.allow_format_command else ""
 
     @property
     def selection(self) -> Selection:
@@ -45,7 +51,7 @@ class Settings:
         return repr([(name, getattr(self, name)) for name in names(self)])
 
 
-IN_FILES = tuple(name for name in names(Settings) if name != "allow_plugins")
+IN_FILES = tuple(name for name in names(Settings) if name not in ("allow_plugins", "allow_format_command"))
 FAIL_ON = ("display", "unsafe", "safe")
 
 
@@ -59,10 +65,33 @@ def source(root: Path) -> Path | None:
     if (own := root / "ddpfix.toml").is_file():
         return own
     shared = root / "pyproject.toml"
-    try:
-        return shared if shared.is_file() and b"ddpfix" in _bytes(shared) and _table(shared) else None
-    except ValueError:  # somebody else's file: what is wrong in it is not ours to judge
+    if not shared.is_file() or b"ddpfix" not in (data := _bytes(shared)):
         return None
+    try:
+        return shared if _table(shared) else None
+    except ValueError as error:
+        if holds_ours(data):
+            raise SettingsError(f"{shared}: {error}") from None
+        return None  # somebody else's file: what is wrong in it is not ours to judge
+
+
+def holds_ours(data: bytes) -> bool:
+    """Whether a pyproject.toml that cannot be read has settings of ours in it."""
+    import re
+
+    quoted = rb"[\"']?%s[\"']?"
+    ours = quoted % b"tool" + rb"\s*\.\s*" + quoted % b"ddpfix"
+    return re.search(rb"^\s*\[*\s*" + ours, data, re.M) is not None
+
+
+def toml(data: bytes) -> dict[str, Any]:
+    """The tables of a TOML file. Raises ValueError, also for a number too long and for arrays too deep to be read."""
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except RecursionError:
+        raise ValueError("its arrays or tables are nested too deeply") from None
 
 
 def read(path: Path) -> Settings:
@@ -81,10 +110,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _table(path: Path) -> Mapping[str, object]:
-    text = _bytes(path).decode("utf-8-sig")
-    import tomllib
-
-    data: dict[str, Any] = tomllib.loads(text)
+    data = toml(_bytes(path))
     if path.name != "pyproject.toml":
         return data
     tools = data.get("tool", {})

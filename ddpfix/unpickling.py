@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import pickle
+from types import ModuleType
+from typing import BinaryIO
 
 from codemods import findings
 from ddpfix import results
 
-_VALUES = (findings, results)  # the modules whose own classes a report is made of
+VALUES = (findings, results)  # the modules whose own classes a report is made of
 
 
 class Restricted(pickle.Unpickler):
-    """Makes nothing but the values this program writes: a cache file is not a place to run code from."""
+    """Makes nothing but the values this program writes: a cache file is not a place to run code from.
+
+    values: the modules whose own classes may be made.
+    """
+
+    def __init__(self, file: BinaryIO, values: tuple[ModuleType, ...] = VALUES) -> None:
+        super().__init__(file)
+        self._values = values
 
     def find_class(self, module: str, name: str) -> object:
         if (module, name) == ("builtins", "getattr"):  # how some versions of Python write a member of an enumeration
             return _member
-        for home in _VALUES:
+        for home in self._values:
             value = vars(home).get(name)
             if module == home.__name__ and isinstance(value, type) and value.__module__ == module:
                 return value

@@ -267,6 +267,21 @@ def test_the_repositorys_own_formatter_has_its_say(tmp_path: Path) -> None:
     assert (repo / "other.py").read_bytes() == PLAIN
 
 
+def test_the_formatter_that_a_repository_names_runs_only_if_the_user_says_so(tmp_path: Path) -> None:
+    seen = tmp_path / "ran"
+    named = {"ddpfix.toml": f"format-command = \"sh -c 'touch {seen}' --\"\n".encode()}
+    repo = make(tmp_path, {**FILES, **named})
+    for options in ((), ("--in-place",)):
+        done = ddpfix(repo, "apply", *options, ".")
+        assert done.returncode == 0, done.stderr
+        assert "--allow-format-command" in text(done.stderr)
+        assert not seen.exists()
+        sh(repo, "checkout", "-qf", "main")
+    done = ddpfix(repo, "apply", "--allow-format-command", ".")
+    assert done.returncode == 0, done.stderr
+    assert seen.exists()
+
+
 def test_a_formatter_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
     repo = make(tmp_path, FILES)
     before = visible(repo)

@@ -102,7 +102,7 @@ def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
 
 
 def test_somebody_else_s_broken_file_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_bytes(b"[tool.ddpfix\n\xff")
+    (tmp_path / "pyproject.toml").write_bytes(b"# ddpfix\n[tool.other\n\xff")
     assert load(tmp_path) == Settings()
     (tmp_path / "pyproject.toml").write_text("tool = 3\n")
     assert load(tmp_path) == Settings()

@@ -128,7 +128,7 @@ def _toml(path: str, text: str) -> Iterator[Pin]:
 
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML; a number of thousands of digits; arrays in arrays without end
         return
     lines = text.split("\n")
     project = _table(tree, "project")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
@@ -76,6 +76,19 @@ class ForgeError(Exception):
 def plain_http() -> httpx2.Client:
     """A connection that follows no redirect: it could lead to another host, and the token with it."""
     return httpx2.Client(timeout=30, follow_redirects=False, headers={"User-Agent": USER_AGENT})
+
+
+def same_host(url: str, api_url: str) -> str:
+    """An address to clone from, if the token may go there: https on the forge's own host. Raises ForgeError.
+
+    `api.github.com` belongs to `github.com`. Plain http is for a forge on this machine, whose interface is so, too.
+    """
+    place, api = urlsplit(url), urlsplit(api_url)
+    hosts = {api.hostname, (api.hostname or "").removeprefix("api.")}
+    if place.hostname in hosts and place.scheme in ("https", api.scheme) and not (place.username or place.password):
+        return url
+    where = f"{place.scheme}://{place.hostname}"
+    raise ForgeError("the address to clone from", 200, f"it is on {where}, not on the forge's own host: no token goes there")
 
 
 class Turn:

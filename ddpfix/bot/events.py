@@ -34,6 +34,11 @@ def is_signed(secret: str, body: bytes, signature: str) -> bool:
     return hmac.compare_digest(wanted.encode(), signature.encode("utf-8", "replace"))
 
 
+def may_be_signed(signature: str) -> bool:
+    """Whether a header has the form of a signature, as can be seen before the body is there."""
+    return re.fullmatch(r"sha256=[0-9a-f]{64}", signature) is not None
+
+
 def jobs(event: str, payload: Mapping[str, Any], prefix: str) -> list[Job]:
     """What an event asks for, [] for one that asks for nothing.
 

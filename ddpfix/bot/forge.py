@@ -91,6 +91,9 @@ class Forge(Protocol):
     def account(self, slug: str) -> str:
         """The login under which the bot writes there."""
 
+    def narrowed(self) -> Forge:
+        """The same forge with a token that can read contents and write pull requests, where the login can make one."""
+
     def identity(self) -> tuple[str, str]:
         """The name and the address of the bot's commits."""
 

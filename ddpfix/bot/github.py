@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 from urllib.parse import quote
 
 import httpx2
 
-from ddpfix.bot.client import Client, Clock, ForgeError, Pace, Turn, plain_http
+from ddpfix.bot.client import Client, Clock, ForgeError, Pace, Turn, plain_http, same_host
 from ddpfix.bot.forge import ChangedFile, Comment, Pull, Receipt, Repository, Suggestion, right_side
 from ddpfix.bot.login import AppLogin, Login
 from ddpfix.git import Access
@@ -49,6 +50,14 @@ class GitHub:
     def secrets(self) -> Sequence[str]:
         plain = tuple(self._login.secrets())
         return (*plain, *(_basic(secret) for secret in plain))
+
+    def narrowed(self) -> GitHub:
+        login = self._login.narrowed()
+        if login is self._login:
+            return self
+        same = copy(self)
+        same._login, same._clients = login, {}
+        return same
 
     def _at(self, slug: str) -> Client:
         """The client for one repository: a token of an App is good for one only."""
@@ -106,7 +115,7 @@ class GitHub:
                 raise
             self._login.token(slug, renew=True)  # another installation may have it by now
             data = self._at(slug).get(_repo(slug))
-        self._urls[slug] = data["clone_url"]
+        self._urls[slug] = same_host(data["clone_url"], self._api_url)
         return Repository(
             slug=data["full_name"],
             id=str(data["id"]),

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from ddpfix.bot.client import Client, Clock, ForgeError, Pace
+from ddpfix.bot.client import Client, Clock, ForgeError, Pace, same_host
 from ddpfix.bot.forge import ChangedFile, Comment, Pull, PullState, Receipt, Repository, Suggestion, right_side
 from ddpfix.bot.login import Login
 from ddpfix.git import Access
@@ -40,12 +40,16 @@ class GitLab:
     ) -> None:
         self._login = login
         self._identity = identity or ("ddpfix", "ddpfix@users.noreply.invalid")
+        self._api_url = api_url
         self._client = Client(api_url, self._headers, clock=clock, pace=pace, http=http)
         self._urls: dict[str, str] = {}
         self._account = ""
 
     def _headers(self, renew: bool) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {self._login.token('', renew=renew)}"}
+
+    def narrowed(self) -> GitLab:
+        return self
 
     def secrets(self) -> Sequence[str]:
         plain = tuple(self._login.secrets())
@@ -61,7 +65,7 @@ class GitLab:
 
     def repository(self, slug: str) -> Repository:
         data = self._client.get(_project(slug))
-        self._urls[slug] = data["http_url_to_repo"]
+        self._urls[slug] = same_host(data["http_url_to_repo"], self._api_url)
         given = data.get("permissions") or {}
         levels = [(given.get(kind) or {}).get("access_level", 0) for kind in ("project_access", "group_access")]
         return Repository(

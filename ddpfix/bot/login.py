@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,8 @@ from ddpfix.bot.client import Client, Clock, ForgeError, Pace
 SPARE = 300.0  # seconds before its end at which a token is renewed
 # what the bot does, and nothing else: branches; pull requests with their comments and labels; to see a repository at all
 PERMISSIONS: Mapping[str, str] = {"contents": "write", "pull_requests": "write", "metadata": "read"}
+# for what strangers wrote, and for the machine's part that reads it
+READING: Mapping[str, str] = {**PERMISSIONS, "contents": "read"}
 
 
 class NoLogin(Exception):
@@ -34,6 +37,9 @@ class Login(Protocol):
 
     def token(self, slug: str, *, renew: bool = False) -> str: ...
 
+    def narrowed(self) -> Login:
+        """The same login whose tokens cannot write contents; itself where tokens are not made but given."""
+
     def secrets(self) -> Iterable[str]:
         """Everything that may be in no text."""
 
@@ -46,6 +52,9 @@ class FixedToken:
 
     def token(self, slug: str, *, renew: bool = False) -> str:
         return self.value
+
+    def narrowed(self) -> FixedToken:
+        return self
 
     def secrets(self) -> Iterable[str]:
         return (self.value,)
@@ -63,6 +72,14 @@ class AppLogin:
         self._client = Client(api_url, self._as_app, clock=clock, pace=pace)
         self._installations: dict[str, int] = {}
         self._tokens: dict[str, tuple[str, float]] = {}
+        self._permissions = PERMISSIONS
+        self._narrow: AppLogin | None = None
+
+    def narrowed(self) -> AppLogin:
+        if self._narrow is None:
+            self._narrow = copy(self)
+            self._narrow._permissions, self._narrow._tokens = READING, {}
+        return self._narrow
 
     def _as_app(self, renew: bool) -> Mapping[str, str]:
         import jwt
@@ -78,14 +95,16 @@ class AppLogin:
         known, until = self._tokens.get(slug, ("", 0.0))
         if known and not renew and self._clock.now() < until - SPARE:
             return known
+        if renew and self._narrow is not None:
+            self._narrow._tokens.pop(slug, None)  # what ended this one ended that, too
         try:
-            made = self._made(slug, {"repositories": [slug.partition("/")[2]], "permissions": dict(PERMISSIONS)})
+            made = self._made(slug, {"repositories": [slug.partition("/")[2]], "permissions": dict(self._permissions)})
         except ForgeError as error:
             if error.status not in (404, 422):
                 raise
             # the App was installed anew, under another number, or the repository goes by another name now
             self._installations.pop(slug, None)
-            made = self._made(slug, {"repository_ids": [self._number(slug)], "permissions": dict(PERMISSIONS)})
+            made = self._made(slug, {"repository_ids": [self._number(slug)], "permissions": dict(self._permissions)})
         self._tokens[slug] = (made["token"], datetime.fromisoformat(made["expires_at"]).timestamp())
         return str(made["token"])
 
@@ -111,7 +130,8 @@ class AppLogin:
         return str(self._client.get("/app")["slug"])
 
     def secrets(self) -> Iterable[str]:
-        return (self._key, *(token for token, _ in self._tokens.values()))
+        narrow = self._narrow._tokens if self._narrow else {}
+        return (self._key, *(token for token, _ in (*self._tokens.values(), *narrow.values())))
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:

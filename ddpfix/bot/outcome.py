@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ddpfix.outputs.text import visible
+
 # what somebody has to look at
 ERRORS = ("failed", "refused")
+LONGEST = 1000  # characters of a line: what is said of a repository may hold its own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,9 @@ class Outcome:
 
     def line(self) -> str:
         what = f"{self.slug} {self.topic}".strip()
-        return f"{what}: {self.action}" + (f" {self.url}" if self.url else "") + (f" ({self.why})" if self.why else "")
+        line = f"{what}: {self.action}" + (f" {self.url}" if self.url else "") + (f" ({self.why})" if self.why else "")
+        line = visible(" ".join(line.split()))
+        return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)

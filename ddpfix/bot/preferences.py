@@ -7,7 +7,6 @@ code, is not taken over.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -17,6 +16,7 @@ from ddpfix.settings import Settings, SettingsError
 
 PLACES = (".github/ddpfix.toml", ".gitlab/ddpfix.toml")
 OPT_OUT_TOPIC = "no-ddpfix"
+SETTINGS = ("ddpfix.toml", "pyproject.toml")
 # settings that choose and leave out; every other one is the bot's own to decide
 _DATA = ("select", "ignore", "extend_select", "exclude", "per_file_ignores", "rewrites", "bot")
 
@@ -44,7 +44,7 @@ def read(contents: Callable[[str], bytes | None]) -> tuple[Settings, Preferences
 
 def _settings(contents: Callable[[str], bytes | None]) -> Settings:
     stored = Settings()
-    for name, keys in (("ddpfix.toml", ()), ("pyproject.toml", ("tool", "ddpfix"))):
+    for name, keys in zip(SETTINGS, ((), ("tool", "ddpfix")), strict=True):
         data = contents(name)
         if data is None:
             continue
@@ -81,8 +81,8 @@ def _preferences(contents: Callable[[str], bytes | None]) -> Preferences:
 
 def _table(name: str, data: bytes, *, broken_is_empty: bool = False) -> dict[str, Any]:
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        if broken_is_empty:  # somebody else's file: what is wrong in it is not ours to judge
+        return settings.toml(data)
+    except ValueError as error:
+        if broken_is_empty and not settings.holds_ours(data):  # somebody else's file: what is wrong in it is not ours to judge
             return {}
         raise SettingsError(f"{name}: {error}") from None

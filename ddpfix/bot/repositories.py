@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
 from ddpfix import git
-from ddpfix.bot import fixes
+from ddpfix.bot import child, fixes
 from ddpfix.bot.budget import Budget
+from ddpfix.bot.child import RUN, Limits, Worker
 from ddpfix.bot.client import Clock, ForgeError
 from ddpfix.bot.forge import Forge, Repository
 from ddpfix.bot.login import NoLogin, hidden
@@ -20,7 +22,7 @@ from ddpfix.bot.publish import Asked, settle, supersede
 from ddpfix.bot.state import State, passing
 from ddpfix.bot.topics import Topic, expand
 from ddpfix.catalog import UnknownSelector
-from ddpfix.git import GitRefusal
+from ddpfix.git import GitRefusal, OverLimit
 from ddpfix.settings import SettingsError
 
 FORESEEN = (ForgeError, GitRefusal, SettingsError, UnknownSelector, NoLogin)
@@ -29,7 +31,8 @@ FORESEEN = (ForgeError, GitRefusal, SettingsError, UnknownSelector, NoLogin)
 @dataclass(frozen=True, slots=True)
 class BotOptions:
     """What the one who runs the bot decides. topics: instead of the repository's own. blocked: owners and repositories that
-    are left alone. reopen: make again what people closed. per_hour: pull requests opened within an hour.
+    are left alone. reopen: make again what people closed. per_hour: pull requests opened within an hour. confined: what strangers
+    wrote is worked on in a child process with limits; False is for tests.
     """
 
     prefix: str = "ddpfix"
@@ -40,6 +43,12 @@ class BotOptions:
     reopen: bool = False
     dry_run: bool = False
     per_hour: int = 50
+    confined: bool = True
+
+
+def failure(error: Exception) -> str:
+    """What is said of something foreseen: what is beyond the limits is refused, since it would be so the next time."""
+    return "refused" if isinstance(error, OverLimit) else "failed"
 
 
 def guarded(forge: Forge, slug: str, work: Callable[[], list[Outcome]], number: int | None = None) -> list[Outcome]:
@@ -47,7 +56,7 @@ def guarded(forge: Forge, slug: str, work: Callable[[], list[Outcome]], number: 
     try:
         return work()
     except FORESEEN as error:
-        return [Outcome(slug, "", "failed", hidden(str(error), forge.secrets()), number)]
+        return [Outcome(slug, "", failure(error), hidden(str(error), forge.secrets()), number)]
     except Exception as error:
         why = hidden(f"{type(error).__name__}: {error}", forge.secrets())
         return [Outcome(slug, "", "failed", f"{why} (a defect of ddpfix)", number)]
@@ -66,6 +75,12 @@ class Bot:
         self.database = self.state.database()
         self._budget = Budget(options.per_hour, clock, self.database)
 
+        self.reviewing = forge.narrowed()
+
+    def worker(self, limits: Limits) -> AbstractContextManager[Worker]:
+        """The process that works on one repository, ended and its clone removed at the end."""
+        return child.started(limits) if self.options.confined else child.here()
+
     def run(self, slugs: Sequence[str], tell: Callable[[Outcome], None] | None = None) -> list[Outcome]:
         """Every repository in its turn; `tell` hears of each outcome at once. A failure of one stops no other."""
         out: list[Outcome] = []
@@ -81,7 +96,7 @@ class Bot:
         try:
             return self._repository(slug, only, asked or Asked(rebuild=self.options.reopen))
         except FORESEEN as error:
-            return [Outcome(slug, only, "failed", hidden(str(error), self.forge.secrets()))]
+            return [Outcome(slug, only, failure(error), hidden(str(error), self.forge.secrets()))]
 
     def _repository(self, slug: str, only: str, asked: Asked) -> list[Outcome]:
         repository = self.forge.repository(slug)
@@ -95,8 +110,9 @@ class Bot:
         if prefix in tips:
             why = f"a branch called {prefix} stands where git wants a folder for {prefix}/...: delete it, or give --branch-prefix"
             return [Outcome(slug, "", "refused", why)]
-        with git.cloned(lambda: self.forge.access(slug), base) as clone:
-            project = fixes.look_at(clone)
+        with self.worker(RUN) as worker:
+            project = fixes.look_at(worker, lambda: self.reviewing.access(slug), base)
+            clone = fixes.clone_of(worker, lambda: self.forge.access(slug))
             if not (project.settings.bot and project.preferences.enabled):
                 return [Outcome(slug, "", "skipped", "its settings turn the bot off")]
             place = Place(
@@ -126,7 +142,7 @@ class Bot:
         try:
             return settle(place, topic, asked)
         except FORESEEN as error:
-            return place.outcome(topic.name, "failed", why=hidden(str(error), self.forge.secrets()))
+            return place.outcome(topic.name, failure(error), why=hidden(str(error), self.forge.secrets()))
 
     def seal(self, repository: Repository) -> Seal:
         """What signs and checks the bot's marks in a repository. Raises ForgeError."""

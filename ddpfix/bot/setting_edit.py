@@ -59,5 +59,5 @@ def _ignored(path: str, text: str, header: str) -> list[str]:
     try:
         table = tomllib.loads(text)
         return list((table["tool"]["ddpfix"] if header else table).get("ignore", []))
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise SettingsError(f"{path}: it could not be changed; change it by hand") from None

@@ -7,14 +7,17 @@ import signal
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from ddpfix.bot.events import is_signed, jobs
+from ddpfix.bot import connections
+from ddpfix.bot.connections import SHORT, Room
+from ddpfix.bot.events import is_signed, jobs, may_be_signed
 from ddpfix.bot.worker import Worker
 
 LARGEST = 25 * 1024 * 1024  # GitHub sends no payload beyond 25 MB
@@ -26,13 +29,18 @@ def application(worker: Worker, secret: str, *, prefix: str = "ddpfix", largest:
     202 is answered when the work is on the disk.
     """
 
+    room = Room()
+
     async def webhook(request: Request) -> Response:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return PlainTextResponse("send application/json", 415)
-        body = await _bounded(request, largest)
-        if body is None:
-            return PlainTextResponse("too large", 413)
-        if not is_signed(secret, body, request.headers.get("x-hub-signature-256", "")):
+        signature = request.headers.get("x-hub-signature-256", "")
+        if not may_be_signed(signature):  # nothing of its body is read
+            return PlainTextResponse("the signature is not right", 401, {"connection": "close"})
+        body = await _bounded(request, largest, room)
+        if isinstance(body, Response):
+            return body
+        if not is_signed(secret, body, signature):
             return PlainTextResponse("the signature is not right", 401)
         delivery, event = request.headers.get("x-github-delivery", ""), request.headers.get("x-github-event", "")
         if not delivery or not event:
@@ -61,17 +69,27 @@ def application(worker: Worker, secret: str, *, prefix: str = "ddpfix", largest:
     return Starlette(routes=routes, lifespan=lifespan)
 
 
-async def _bounded(request: Request, largest: int) -> bytes | None:
-    """The body, None as soon as it is longer than it may be."""
+async def _bounded(request: Request, largest: int, room: Room) -> bytes | Response:
+    """The body, or the answer as soon as it is longer than it may be, or than there is room for now."""
     said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > largest:
-        return None
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > largest:
-            return None
-    return bytes(body)
+    too_large = PlainTextResponse("too large", 413, {"connection": "close"})
+    if said.isdecimal() and (len(said) > 12 or int(said) > largest):
+        return too_large
+    body, held = bytearray(), 0
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > largest:
+                return too_large
+            if len(body) > SHORT:
+                if not room.take(len(body) - held):
+                    return PlainTextResponse("too much at once", 503, {"connection": "close", "retry-after": "60"})
+                held = len(body)
+        return bytes(body)
+    except ClientDisconnect:
+        return PlainTextResponse("gone", 400)
+    finally:
+        room.give_back(held)
 
 
 def serve(app: Starlette, host: str, port: int) -> None:
@@ -83,5 +101,6 @@ def serve(app: Starlette, host: str, port: int) -> None:
 
     # when it has shut down, uvicorn raises the signal once more for whoever had it before
     signal.signal(signal.SIGTERM, ended)
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, server_header=False)
+    quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    config = uvicorn.Config(app, host=host, port=port, **quiet, **connections.config())
     uvicorn.Server(config).run()

@@ -32,12 +32,13 @@ def asked(
     force_exclude: bool = False,
     stdin_as: Path | None = None,
     plugins: bool = False,
+    format_command: bool = False,
 ) -> list[tuple[Tree, Settings]]:
     """The projects the paths lie in, each with its settings; the command line wins.
 
     config: the file to take the settings from instead of the project's; isolated: none. force_exclude: a file that is named
     is left out, too, where it is excluded. stdin_as: the one file asked about, whose text comes from elsewhere.
-    plugins: those that a settings file names may run.
+    plugins, format_command: those that a settings file names may run.
     """
     from ddpfix import discovery, settings
 
@@ -61,12 +62,23 @@ def asked(
             unsafe_fixes=unsafe or stored.unsafe_fixes,
             exclude=(*stored.exclude, *words(exclude)),
             allow_plugins=plugins,
+            allow_format_command=format_command,
         )
         inside = [p for p in given if discovery.find_root(p) == root]
         if stdin_as:
             return [(discovery.with_file(stdin_as, chosen.exclude, force_exclude=force_exclude), chosen)]
         out += [(tree, chosen) for tree in discovery.discover(inside, chosen.exclude, force_exclude=force_exclude)]
     return out
+
+
+def formatter(settings: Settings, given: str = "") -> str:
+    """The command to format with: the user's own, else that of the settings where it may run; what may not is told."""
+    from ddpfix.cli.showing import note
+
+    named = settings.format_command
+    if named and not (given or settings.allow_format_command):
+        note(f"not run: format-command {named!r}, a program that the repository names; --allow-format-command lets it run")
+    return given or settings.formatter
 
 
 def with_evidence(

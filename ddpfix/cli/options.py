@@ -18,6 +18,7 @@ Config = Annotated[Path | None, typer.Option("--config", help="Take the settings
 Isolated = Annotated[bool, typer.Option("--isolated", help="Read no settings file.")]
 Force = Annotated[bool, typer.Option("--force-exclude", help="Leave out what is excluded even where it is named.")]
 Plugins = Annotated[bool, typer.Option("--allow-plugins", help="Run the plug-ins that the repository's own settings name.")]
+Formats = Annotated[bool, typer.Option("--allow-format-command", help="Run the format-command of the repository's settings.")]
 Logs = Annotated[list[Path] | None, typer.Option("--log", help="What a run of this code printed, as evidence.")]
 Seen = Annotated[list[Path] | None, typer.Option("--evidence", help="What `ddpfix probe` wrote, as evidence.")]
 

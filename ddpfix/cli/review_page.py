@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ddpfix.cli.asking import formatter
 from ddpfix.cli.ends import CommandError
 from ddpfix.cli.showing import note
 
@@ -94,7 +95,7 @@ def _work(shown: Shown) -> Work:
         tree, settings = shown.look()
         tree, codemods = plugins.with_codemods(tree, settings)
         options = run.Options(
-            branch=settings.branch, format_command=settings.format_command, decisions=made, suppress=shown.suppress
+            branch=settings.branch, format_command=formatter(settings), decisions=made, suppress=shown.suppress
         )
         return run.apply(tree, settings, codemods, options, command=shown.command)
 

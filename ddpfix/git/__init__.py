@@ -11,8 +11,8 @@ from ddpfix.git.branches import check_branch
 from ddpfix.git.commits import Committed, Step, commit_steps
 from ddpfix.git.in_place import undo_in_place, write_in_place
 from ddpfix.git.journal import BranchRun, InPlaceRun, runs
-from ddpfix.git.refusal import GitRefusal
-from ddpfix.git.remotes import Access, Clone, Pushed, RemoteCommit, cloned, tips
+from ddpfix.git.refusal import GitRefusal, OverLimit
+from ddpfix.git.remotes import Access, Clone, Most, Pushed, RemoteCommit, clone_into, tips
 from ddpfix.git.runner import journal_folder
 from ddpfix.git.snapshots import Blob, Snapshot, code_changed_since, find_root, head, read_blobs, relative_path, snapshot
 from ddpfix.git.switching import Undone, check_switch, switch_to, undo
@@ -26,6 +26,8 @@ __all__ = [
     "Committed",
     "GitRefusal",
     "InPlaceRun",
+    "Most",
+    "OverLimit",
     "Pushed",
     "RemoteCommit",
     "Snapshot",
@@ -33,7 +35,7 @@ __all__ = [
     "Undone",
     "check_branch",
     "check_switch",
-    "cloned",
+    "clone_into",
     "code_changed_since",
     "commit_steps",
     "find_root",

@@ -168,7 +168,8 @@ def _trees(git: Git, base: str, steps: Sequence[_Entries], scratch: Path) -> lis
 def _message(text: str, run_id: str) -> str:
     # trailers are the last paragraph: one that the text ends with already goes on
     goes_on = re.fullmatch(r"(?:ddpfix-[a-z]+: .*\n?)+", text.rpartition("\n\n")[2])
-    return f"{text}{'' if goes_on else chr(10)}\n{TRAILER}: {run_id}\n"
+    whole = f"{text}{'' if goes_on else chr(10)}\n{TRAILER}: {run_id}\n"
+    return whole.encode("utf-8", "surrogateescape").decode("utf-8", "replace")  # a file's name may be no UTF-8
 
 
 def _commit(

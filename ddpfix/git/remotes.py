@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ddpfix.git import bounded
 from ddpfix.git.branches import TRAILER
 from ddpfix.git.identity import as_author
-from ddpfix.git.refusal import GitRefusal
-from ddpfix.git.runner import clean_environment, repository
+from ddpfix.git.refusal import GitRefusal, OverLimit
+from ddpfix.git.runner import CONFIG, ENVIRONMENT, failed, repository
 from ddpfix.git.snapshots import Blob
 
 DEEPEST = 40  # commits of a branch of ours that are looked at
@@ -83,47 +81,90 @@ def tips(access: Access, patterns: Sequence[str]) -> dict[str, str]:
     return {ref.removeprefix("refs/heads/"): sha for sha, _, ref in rows if ref.startswith("refs/heads/")}
 
 
-def _plain(access: Access, *arguments: str) -> str:
+def _plain(access: Access, *arguments: str, own_group: bool = True) -> str:
     """git outside of any repository. Raises GitRefusal."""
-    with clean_environment():
-        env = {**os.environ, **access.environment(), "LC_ALL": "C"}
-        command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never", *arguments]
-        done = subprocess.run(command, capture_output=True, check=False, env=env, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never", *arguments]
+    done = bounded.call(command, {**access.environment(), "LC_ALL": "C"}, own_group=own_group)
+    if done.status:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
         why = next((line for line in said if line.startswith(("fatal: ", "error: "))), said[0] if said else "no reason given")
         todo = "check the address, the token and the network"
         raise GitRefusal(f"git {arguments[0]} failed", why.removeprefix("fatal: "), todo)
     return os.fsdecode(done.stdout)
 
 
-@contextmanager
-def cloned(access: Callable[[], Access], branch: str, *, ref: str = "") -> Iterator[Clone]:
-    """A clone without history and without files, removed at the end. ref: the commit to look at, if not the branch's.
+def clone_into(root: Path, access: Callable[[], Access], branch: str, *, most: Most | None = None) -> Clone:
+    """A clone without history and without files, in a folder that is not there yet.
 
     access: asked again before each call, since a token may be renewed on the way. Raises GitRefusal.
     """
-    with tempfile.TemporaryDirectory(prefix="ddpfix-bot-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder) / "clone.git"
-        sparing = ("--bare", "--depth=1", "--filter=blob:none", "--single-branch", "--no-tags", "--no-recurse-submodules")
-        _plain(access(), "clone", "--quiet", *sparing, f"--branch={branch}", "--", access().url, str(root))
-        clone = Clone(root, access)
-        if ref:
-            clone.stand_on(ref)
-        yield clone
+    sparing = ("--bare", "--depth=1", "--filter=blob:none", "--single-branch", "--no-tags", "--no-recurse-submodules")
+    given = access()
+    command = ("clone", "--quiet", *sparing, f"--branch={branch}", "--", given.url, str(root))
+    _plain(given, *command, own_group=most is None)
+    return Clone(root, access, most=most)
+
+
+@dataclass(frozen=True, slots=True)
+class Most:
+    """How much of a repository is looked at: paths, folders inside each other, bytes of the names, bytes of the files."""
+
+    paths: int
+    depth: int
+    names: int
+    bytes: int
 
 
 class Clone:
-    """The bot's own copy of a repository, and the ways to the forge and back."""
+    """The bot's own copy of a repository, and the ways to the forge and back.
 
-    def __init__(self, root: Path, access: Callable[[], Access]) -> None:
+    most: given in a process that is ended from outside with its whole group; without it nothing is bounded but the time.
+    """
+
+    def __init__(self, root: Path, access: Callable[[], Access], *, most: Most | None = None) -> None:
         self.root = root
         self._access = access
+        self._most = most
+
+    def _command(self, *arguments: str) -> list[str]:
+        settings = [part for setting in (*CONFIG, "core.hooksPath=/dev/null") for part in ("-c", setting)]
+        return ["git", *settings, f"--git-dir={self.root}", *arguments]
 
     def _git(self, *arguments: str, data: bytes = b"", check: bool = True) -> tuple[int, bytes, str]:
-        with repository(self.root) as git:
-            done = git.run(*arguments, data=data, env=self._access().environment(), check=check)
+        env = {**ENVIRONMENT, **self._access().environment()}
+        done = bounded.call(self._command(*arguments), env, data=data, own_group=self._most is None)
+        if check and done.status:
+            raise failed(arguments, done)
         return done.status, done.stdout, done.stderr
+
+    def check_size(self) -> None:
+        """Raises OverLimit for a HEAD that names more than is looked at.
+
+        A few small objects can name a billion paths, so git's list is read as it comes, and left as soon as it is too long.
+        """
+        most = self._most
+        if most is None:
+            return
+        command = self._command("ls-tree", "-r", "-z", "--full-tree", "--name-only", "HEAD")
+        with bounded.started(command, ENVIRONMENT, own_group=False) as git:
+            assert git.stdout is not None
+            paths = size = 0
+            rest = b""
+            while part := git.stdout.read(1 << 16):
+                size += len(part)
+                *names, rest = (rest + part).split(b"\0")
+                paths += len(names)
+                deep = any(name.count(b"/") > most.depth for name in (*names, rest))
+                if paths > most.paths or size > most.names or deep:
+                    bounded.end(git, own_group=False)
+                    what = f"folders more than {most.depth} deep" if deep else f"more than {most.paths} files"
+                    raise OverLimit("it is not looked at", f"it has {what}", "leave it out with --block")
+
+    def at_head(self, names: Sequence[str]) -> dict[str, Blob]:
+        """Those of the files that HEAD holds."""
+        rows = self._git("ls-tree", "-z", "--full-tree", "HEAD", "--", *names)[1].split(b"\0")[:-1]
+        found = [(*row.partition(b"\t")[0].decode().split(), os.fsdecode(row.partition(b"\t")[2])) for row in rows]
+        return {path: Blob(mode, sha) for mode, kind, sha, path in found if kind == "blob" and mode != "120000"}
 
     def stand_on(self, ref: str) -> None:
         """Let HEAD be the commit of another ref of the forge, such as the head of a pull request."""
@@ -160,6 +201,8 @@ class Clone:
             return {}
         rows = self._git("cat-file", "--batch-check=%(objectname) %(objectsize)", data=asked)[1].decode().splitlines()
         sizes = {sha: int(size) for sha, size in (row.split() for row in rows)}
+        if self._most and sum(size for size in sizes.values() if size <= largest) > self._most.bytes:
+            raise OverLimit("it is not looked at", f"its files hold more than {self._most.bytes >> 20} MiB", "use --block")
         found: dict[str, bytes | None] = dict.fromkeys(sizes)
         wanted = [sha for sha, size in sizes.items() if size <= largest]
         out = self._git("cat-file", "--batch", data="".join(f"{sha}\n" for sha in wanted).encode())[1]

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 # What `git rev-parse --local-env-vars` lists, but for configuration: a hook or an alias that starts ddpfix sets these
 # for a repository, an index and an object store that are not ours to write.
-_INHERITED = (
+INHERITED = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"),
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE"),
     *("GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE"),
     *("GIT_QUARANTINE_PATH", "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
 )
-_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-_CONFIG = (
+ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+CONFIG = (
     *("core.fsmonitor=false", "core.quotePath=false", "core.splitIndex=false", "gc.auto=0", "maintenance.auto=false"),
     *("protocol.ext.allow=never", "log.showSignature=false", "color.ui=false", "advice.detachedHead=false"),
     *("i18n.commitEncoding=utf-8", "i18n.logOutputEncoding=utf-8"),
@@ -65,7 +65,7 @@ class Git:
         hooks: bool = False,
         check: bool = True,
     ) -> Result:
-        config = _CONFIG if hooks else (*_CONFIG, "core.hooksPath=/dev/null")
+        config = CONFIG if hooks else (*CONFIG, "core.hooksPath=/dev/null")
         options = [part for setting in config for part in ("-c", setting)]
         with tempfile.TemporaryFile() as stream:
             stream.write(data)
@@ -77,7 +77,7 @@ class Git:
                 with_exceptions=False,
                 stdout_as_string=False,
                 strip_newline_in_stdout=False,
-                env={**_ENVIRONMENT, **(env or {})},
+                env={**ENVIRONMENT, **(env or {})},
             )
         result = Result(status, stdout, stderr)
         if check and status:
@@ -98,7 +98,7 @@ _environment_lock = threading.RLock()
 def clean_environment() -> Iterator[None]:
     """The process without inherited git variables: GitPython can only add variables for the git it starts."""
     with _environment_lock:
-        inherited = {name: os.environ.pop(name) for name in _INHERITED if name in os.environ}
+        inherited = {name: os.environ.pop(name) for name in INHERITED if name in os.environ}
         try:
             yield
         finally:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ddpfix.outputs.answer import Answer
-from ddpfix.outputs.text import flat
+from ddpfix.outputs.text import flat, harmless
 
 
 def document(answer: Answer) -> str:
     rows = (
-        f"{p.shown(f.path)}:{f.span.line}:{f.span.column + 1}: {f.code} {flat(f.message)}\n" for p, f in answer.rows()
+        f"{p.shown(f.path)}:{f.span.line}:{f.span.column + 1}: {f.code} {flat(f.message)}" for p, f in answer.rows()
     )
-    return "".join(rows)
+    return "".join(f"{harmless(row)}\n" for row in rows)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from codemods.findings import Finding
 from ddpfix.outputs.answer import SOURCES, Answer, Checked, first_line, plain, story
 from ddpfix.outputs.severity import ERROR, NOTE, WARNING, severity, urgency
-from ddpfix.outputs.text import MARKS, flat, plural
+from ddpfix.outputs.text import MARKS, flat, harmless, plural, visible
 
 NEEDS = (SOURCES,)
 MOST = 10
@@ -56,7 +56,7 @@ def annotation(answer: Answer, project: Checked, finding: Finding) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:
@@ -65,4 +65,4 @@ def _property(text: str) -> str:
 
 def _harmless(line: str) -> str:
     """A line of the log that the runner takes for no command: its older form counts anywhere in a line."""
-    return plain(flat(line)).replace("##[", "## [")
+    return harmless(plain(flat(line)))

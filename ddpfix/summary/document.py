@@ -42,7 +42,14 @@ SHORTER = (
 
 
 def render(fixed: Fixed, context: Context, *, limit: int = LIMIT) -> str:
-    """The summary, no longer than `limit`: excerpts are left out first, then lists are shortened, never the instructions."""
+    """The summary, no longer than `limit`: excerpts are left out first, then lists are shortened, never the instructions.
+
+    A byte of a file's name that is no UTF-8 is shown as a replacement character: everything else of the summary can be written.
+    """
+    return _fitted(fixed, context, limit).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _fitted(fixed: Fixed, context: Context, limit: int) -> str:
     changed = _changed(fixed)
     most = len(fixed.fixed) + len(changed) + 1
     for detail in SHORTER:

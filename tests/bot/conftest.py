@@ -86,7 +86,7 @@ class World:
 
     def bot(self, *, token: str = TOKEN, **options: Any) -> Bot:
         forge = GitHub(FixedToken(token), clock=self.clock, api_url=self.forge.api, pace=Pace(gap=0.0), identity=IDENTITY)
-        return Bot(forge, BotOptions(**options), self.clock, STATE)
+        return Bot(forge, BotOptions(**{"confined": False, **options}), self.clock, STATE)
 
     def run(self, **options: Any) -> list[Outcome]:
         return self.bot(**options).repository(self.slug)

@@ -50,6 +50,7 @@ class Account:
     until: float = float("inf")
     slugs: tuple[str, ...] = ()
     workflow: bool = False
+    pulls: bool = False
 
 
 @dataclass
@@ -160,7 +161,7 @@ class GitHubForge(GitHost):
             raise Refused(301, "Moved Permanently", headers={"Location": f"{self.moved[slug]}{rest}"})
         if slug and (slug not in self.repos or (account.slugs and slug not in account.slugs)):
             raise Refused(404, "Not Found")
-        if request.command != "GET" and not account.write:
+        if request.command != "GET" and not (account.write or account.pulls):
             raise Refused(403, "Resource not accessible by integration")
         return self._route(request.command, template, values, query, body or {}, account)
 
@@ -191,7 +192,8 @@ class GitHubForge(GitHost):
         made = f"ghs_{secrets.token_hex(18)}"
         until = self.clock.now() + 3600
         write = body["permissions"].get("contents") == "write"
-        self.accounts[made] = Account("mender[bot]", write, until, tuple(slugs))
+        pulls = body["permissions"].get("pull_requests") == "write"
+        self.accounts[made] = Account("mender[bot]", write, until, tuple(slugs), pulls=pulls)
         return 201, {"token": made, "expires_at": datetime.fromtimestamp(until, UTC).isoformat().replace("+00:00", "Z")}
 
     # State

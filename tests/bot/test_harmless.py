@@ -16,7 +16,8 @@ from ddpfix import catalog
 from ddpfix.bot.body import footer, harmless, pull_body
 from ddpfix.bot.marks import Marks, Seal
 from ddpfix.bot.publish import GONE, HANDS_OFF, SUPERSEDED
-from ddpfix.bot.review import Remark, _summary
+from ddpfix.bot.remarks import Remark
+from ddpfix.bot.review import _summary
 from ddpfix.results import Failure, Fixed, Report
 from ddpfix.summary import Launch, commit_message, render
 from ddpfix.summary.markdown import bare, code, prose, table

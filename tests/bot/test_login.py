@@ -14,11 +14,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from ddpfix.bot.client import ForgeError, Pace
 from ddpfix.bot.connect import Given, connect
+from ddpfix.bot.events import Job
 from ddpfix.bot.github import GitHub
-from ddpfix.bot.login import PERMISSIONS, AppLogin, FixedToken, NoLogin, hidden
+from ddpfix.bot.login import PERMISSIONS, READING, AppLogin, FixedToken, NoLogin, hidden
 from ddpfix.bot.repositories import Bot, BotOptions
+from ddpfix.bot.worker import do
 from ddpfix.git import Access, Clone, Pushed
-from tests.bot.conftest import STATE, TOKEN, World
+from tests.bot.conftest import MODULE, STATE, TOKEN, World
+from tests.bot.githost import git
 from tests.bot.github_forge import Clock, GitHubForge
 from tests.bot.shell import Shell
 
@@ -33,7 +36,7 @@ def app_key(forge: GitHubForge) -> str:
 def app_bot(world: World, key: str) -> Bot:
     login = AppLogin("4242", key, api_url=world.forge.api, clock=world.clock, pace=Pace(gap=0.0))
     forge = GitHub(login, clock=world.clock, api_url=world.forge.api, pace=Pace(gap=0.0))
-    return Bot(forge, BotOptions(topics=("safe",)), world.clock, STATE)
+    return Bot(forge, BotOptions(topics=("safe",), confined=False), world.clock, STATE)
 
 
 def made_tokens(world: World) -> list[str]:
@@ -44,13 +47,27 @@ def test_an_app_works_with_a_token_for_one_repository_and_the_least_permissions(
     begun = len(world.forge.asked)
     bot = app_bot(world, app_key)
     assert bot.repository(world.slug)[0].action == "created"
-    (asked,) = [body for _, path, body in world.forge.asked[begun:] if path.endswith("/access_tokens")]
-    assert asked == {"repositories": [world.slug.partition("/")[2]], "permissions": dict(PERMISSIONS)}
+    asked = [body for _, path, body in world.forge.asked[begun:] if path.endswith("/access_tokens")]
+    # the second is for what reads the repository's files
+    name = world.slug.partition("/")[2]
+    assert asked == [{"repositories": [name], "permissions": dict(given)} for given in (PERMISSIONS, READING)]
     assert "administration" not in PERMISSIONS
     assert world.pull()["author"] == "mender[bot]"
     assert bot.forge.identity() == ("mender[bot]", "4711+mender[bot]@users.noreply.127.0.0.1")
-    assert bot.repository(world.slug)[0].action == "unchanged"
-    assert len(made_tokens(world)) == 1  # good for an hour
+    assert [(o.action, o.why) for o in bot.repository(world.slug)] == [("unchanged", "")]
+    assert len(made_tokens(world)) == 2  # good for an hour
+
+
+def test_a_review_holds_no_token_that_can_write_contents(world: World, app_key: str) -> None:
+    world.commit({"other.py": b"x = 1\n"}, branch="main")
+    git(world.git, "update-ref", "refs/heads/mine", world.tip("main"))
+    world.commit({"new.py": MODULE}, branch="mine")
+    number = world.forge.open_by_hand(world.slug, "mine", source="eve/fork")
+    begun = len(world.forge.asked)
+    (outcome,) = do(app_bot(world, app_key), Job(world.slug, number))
+    assert outcome.action == "reviewed", outcome
+    asked = [body for _, path, body in world.forge.asked[begun:] if path.endswith("/access_tokens")]
+    assert [body["permissions"] for body in asked] == [{"contents": "read", "pull_requests": "write", "metadata": "read"}]
 
 
 def test_a_token_that_ends_in_mid_run_is_renewed(world: World, app_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +79,7 @@ def test_a_token_that_ends_in_mid_run_is_renewed(world: World, app_key: str, mon
 
     monkeypatch.setattr(Clone, "push", late)
     assert app_bot(world, app_key).repository(world.slug)[0].action == "created"
-    assert len(made_tokens(world)) == 2
+    assert len(made_tokens(world)) == 3
 
 
 def test_a_token_that_the_forge_takes_back_is_renewed(world: World, app_key: str) -> None:
@@ -80,7 +97,7 @@ def test_an_app_that_was_installed_anew_is_found_under_its_new_number(world: Wor
     world.forge.installation += 1
     for token in made_tokens(world):  # GitHub ends them with the old installation
         del world.forge.accounts[token]
-    assert bot.repository(world.slug)[0].action == "unchanged"
+    assert [(o.action, o.why) for o in bot.repository(world.slug)] == [("unchanged", "")]
 
 
 def test_an_app_follows_a_repository_that_was_renamed(world: World, app_key: str) -> None:
@@ -91,7 +108,8 @@ def test_an_app_follows_a_repository_that_was_renamed(world: World, app_key: str
     assert (outcome.slug, outcome.action) == (world.slug, "created")
     assert bot.repository("acme/of-an-old-name")[0].action == "unchanged"
     given = [body["permissions"] for _, path, body in world.forge.asked[begun:] if path.endswith("/access_tokens")]
-    assert [p for p in given if p != PERMISSIONS] == [{"metadata": "read"}]
+    wider = [p for p in given if not p.items() <= PERMISSIONS.items() and p != READING]
+    assert not wider and {"metadata": "read"} in given
 
 
 def test_a_repository_that_the_app_never_had_is_told(world: World, app_key: str) -> None:

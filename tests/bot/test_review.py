@@ -119,7 +119,7 @@ def test_a_pull_request_from_a_fork_is_reviewed_and_its_own_are_not(world: World
 
 
 def test_closed_and_opted_out_are_left_alone(world: World) -> None:
-    pull_request(world, {"model.py": MODULE, ".github/ddpfix.toml": b"enabled = false\n"})
+    pull_request(world, {"model.py": MODULE}, before={"model.py": START, ".github/ddpfix.toml": b"enabled = false\n"})
     assert review(world).why == "its settings turn the bot off"
     world.forge.close_pull(world.slug, 1)
     assert review(world).why == "it is closed"

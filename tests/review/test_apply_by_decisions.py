@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from codemods.by_hand import EditedLines
 from ddpfix import decisions as files
 from ddpfix.decisions import Decision, Decisions
 from ddpfix.review.items import Review, ReviewItem
@@ -219,3 +220,18 @@ def test_in_place_by_decisions(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (repo / "train.py").read_bytes().count(b"exist_ok=True") == 1
     assert (repo / "classifier/resnet.py").read_bytes() == FILES["classifier/resnet.py"]
+
+
+def test_edited_lines_of_a_file_that_the_fix_does_not_touch_are_not_taken(tmp_path: Path) -> None:
+    repo = classifier(tmp_path)
+    put(repo, {"secret.py": b"allowed = False\n"})
+    sh(repo, "add", "-A")
+    sh(repo, "commit", "-qm", "more")
+    found = reviewed(repo)
+    item = next(i for i in found.items if i.acceptable)
+    edited = (EditedLines("secret.py", 1, "allowed = False\n", "allowed = True\n"),)
+    path = repo.parent / "decisions.json"
+    files.write(path, Decisions(found.base, {item.id: Decision("accept", "", edited)}))
+    done = ddpfix(repo, "apply", "--decisions", str(path), ".")
+    assert (repo / "secret.py").read_bytes() == b"allowed = False\n", done
+    assert b"Nothing to fix" in done.stdout

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from ddpfix.cli.app import app
-from ddpfix.cli.asking import asked, with_evidence
+from ddpfix.cli.asking import asked, formatter, with_evidence
 from ddpfix.cli.ends import CLEAN, FINDINGS, CommandError
 from ddpfix.cli.options import (
     AllowStale,
@@ -20,6 +20,7 @@ from ddpfix.cli.options import (
     Exclude,
     Extend,
     Force,
+    Formats,
     Ignore,
     Isolated,
     Logs,
@@ -117,6 +118,7 @@ def apply(
     config: Config = None,
     isolated: Isolated = False,
     allow_plugins: Plugins = False,
+    allow_format_command: Formats = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The same as `ddpfix diff`.")] = False,
     branch: Annotated[str, typer.Option("--branch", help="The branch to commit on.", show_default=False)] = "",
     no_switch: Annotated[bool, typer.Option("--no-switch", help="Make the branch, stay where you are.")] = False,
@@ -144,6 +146,7 @@ def apply(
         isolated=isolated,
         force_exclude=force_exclude,
         plugins=allow_plugins,
+        format_command=allow_format_command,
     )
     projects = with_evidence(projects, log, evidence)
     if dry_run:
@@ -165,7 +168,7 @@ def apply(
         in_place=in_place or include_dirty,
         include_dirty=include_dirty,
         run_hooks=run_hooks,
-        format_command=format_command or settings.format_command,
+        format_command=formatter(settings, format_command),
         proof=read_proof(proof) if proof else None,
     )
     applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())

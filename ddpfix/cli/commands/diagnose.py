@@ -57,6 +57,6 @@ def _repaired(found: Diagnosis, log: Path, tree: Tree, settings: Settings) -> st
     if not chosen.select:
         return "Nothing to apply: no codemod repairs this cause."
     seen = replace(tree, observed=observations.observed(found, tree.files))
-    options = run.Options(unsafe=chosen.unsafe_fixes, branch=chosen.branch, format_command=chosen.format_command)
+    options = run.Options(unsafe=chosen.unsafe_fixes, branch=chosen.branch, format_command=chosen.formatter)
     again = command.as_apply(log, chosen)
     return run.apply(seen, chosen, plugins.chosen(chosen, tree.root).codemods, options, command=again).screen.rstrip()

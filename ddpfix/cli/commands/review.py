@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ddpfix.cli.app import app
-from ddpfix.cli.asking import asked, with_evidence
+from ddpfix.cli.asking import asked, formatter, with_evidence
 from ddpfix.cli.ends import CLEAN, CommandError
 from ddpfix.cli.options import (
     Config,
     Exclude,
     Extend,
     Force,
+    Formats,
     Ignore,
     Isolated,
     Logs,
@@ -54,6 +55,7 @@ def review(
     config: Config = None,
     isolated: Isolated = False,
     allow_plugins: Plugins = False,
+    allow_format_command: Formats = False,
     decisions: Annotated[Path, typer.Option("--decisions", help="The file in which decisions are kept.")] = Path(
         "ddpfix-decisions.json"
     ),
@@ -77,6 +79,7 @@ def review(
             isolated=isolated,
             force_exclude=force_exclude,
             plugins=allow_plugins,
+            format_command=allow_format_command,
         )
         if len(projects) > 1:
             roots = " and ".join(str(tree.root) for tree, _ in projects)
@@ -178,7 +181,7 @@ def _apply(tree: Tree, settings: Settings, decisions: Decisions, write_suppressi
 
     tree, codemods = plugins.with_codemods(tree, settings)
     options = run.Options(
-        branch=settings.branch, format_command=settings.format_command, decisions=decisions, suppress=write_suppressions
+        branch=settings.branch, format_command=formatter(settings), decisions=decisions, suppress=write_suppressions
     )
     applied = run.apply(tree, settings, codemods, options, command=command)
     sys.stdout.write(applied.screen)

@@ -1,0 +1,183 @@
+"""What is done with a repository's own files, in the child: it clones, looks, and makes commits in its clone.
+
+It holds a token that can only read, and nothing of the repository is run.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from codemods.analysis.requirement_files import reader_of
+from codemods.findings import Finding
+from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS
+from ddpfix import discovery, engine, git, plugins, repository_state, run, summary
+from ddpfix.bot import preferences, remarks, setting_edit
+from ddpfix.bot.forge import ChangedFile
+from ddpfix.bot.planning import Wanted
+from ddpfix.bot.preferences import Preferences
+from ddpfix.bot.topics import SAFE, UNSAFE, Topic
+from ddpfix.discovery import Tree
+from ddpfix.settings import Settings
+
+# read for facts beside what is looked at: what starts training, and what pins versions
+_FACTS = (".py", ".toml", ".cfg", ".slurm", ".sbatch", "Makefile", "README.md", *YAML_KINDS, *SHELL_KINDS)
+MOST_JSON = 200  # where there are more, they are data
+
+Asked = tuple[Settings, Preferences]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A repository at one commit, as the bot reads it. found: what the first topic found; others look only if that is theirs."""
+
+    state: git.Snapshot
+    tree: Tree
+    read: Callable[[str], bytes | None]
+    settings: Settings
+    preferences: Preferences
+    found: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """base: the commit that was looked at. is_wanted: False where the settings turn the bot off."""
+
+    base: str
+    is_wanted: bool
+    remarks: tuple[remarks.Remark, ...] = ()
+
+
+class Inside:
+    """One repository, in the folder that the bot has made for its clone."""
+
+    def __init__(self, root: Path, most: git.Most | None) -> None:
+        self._root, self._most = root, most
+        self._access: git.Access | None = None
+        self._project: Project | None = None
+        self._clone: git.Clone | None = None
+
+    def look(self, access: git.Access, branch: str) -> tuple[str, Settings, Preferences]:
+        """Clone, and read what the branch holds. Raises GitRefusal, SettingsError."""
+        self._project = _look_at(self._cloned(access, branch))
+        return self._project.state.base, self._project.settings, self._project.preferences
+
+    def make(
+        self,
+        access: git.Access,
+        topic: Topic,
+        *,
+        branch: str,
+        base_branch: str,
+        identity: tuple[str, str],
+        here: Sequence[str] = (),
+        repo: Sequence[str] = (),
+        limit: int = 25_000,
+    ) -> Wanted:
+        """The commits of a topic, in the clone only. here, repo: codes left out, and left out by the settings from now on.
+
+        Raises UnknownSelector, GitRefusal, SettingsError.
+        """
+        assert self._project and self._clone, "look comes first"
+        self._access = access
+        return _made(
+            self._project, self._clone, topic, branch=branch, base_branch=base_branch, identity=identity, here=here, repo=repo,
+            limit=limit,
+        )  # fmt: skip
+
+    def review(self, access: git.Access, base: str, ref: str, changed: Mapping[str, ChangedFile]) -> Reviewed:
+        """What there is to say about a pull request onto the branch `base`, whose settings hold. Raises as `look`."""
+        clone = self._cloned(access, base)
+        names = (*preferences.SETTINGS, *preferences.PLACES)
+        read = clone.read(clone.at_head(names), names, largest=engine.LARGEST)
+        asked = preferences.read(read)
+        if not (asked[0].bot and asked[1].enabled):
+            return Reviewed("", is_wanted=False)
+        clone.stand_on(ref)
+        project = _look_at(clone, asked)
+        found = remarks.remarks_on(project.tree, project.settings, project.read, changed)
+        return Reviewed(project.state.base, is_wanted=True, remarks=tuple(found))
+
+    def _cloned(self, access: git.Access, branch: str) -> git.Clone:
+        self._access = access
+        self._clone = git.clone_into(self._root, lambda: self._access or access, branch, most=self._most)
+        return self._clone
+
+
+def _look_at(clone: git.Clone, given: Asked | None = None) -> Project:
+    """Read what the clone's HEAD holds. given: the settings that hold, if not its own. Raises GitRefusal, SettingsError."""
+    clone.check_size()
+    state = git.snapshot(clone.root)
+    names = state.committed
+    json = [p for p in names if p.endswith(JSON_KINDS)]
+    few_json = json if len(json) <= MOST_JSON else []
+    wanted = [p for p in names if p.endswith(_FACTS) or reader_of(p) is not None]
+    read = clone.read(names, (*wanted, *few_json), largest=engine.LARGEST)
+    settings, asked = given or preferences.read(read)
+    size = (lambda p: len(read(p) or b"")) if few_json else (lambda p: sys.maxsize)
+    tree = discovery.committed_tree(clone.root, names, size, settings.exclude)
+    return Project(state, tree, read, settings, asked)
+
+
+def _made(
+    project: Project,
+    clone: git.Clone,
+    topic: Topic,
+    *,
+    branch: str,
+    base_branch: str,
+    identity: tuple[str, str],
+    here: Sequence[str],
+    repo: Sequence[str],
+    limit: int,
+) -> Wanted:
+    settings = replace(project.settings, ignore=(*project.settings.ignore, *here, *repo))
+    codemods = topic.codemods(plugins.chosen(settings, project.tree.root).codemods)
+    draft = topic.draft or project.preferences.draft
+    wanted = Wanted(topic.name, branch, base_branch, project.state.base, draft)
+    codes = {c.code for c in codemods}
+    if project.found and not repo and not any(f.code in codes and topic.accepts(f) for f in project.found):
+        return wanted
+    fixed = engine.fix(project.tree, settings, codemods, topic.accepts, read=project.read)
+    if not (here or repo) and topic.name in (SAFE, UNSAFE):
+        project.found[:] = fixed.report.findings
+    # a safe fix that the unsafe topic leaves to the other one is not left alone
+    fixed = replace(fixed, left=tuple(f for f in fixed.left if not (topic.name == UNSAFE and f.applicability.value == "safe")))
+    made = run.steps(project.tree, settings, codemods, topic.accepts, fixed, project.read) if fixed.after else []
+    commits = [*run.as_commits(made, fixed), *_settings_steps(project, repo)]
+    if not commits:
+        return wanted
+    run_id = secrets.token_hex(8)
+    committed = git.commit_steps(project.state, commits, branch=branch, run_id=run_id, sign=False, identity=identity)
+    context = replace(
+        run.described(topic.command(settings, (*here, *repo))),
+        base=project.state.base,
+        branch=branch,
+        home=base_branch,
+        launches=summary.launches(project.tree.files, project.read),
+        notes=repository_state.notes(project.state, sorted(fixed.after)),
+        summary_commit=False,
+        pull_request=True,
+    )
+    tip = committed.commits[-1][0]
+    return replace(
+        wanted,
+        tree=clone.tree(tip),
+        commit=tip,
+        run=run_id,
+        title=topic.title(fixed),
+        text=summary.render(fixed, context, limit=limit),
+    )
+
+
+def _settings_steps(project: Project, codes: Sequence[str]) -> list[git.Step]:
+    """The commit that leaves codes out by the repository's settings, none where they are left out there already."""
+    new = [code for code in codes if code not in project.settings.ignore]
+    if not new:
+        return []
+    path, data = setting_edit.with_ignored(project.read, new)
+    listed = ", ".join(new)
+    return [git.Step(f"Leave {listed} out of ddpfix\n\nAs asked for in a comment.\n\nddpfix-rules: {listed}", {path: data})]

@@ -1,0 +1,62 @@
+"""What there is to say about the lines that a pull request changes: each finding, with a suggestion where one can repair it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from codemods.findings import Applicability, Finding
+from ddpfix import catalog, engine
+from ddpfix.bot.body import harmless
+from ddpfix.bot.forge import ChangedFile, Suggestion
+from ddpfix.discovery import Tree
+from ddpfix.settings import Settings
+from ddpfix.summary.markdown import sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A finding on the lines of a pull request, with the suggestion that repairs it where a suggestion can."""
+
+    finding: Finding
+    suggestion: Suggestion | None
+
+
+def remarks_on(
+    tree: Tree, settings: Settings, read: Callable[[str], bytes | None], changed: Mapping[str, ChangedFile]
+) -> list[Remark]:
+    """What there is to say about the lines that a pull request changes."""
+    tree = replace(tree, chosen=tuple(p for p in tree.chosen if p in changed))
+    codemods = catalog.selected(settings.selection)
+    found = engine.fix(tree, settings, codemods, lambda finding: False, read=read)
+    here = [f for f in found.report.findings if _is_on(f, changed[f.path])]
+    rows = engine.line_edits(replace(found.report, findings=tuple(here)), read=read)
+    out: list[Remark] = []
+    for finding in sorted(here, key=lambda f: (f.path, f.span, f.code)):
+        taken = [r.suggestion for r in out if r.suggestion]
+        out.append(Remark(finding, _suggestion(finding, rows.get(finding.id, ()), changed, taken)))
+    return out
+
+
+def _is_on(finding: Finding, file: ChangedFile) -> bool:
+    return not file.changed.isdisjoint(range(finding.span.line, finding.span.end_line + 1))
+
+
+def _suggestion(
+    finding: Finding, rows: Sequence[Mapping[str, object]], changed: Mapping[str, ChangedFile], taken: Sequence[Suggestion]
+) -> Suggestion | None:
+    """The fix as one suggestion; None where it needs lines that the pull request leaves alone, or those of another one."""
+    if len(rows) != 1:
+        return None
+    row = rows[0]
+    path, first, last = str(row["path"]), int(str(row["start_line"])), int(str(row["end_line"]))
+    file = changed.get(path)
+    if file is None or last < first or not file.in_one_hunk(first, last) or file.changed.isdisjoint(range(first, last + 1)):
+        return None
+    if any(s.path == path and first <= s.last and s.first <= last for s in taken):
+        return None
+    words = f"**{finding.code} {finding.name}**: {sentence(finding.message)}"
+    if finding.applicability is Applicability.UNSAFE:
+        words += f" This assumes: {sentence(finding.reason)}"
+    text = str(row["replacement"]).replace("\r\n", "\n")
+    return Suggestion(path, first, last, text, harmless(words))

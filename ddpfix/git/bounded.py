@@ -1,0 +1,52 @@
+"""git with an end: each call has a time-out, and what it has started ends with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from ddpfix.git.refusal import OverLimit
+from ddpfix.git.runner import INHERITED, Result
+
+SECONDS = 300.0  # of one call: a server that says nothing for so long says nothing
+
+
+def call(
+    command: Sequence[str], env: Mapping[str, str], *, data: bytes = b"", seconds: float = 0.0, own_group: bool = True
+) -> Result:
+    """Run git to its end; a status other than 0 is no error here.
+
+    seconds: `SECONDS` if not given. own_group: git gets a group of processes of its own, which ends with it; not in a child
+    whose whole group is ended from outside. Raises OverLimit when the time is up.
+    """
+    seconds = seconds or SECONDS
+    with started(command, env, own_group=own_group) as process:
+        try:
+            out, said = process.communicate(data, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            end(process, own_group=own_group)
+            name = next((word for word in command[1:] if not word.startswith("-") and "=" not in word), "")
+            raise OverLimit(f"git {name} was ended", f"it took more than {seconds:g} s", "see what holds it up") from None
+        return Result(process.returncode, out, said.decode(errors="replace"))
+
+
+def started(command: Sequence[str], env: Mapping[str, str], *, own_group: bool) -> subprocess.Popen[bytes]:
+    """git as a process with pipes, without the variables that a hook or an alias sets for another repository."""
+    inherited = {name: value for name, value in os.environ.items() if name not in INHERITED}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        list(command), stdin=pipe, stdout=pipe, stderr=pipe, env={**inherited, **env}, start_new_session=own_group
+    )  # fmt: skip
+
+
+def end(process: subprocess.Popen[bytes], *, own_group: bool) -> None:
+    """End git now, and what it has started with it."""
+    with suppress(ProcessLookupError):
+        if own_group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()

@@ -1,0 +1,97 @@
+"""One bad file is one bad file: the rest of a run goes on, and no name or text of a repository is anything but text."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from codemods.analysis.requirement_files import read_pins
+from codemods.findings import Finding, Span
+from ddpfix import settings
+from ddpfix.bot import preferences
+from ddpfix.outputs import formats, text
+from ddpfix.outputs.answer import Answer, Checked
+from ddpfix.results import Failure, Report
+from ddpfix.settings import SettingsError
+from tests.gitrepos import make, own_settings, sh
+from tests.programs import ddpfix
+
+MODEL = (
+    b"import lightning.pytorch as pl\n\n\nclass M(pl.LightningModule):\n    def validation_step(self, batch, i):\n"
+    b'        self.log("val/loss", self(batch))\n'
+)
+BAD = {
+    "a number of 5,000 digits": b"[tool.other]\nn = " + b"9" * 5000 + b"\n",
+    "arrays 5,000 deep": b"[tool.other]\nn = " + b"[" * 5000 + b"]" * 5000 + b"\n",
+    "no UTF-8": b'[tool.other]\nn = "\xff"\n',
+    "no end": b'[tool.other]\nn = """a',
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own_settings(monkeypatch, tmp_path / "home")
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_somebody_else_s_pyproject_stops_nothing(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(b"# beside ddpfix\n" + BAD[kind])
+    assert settings.load(tmp_path) == settings.Settings()
+    assert read_pins("pyproject.toml", BAD[kind]) == ()
+    preferences.read(lambda name: BAD[kind] if name == "pyproject.toml" else None)
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("ours", [b"[tool.ddpfix]\nignore = []\n", b'[ tool . "ddpfix" ]\n', b"tool.ddpfix.ignore = []\n"])
+def test_a_pyproject_with_settings_of_ours_that_cannot_be_read_is_an_error(tmp_path: Path, kind: str, ours: bytes) -> None:
+    data = ours + BAD[kind]
+    (tmp_path / "pyproject.toml").write_bytes(data)
+    with pytest.raises(SettingsError, match=r"pyproject\.toml"):
+        settings.load(tmp_path)
+    with pytest.raises(SettingsError, match=r"pyproject\.toml"):
+        preferences.read(lambda name: data if name == "pyproject.toml" else None)
+
+
+def test_names_that_are_no_text_and_bad_settings_leave_the_rest_of_a_run(tmp_path: Path) -> None:
+    files = {"model.py": MODEL, "requirements.txt": b"lightning==2.5.0\n", "sub/pyproject.toml": BAD["arrays 5,000 deep"]}
+    repo = make(tmp_path, files)
+    for odd in (b"bad\xff.py", b"a\n::error::x.py", b"::error file=a::b.py"):
+        Path(os.fsdecode(os.fsencode(repo) + b"/" + odd)).write_bytes(MODEL)
+    sh(repo, "add", "-A")
+    sh(repo, "commit", "-qm", "odd names")
+    for name in formats.names():
+        done = ddpfix(repo, "check", "--output-format", name, ".")
+        assert done.returncode == 1, (name, done.stderr)
+        done.stdout.decode("utf-8", "surrogateescape")
+        assert b"model.py" in done.stdout
+        if name != "github":  # whose lines are commands, of its own making
+            assert not re.search(rb"^::", done.stdout, re.M), name
+    done = ddpfix(repo, "apply", ".")
+    assert done.returncode == 0, done.stderr
+    assert b"sync_dist" in Path(os.fsdecode(os.fsencode(repo) + b"/bad\xff.py")).read_bytes()
+    (repo / "pyproject.toml").write_bytes(b"[tool.ddpfix]\n" + BAD["no end"])
+    assert ddpfix(repo, "check", ".").returncode == 2
+
+
+EVIL = "a\n::error::b \x1b[2J \x9b2J \u202e ##[error]c ##vso[task.x]d ::e.py"
+
+
+@pytest.mark.parametrize("name", formats.names())
+def test_every_format_makes_names_and_source_text_harmless(tmp_path: Path, name: str) -> None:
+    finding = Finding("DDP101", "a-rule", EVIL, Span(1, 0, 1, 1), EVIL, f"it says {EVIL}", reason=EVIL, id="1")
+    report = Report(tmp_path, (finding,), 1, 1, (Failure(f"::{EVIL}", EVIL),))
+    out = formats.find(name).document(Answer((Checked(report, lambda path: path, {EVIL: b"x\n"}, {}),), tmp_path))
+    assert "\x1b" not in out
+    if name in ("text", "concise", "junit", "github"):
+        assert not re.search("[\x7f-\x9f\u202e]", out)
+        assert not re.search(r"##\w*\[", out)
+        assert [row[:7] for row in out.splitlines() if row.startswith("::")] == (["::notice"[:7]] if name == "github" else [])
+
+
+def test_a_line_that_begins_as_a_command_does_not(tmp_path: Path) -> None:
+    assert text.harmless("::error::x.py:1:1: DDP101 m") == "./::error::x.py:1:1: DDP101 m"
+    report = Report(tmp_path, (), 1, 1, (Failure("::error::x", "a\nb\x07"),))
+    assert text.notes([(report, lambda path: path)]).startswith("./::error::x: not read: a b\\x07\n")

@@ -1,0 +1,25 @@
+"""SECURITY.md: every test that its table names is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROWS = [row for row in (ROOT / "SECURITY.md").read_text(encoding="utf-8").splitlines() if re.match(r"\| (?!threat|---)", row)]
+
+
+@pytest.mark.parametrize("name", re.findall(r"`(tests/[^`]+)`", "\n".join(ROWS)))
+def test_the_named_test_exists(name: str) -> None:
+    path, _, function = name.partition("::")
+    tree = ast.parse((ROOT / path).read_bytes())
+    assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_answer_has_a_test_behind_it() -> None:
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in ROWS]
+    assert cells
+    assert [threat for threat, answer, test in cells if answer and not test] == []
