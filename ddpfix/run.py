@@ -177,9 +177,21 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
         state, commits, branch=options.branch, run_id=secrets.token_hex(8), run_hooks=options.run_hooks
     )
     if options.switch and committed.commits:
-        git.switch_to(tree.root, options.branch, run_id=committed.run_id)
+        _switch(tree.root, committed)
     context = replace(context, commits=committed.commits, identity_note=committed.identity_note)
     return Applied(made.shown, committed, summary.closing_screen(made.shown, context))
+
+
+def _switch(root: Path, committed: Committed) -> None:
+    """Check the branch out. Where that fails, a branch that this run made is taken back before GitRefusal is raised."""
+    from ddpfix import git
+
+    try:
+        git.switch_to(root, committed.branch, run_id=committed.run_id)
+    except git.GitRefusal as refusal:
+        if not committed.kept and not git.cut_short(root):
+            git.undo(root, committed.run_id)
+        raise refusal
 
 
 def _commits(
@@ -255,17 +267,27 @@ def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], op
 def undo(path: Path) -> str:
     """Take back the last apply of the repository that holds `path`; what was done, in a few lines. Raises GitRefusal."""
     from ddpfix import git
-    from ddpfix.git.journal import InPlaceRun, runs
 
     root = find_root(path)
-    journal = runs(state_folder(root))
-    if journal and isinstance(journal[-1], InPlaceRun):
+    refuse_bare(root)
+    try:
+        return _undone(root)
+    except git.NothingToUndo:
+        return f"Nothing to undo: no apply is recorded for {root}.\n"
+
+
+def _undone(root: Path) -> str:
+    from ddpfix import git
+    from ddpfix.git.journal import InPlaceRun, runs
+
+    journal = [run for run in runs(state_folder(root)) if not isinstance(run, InPlaceRun) or run.root == str(root.resolve())]
+    if (journal and isinstance(journal[-1], InPlaceRun)) or not (root / ".git").exists():
         done = git.undo_in_place(root, state_folder(root))
         return f"{len(done.files)} files are as they were.\n"
-    if not (root / ".git").exists():
-        raise git.GitRefusal("nothing to undo", f"no apply is recorded for {root}", "run this where apply was run")
     back = git.undo(root)
     lines = [f"The branch {back.branch} was gone already." if back.already_gone else f"The branch {back.branch} is taken back."]
+    if back.put_back:
+        lines.append(f"The switch to it was cut short: {len(back.put_back)} files are put back.")
     if back.restored:
         lines.append(f"It stands again where it stood before the last run ({back.restored[:10]}).")
     if back.back_to:

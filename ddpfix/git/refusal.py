@@ -22,6 +22,10 @@ class GitRefusal(Exception):
         return f"{self.what}: {self.why}; {self.todo}"
 
 
+class NothingToUndo(GitRefusal):
+    """No run is written down that could be taken back."""
+
+
 def check_run_id(run_id: str) -> None:
     """Raises GitRefusal for a run id that cannot be a file name and a part of a ref."""
     if not _RUN_ID.fullmatch(run_id):

@@ -53,6 +53,7 @@ class Git:
         self.root = root
         self.folder = Path(repo.git_dir)
         self.journal = Path(repo.common_dir).resolve() / "ddpfix"
+        self.held: tuple[int, ...] = ()  # the lock that git goes on holding where this process is killed
 
     def at(self, root: Path) -> Git:
         return Git(self._repo, root)
@@ -78,6 +79,8 @@ class Git:
                 stdout_as_string=False,
                 strip_newline_in_stdout=False,
                 env={**_ENVIRONMENT, **(env or {})},
+                # a hook may leave a process behind, which would hold the lock for ever
+                pass_fds=() if hooks else self.held,
             )
         result = Result(status, stdout, stderr)
         if check and status:
