@@ -6,7 +6,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,9 +68,10 @@ class Git:
     ) -> Result:
         config = _CONFIG if hooks else (*_CONFIG, "core.hooksPath=/dev/null")
         options = [part for setting in config for part in ("-c", setting)]
-        with tempfile.TemporaryFile() as stream:
-            stream.write(data)
-            stream.seek(0)
+        with tempfile.TemporaryFile() if data else nullcontext() as stream:
+            if stream:
+                stream.write(data)
+                stream.seek(0)
             status, stdout, stderr = self._repo.git.execute(
                 [str(self._repo.git.GIT_PYTHON_GIT_EXECUTABLE), *options, "-C", str(self.root), *arguments],
                 istream=stream,

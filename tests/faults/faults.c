@@ -109,5 +109,8 @@ int fchmodat(int dir, const char *path, mode_t mode, int flags) { REAL(fchmodat)
 int fsync(int fd) { REAL(fsync); GUARD("sync", fd, NULL, -1, real(fd)); }
 int ftruncate(int fd, off_t size) { REAL(ftruncate); GUARD("write", fd, NULL, -1, real(fd, size)); }
 int ftruncate64(int fd, off64_t size) { REAL(ftruncate64); GUARD("write", fd, NULL, -1, real(fd, size)); }
-int execve(const char *path, char *const argv[], char *const env[]) { REAL(execve); GUARD("exec", AT_FDCWD, path, -1, real(path, argv, env)); }
-int execv(const char *path, char *const argv[]) { REAL(execv); GUARD("exec", AT_FDCWD, path, -1, real(path, argv)); }
+/* the search along PATH tries names that are not there: no points */
+int execve(const char *path, char *const argv[], char *const env[]) { REAL(execve); if (access(path, X_OK)) return real(path, argv, env);
+    GUARD("exec", AT_FDCWD, path, -1, real(path, argv, env)); }
+int execv(const char *path, char *const argv[]) { REAL(execv); if (access(path, X_OK)) return real(path, argv);
+    GUARD("exec", AT_FDCWD, path, -1, real(path, argv)); }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import json
 import mmap
 import os
 import struct
 import sys
-import time
 import traceback
 
 WORDS = ("armed", "count", "at", "how", "hit", "used")
@@ -34,7 +34,11 @@ class Page:
         return os.fsdecode(self.memory[start : start + self.get("used")]).splitlines()
 
 
+_SUBREAPER = 36  # prctl(2)
+
+
 def serve() -> None:
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1)
     page = Page(os.environ["FAULT_FILE"])
     for module in ("libcst", "git", "ddpfix.cli.program", "ddpfix.run", "ddpfix.git", "ddpfix.plugins", "ddpfix.summary", "ddpfix.checking"):
         importlib.import_module(module)
@@ -55,9 +59,10 @@ def _answer(page: Page, asked: dict[str, object]) -> dict[str, object]:
     status = os.waitpid(child, 0)[1]
     page.set(armed=0)
     with contextlib.suppress(ProcessLookupError):
-        while True:  # also what outlives the first process of the group
-            os.killpg(child, 0 if os.WIFSIGNALED(status) or asked.get("wait") else 9)
-            time.sleep(0.002)
+        os.killpg(child, 9)
+    with contextlib.suppress(ChildProcessError):
+        while True:  # what outlives the first process of the group comes to this one
+            os.waitpid(-1, 0)
     code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
     return {"code": code, "count": page.get("count"), "hit": page.get("hit"), "log": page.log() if asked["how"] == 0 else []}
 
