@@ -20,10 +20,12 @@ from ddpfix.decisions import Decisions
 from ddpfix.discovery import Tree, find_root
 from ddpfix.formatting import formatted
 from ddpfix.repository_state import (
+    NotInGit,
     Read,
     committed_reader,
     head_of,
     notes,
+    place_of,
     refuse_bare,
     refuse_other_proof,
     refuse_stale,
@@ -125,7 +127,10 @@ def apply(
     command: str,
     progress: engine.Progress | None = None,
 ) -> Applied:
-    """Fix a repository and deliver as `options` say. Raises GitRefusal or FormatFailed; nothing is written then."""
+    """Fix a repository and deliver as `options` say. Raises GitRefusal or FormatFailed; nothing is written then.
+
+    Raises NotInGit where there is something to write, no repository to commit it in, and `in_place` was not said.
+    """
     del progress
     refuse_bare(tree.root)
     if tree.is_git and not options.in_place:
@@ -178,7 +183,8 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
     )
     if options.switch and committed.commits:
         _switch(tree.root, committed)
-    context = replace(context, commits=committed.commits, identity_note=committed.identity_note)
+    seen_from = place_of(tree.root)
+    context = replace(context, commits=committed.commits, identity_note=committed.identity_note, place=seen_from)
     return Applied(made.shown, committed, summary.closing_screen(made.shown, context))
 
 
@@ -250,10 +256,12 @@ def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], op
     from ddpfix import git
 
     made = make(tree, settings, codemods, options, base=head_of(tree.root) if options.decisions else "")
-    context = replace(described(command), decided=made.decided)
+    context = replace(described(command), decided=made.decided, place=place_of(tree.root))
     files = made.whole.after
     if not files:
         return Applied(made.shown, None, summary.closing_screen(made.shown, context))
+    if not options.in_place:
+        raise NotInGit(tree.root, len(files))
     if tree.is_git and not options.include_dirty:
         state = snapshot_if_born(tree.root)
         if state is not None:

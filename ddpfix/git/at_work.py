@@ -63,6 +63,7 @@ def at_work(folder: Path) -> Iterator[int]:
 @contextmanager
 def holding(git: Git) -> Iterator[None]:
     """`at_work` for a repository: git's own lock files that a killed run left are taken away before and after."""
+    git.run("rev-parse", "--git-dir")  # somebody else's repository, or a broken one: refused before anything is written
     with at_work(git.journal) as held:
         git.held = (held,)
         try:

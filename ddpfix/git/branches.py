@@ -43,7 +43,7 @@ def claim(git: Git, snapshot: Snapshot, branch: str) -> str | None:
         )
     if elsewhere := checked_out(git).get(ref):
         raise in_worktree(branch, elsewhere)
-    tip = git.run("rev-parse", "--verify", "--quiet", ref, check=False).text
+    tip = git.commit_of(ref)
     if tip and (foreign := _foreign_commit(git, branch, tip)):
         raise GitRefusal(
             f"the branch {branch} is left alone",

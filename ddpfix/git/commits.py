@@ -264,7 +264,7 @@ def _point(git: Git, snapshot: Snapshot, run: BranchRun) -> None:
             raise GitRefusal(f"the branch {run.branch} could not be moved", why, "look at it and run again")
     except BaseException:
         # Also a git that failed may have moved the branch: then the way back stays.
-        tip = git.run("rev-parse", "--verify", "--quiet", f"refs/heads/{run.branch}", check=False).text
+        tip = git.commit_of(f"refs/heads/{run.branch}")
         if tip != run.commit:
             forget(git.journal, run.run_id)
         raise

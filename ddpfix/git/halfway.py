@@ -53,7 +53,7 @@ def put_back(git: Git, run: BranchRun) -> tuple[str, ...]:
     assert run.away_from
     clear_locks(git)
     ref = f"refs/heads/{run.branch}"
-    on_branch = git.run("symbolic-ref", "--quiet", "HEAD", check=False).text == ref
+    on_branch = git.head_ref() == ref
     # Who has committed or switched since is where they want to be: then that commit is the user's side.
     own = run.away_from if on_branch else git.text("rev-parse", "--verify", "HEAD^{commit}")
     both = differences(git, own, run.commit)

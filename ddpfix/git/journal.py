@@ -5,7 +5,9 @@ The folder is `.git/ddpfix/` for a repository, a state folder of the caller's ch
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import time
 from dataclasses import asdict, dataclass, field
@@ -65,6 +67,20 @@ def runs(folder: Path) -> list[Run]:
     """
     found = [_load(path) for path in folder.glob("*.json")] if folder.is_dir() else []
     return sorted((run for run in found if run), key=lambda run: (run.at, run.run_id))
+
+
+def user_state() -> Path:
+    """The user's own folder for what programs keep between runs."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ddpfix"
+
+
+def passing_folder(path: Path) -> Path:
+    """Where the passing name of a file of ours may be: in the repository's .git, else in the user's state folder."""
+    above = path.resolve().parents
+    folder = next((place / ".git" / "ddpfix" for place in above if (place / ".git").is_dir()), user_state())
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def record(folder: Path, run: Run) -> None:

@@ -91,6 +91,20 @@ class Git:
     def text(self, *arguments: str, data: bytes = b"", env: Mapping[str, str] | None = None) -> str:
         return self.run(*arguments, data=data, env=env).text
 
+    def commit_of(self, name: str) -> str:
+        """The id that a name stands for, "" where there is no such name. Raises GitRefusal where git could not say."""
+        return self._answer("rev-parse", "--verify", "--quiet", name)
+
+    def head_ref(self) -> str:
+        """The ref of the branch that is checked out, "" where HEAD is detached. Raises GitRefusal."""
+        return self._answer("symbolic-ref", "--quiet", "HEAD")
+
+    def _answer(self, *arguments: str) -> str:
+        done = self.run(*arguments, check=False)
+        if done.status not in (0, 1):  # 1 is a "no"; what else goes wrong must not be taken for one
+            raise failed(arguments, done)
+        return done.text
+
     def flag(self, setting: str) -> bool:
         return self.run("config", "--type=bool", "--get", setting, check=False).text == "true"
 

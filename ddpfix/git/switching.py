@@ -93,7 +93,7 @@ def undo(root: Path, run_id: str | None = None) -> Undone:
         _run_to_undo(git, run_id)
         with holding(git), uninterrupted():
             run = _run_to_undo(git, run_id)
-            tip = git.run("rev-parse", "--verify", "--quiet", f"refs/heads/{run.branch}", check=False).text
+            tip = git.commit_of(f"refs/heads/{run.branch}")
             _check_untouched(git, run, tip)
             away, files = _leave(git, run, tip)
             return _remove(git, run, tip, away, files)
@@ -104,11 +104,11 @@ def _leave(git: Git, run: BranchRun, tip: str) -> tuple[str | None, tuple[str, .
     if run.away_from:
         if not os.path.samefile(run.root, git.root):
             raise in_worktree(run.branch, run.root)
-        before = git.run("symbolic-ref", "--quiet", "HEAD", check=False).text
+        before = git.head_ref()
         files = put_back(git, run)
         run = replace(run, away_from=None, away_ref=None)
         record(git.journal, run)
-        after = git.run("symbolic-ref", "--quiet", "HEAD", check=False).text
+        after = git.head_ref()
         return (after.removeprefix("refs/heads/") or run.base if before != after else None), files
     ref = f"refs/heads/{run.branch}"
     now = snapshot(git.root) if tip else None
@@ -211,7 +211,7 @@ def _switch(git: Git, run: BranchRun, *target: str, to: str, backup: str | None 
 
 
 def _switch_back(git: Git, run: BranchRun) -> str:
-    tip = git.run("rev-parse", "--verify", "--quiet", f"{run.head_ref}^{{commit}}", check=False).text if run.head_ref else ""
+    tip = git.commit_of(f"{run.head_ref}^{{commit}}") if run.head_ref else ""
     if tip and run.head_ref:
         name = run.head_ref.removeprefix("refs/heads/")
         _switch(git, replace(run, away_from=tip, away_ref=run.head_ref), name, to=tip)

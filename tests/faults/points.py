@@ -66,7 +66,8 @@ class Lab:
 
     def run(self, where: str, *arguments: str, at: int = 0, how: int = OFF, call: str = "") -> Ended:
         assert self.server.stdin and self.server.stdout
-        asked: dict[str, Any] = {"cwd": str(self.sandbox / where), "arguments": arguments, "at": at, "how": how, "said": str(self.said)}
+        asked: dict[str, Any] = {"cwd": str(self.sandbox / where), "arguments": arguments, "said": str(self.said)}
+        asked |= {"at": at, "how": how}
         if call:
             asked["call"] = call
         self.server.stdin.write(json.dumps(asked) + "\n")

@@ -40,7 +40,8 @@ _SUBREAPER = 36  # prctl(2)
 def serve() -> None:
     ctypes.CDLL(None).prctl(_SUBREAPER, 1)
     page = Page(os.environ["FAULT_FILE"])
-    for module in ("libcst", "git", "ddpfix.cli.program", "ddpfix.run", "ddpfix.git", "ddpfix.plugins", "ddpfix.summary", "ddpfix.checking"):
+    names = ("cli.program", "run", "git", "plugins", "summary", "checking")
+    for module in ("libcst", "git", *(f"ddpfix.{name}" for name in names)):
         importlib.import_module(module)
     from ddpfix import answers
     from ddpfix.catalog import all_codemods

@@ -30,7 +30,7 @@ from ddpfix.cli.options import (
     Unsafe,
     WriteSuppressions,
 )
-from ddpfix.cli.showing import clear_progress, command_line, note, progress, show_patch
+from ddpfix.cli.showing import agreed, clear_progress, command_line, note, progress, show_patch
 
 if TYPE_CHECKING:
     from ddpfix.discovery import Tree
@@ -168,7 +168,13 @@ def apply(
         format_command=format_command or settings.format_command,
         proof=read_proof(proof) if proof else None,
     )
-    applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())
+    try:
+        applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())
+    except run.NotInGit as question:
+        clear_progress()
+        if not agreed(f"{question.what}: {question.why}. Write them?"):
+            raise
+        applied = run.apply(tree, settings, codemods, replace(options, in_place=True), command=command_line())
     clear_progress()
     for failure in applied.fixed.report.failed:
         note(f"{failure.path}: not read: {failure.error}")
