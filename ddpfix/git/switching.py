@@ -19,7 +19,7 @@ from ddpfix.git.halfway import differences, not_as_in, put_back
 from ddpfix.git.identity import author
 from ddpfix.git.journal import BranchRun, forget, record
 from ddpfix.git.refusal import GitRefusal, NothingToUndo, bare_refusal, check_run_id, in_worktree, named, shown
-from ddpfix.git.runner import Git, failed, repository
+from ddpfix.git.runner import Git, Result, failed, repository
 from ddpfix.git.snapshots import Snapshot, snapshot, under_way
 
 
@@ -182,32 +182,39 @@ def _switch(git: Git, run: BranchRun, *target: str, to: str, backup: str | None 
     with uninterrupted():
         record(git.journal, run)
         done = git.run(*command, check=False)
-        paths = differences(git, run.away_from, run.commit)
-        reached = {path: sides[to == run.commit] for path, sides in paths.items()}
-        wrong = () if done.status else not_as_in(git, reached)
-        in_the_way = [line.strip() for line in done.stderr.splitlines() if line.startswith("\t")]
-        refused = done.status and "would be overwritten" in done.stderr and in_the_way
-        if (done.status or wrong) and not refused:
-            put_back(git, run)
+        both = differences(git, run.away_from, run.commit)
+        back = to != run.commit
+        in_the_way = _in_the_way(done)
+        if in_the_way and back and not not_as_in(git, {path: other for path, (_, other) in both.items()}):
+            put_back(git, run)  # what git takes for changes are the bytes that were committed
+            in_the_way, failure, wrong = [], None, ()
+        elif in_the_way:
+            failure, wrong = None, ()
+        else:
+            failure = failed(command, done) if done.status else None
+            wrong = () if failure else not_as_in(git, {path: sides[not back] for path, sides in both.items()})
+            if failure or wrong:
+                put_back(git, run)
         record(git.journal, replace(run, away_from=None, away_ref=None))
-        if (done.status or wrong) and backup:
+        if backup and (in_the_way or failure or wrong):
             git.run("update-ref", "-d", backup)
-    if refused:
-        raise GitRefusal(
-            f"not switched to {target[-1]}",
-            f"your uncommitted work in {named(in_the_way)} would be overwritten",
-            f"commit, stash or move it, then `git switch {' '.join(target)}`",
-        )
+    what, as_it_was = f"not switched to {target[-1]}", "every file is as it was"
+    if in_the_way:
+        why = f"your uncommitted work in {named(in_the_way)} would be overwritten"
+        raise GitRefusal(what, why, f"commit, stash or move it, then `git switch {' '.join(target)}`")
     if wrong:
-        why = next((f" ({line[7:]})" for line in done.stderr.splitlines() if line.startswith("error: ")), "")
-        raise GitRefusal(
-            f"not switched to {target[-1]}",
-            f"git could not write {named(wrong)}{why}",
-            "every file is as it was; make these writable and run again, or use --no-switch",
-        )
-    if done.status:
-        refusal = failed(command, done)
-        raise GitRefusal(f"not switched to {target[-1]}", refusal.why, f"every file is as it was; {refusal.todo}")
+        said = next((f" ({line[7:]})" for line in done.stderr.splitlines() if line.startswith("error: ")), "")
+        todo = f"{as_it_was}; make these writable and run again, or use --no-switch"
+        raise GitRefusal(what, f"git could not write {named(wrong)}{said}", todo)
+    if failure:
+        raise GitRefusal(what, failure.why, f"{as_it_was}; {failure.todo}")
+
+
+def _in_the_way(done: Result) -> list[str]:
+    """The files for whose sake git refused to switch, before it wrote anything."""
+    if not done.status or "would be overwritten" not in done.stderr:
+        return []
+    return [line.strip() for line in done.stderr.splitlines() if line.startswith("\t")]
 
 
 def _switch_back(git: Git, run: BranchRun) -> str:

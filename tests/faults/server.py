@@ -10,7 +10,9 @@ import mmap
 import os
 import struct
 import sys
+import tempfile
 import traceback
+from pathlib import Path
 
 WORDS = ("armed", "count", "at", "how", "hit", "used")
 
@@ -47,9 +49,24 @@ def serve() -> None:
     from ddpfix.catalog import all_codemods
 
     all_codemods()
+    _warm_up()
     answers.RACY = 0  # the files of a sandbox are always new
     for line in sys.stdin:
         print(json.dumps(_answer(page, json.loads(line))), flush=True)
+
+
+def _warm_up() -> None:
+    """What a first fix loads and compiles, paid before the children are forked."""
+    from ddpfix import discovery, engine, summary
+    from ddpfix.catalog import all_codemods
+    from ddpfix.settings import Settings
+    from tests.programs import MODULE
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder, "a.py").write_bytes(MODULE)
+        tree = discovery.discover([Path(folder)])[0]
+        fixed = engine.fix(tree, Settings(), all_codemods(), lambda finding: True)
+        summary.render(fixed, summary.Context(command="", versions={}))
 
 
 def _answer(page: Page, asked: dict[str, object]) -> dict[str, object]:
