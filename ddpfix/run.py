@@ -291,11 +291,11 @@ def _undone(root: Path) -> str:
     journal = [run for run in runs(state_folder(root)) if not isinstance(run, InPlaceRun) or run.root == str(root.resolve())]
     if (journal and isinstance(journal[-1], InPlaceRun)) or not (root / ".git").exists():
         done = git.undo_in_place(root, state_folder(root))
-        return f"{len(done.files)} files are as they were.\n"
+        return f"{_files(len(done.files))} as before.\n"
     back = git.undo(root)
     lines = [f"The branch {back.branch} was gone already." if back.already_gone else f"The branch {back.branch} is taken back."]
     if back.put_back:
-        lines.append(f"The switch to it was cut short: {len(back.put_back)} files are put back.")
+        lines.append(f"The switch to it was cut short: {_files(len(back.put_back))} put back.")
     if back.restored:
         lines.append(f"It stands again where it stood before the last run ({back.restored[:10]}).")
     if back.back_to:
@@ -303,6 +303,10 @@ def _undone(root: Path) -> str:
     if back.merged:
         lines.append("Its commits are merged elsewhere: the fixes are still in force there.")
     return "\n".join(lines) + "\n"
+
+
+def _files(count: int) -> str:
+    return "1 file is" if count == 1 else f"{count} files are"
 
 
 # Shared

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,10 +22,8 @@ from ddpfix.git.refusal import GitRefusal, shown
 from ddpfix.git.runner import Git
 from ddpfix.git.whole_files import sweep
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows: no such lock there
-    fcntl = None  # type: ignore[assignment]
 
 PATIENCE = 30.0  # seconds that a second ddpfix waits
 _MARK = "at-work"
@@ -96,7 +95,7 @@ def not_written(error: OSError) -> GitRefusal:
 
 
 def _wait_for(held: int, folder: Path) -> None:
-    if fcntl is None:
+    if sys.platform == "win32":  # no such lock there
         return
     until = time.monotonic() + PATIENCE
     while True:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from ddpfix.git.refusal import GitRefusal
 
@@ -68,10 +69,7 @@ class Git:
     ) -> Result:
         config = _CONFIG if hooks else (*_CONFIG, "core.hooksPath=/dev/null")
         options = [part for setting in config for part in ("-c", setting)]
-        with tempfile.TemporaryFile() if data else nullcontext() as stream:
-            if stream:
-                stream.write(data)
-                stream.seek(0)
+        with _as_file(data) if data else nullcontext() as stream:
             status, stdout, stderr = self._repo.git.execute(
                 [str(self._repo.git.GIT_PYTHON_GIT_EXECUTABLE), *options, "-C", str(self.root), *arguments],
                 istream=stream,
@@ -107,6 +105,14 @@ class Git:
 
     def flag(self, setting: str) -> bool:
         return self.run("config", "--type=bool", "--get", setting, check=False).text == "true"
+
+
+def _as_file(data: bytes) -> BinaryIO:
+    """What git reads, as an open file: in memory where that can be, since the disk may be full."""
+    stream = cast(BinaryIO, os.fdopen(os.memfd_create("ddpfix"), "w+b") if sys.platform == "linux" else tempfile.TemporaryFile())
+    stream.write(data)
+    stream.seek(0)
+    return stream
 
 
 _environment_lock = threading.RLock()

@@ -185,12 +185,12 @@ def _switch(git: Git, run: BranchRun, *target: str, to: str, backup: str | None 
         both = differences(git, run.away_from, run.commit)
         back = to != run.commit
         in_the_way = _in_the_way(done)
+        failure: GitRefusal | None = None
+        wrong: tuple[str, ...] = ()
         if in_the_way and back and not not_as_in(git, {path: other for path, (_, other) in both.items()}):
             put_back(git, run)  # what git takes for changes are the bytes that were committed
-            in_the_way, failure, wrong = [], None, ()
-        elif in_the_way:
-            failure, wrong = None, ()
-        else:
+            in_the_way = []
+        elif not in_the_way:
             failure = failed(command, done) if done.status else None
             wrong = () if failure else not_as_in(git, {path: sides[not back] for path, sides in both.items()})
             if failure or wrong:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
+from typing import Any
 
 WORDS = ("armed", "count", "at", "how", "hit", "used")
 
@@ -69,8 +70,8 @@ def _warm_up() -> None:
         summary.render(fixed, summary.Context(command="", versions={}))
 
 
-def _answer(page: Page, asked: dict[str, object]) -> dict[str, object]:
-    page.set(armed=0, count=0, at=int(str(asked["at"])), how=int(str(asked["how"])), hit=0, used=0)
+def _answer(page: Page, asked: dict[str, Any]) -> dict[str, object]:
+    page.set(armed=0, count=0, at=asked["at"], how=asked["how"], hit=0, used=0)
     child = os.fork()
     if not child:
         _run(page, asked)
@@ -85,7 +86,7 @@ def _answer(page: Page, asked: dict[str, object]) -> dict[str, object]:
     return {"code": code, "count": page.get("count"), "hit": page.get("hit"), "log": page.log() if asked["how"] == 0 else []}
 
 
-def _run(page: Page, asked: dict[str, object]) -> None:
+def _run(page: Page, asked: dict[str, Any]) -> None:
     code = 70
     try:
         os.setsid()
@@ -94,7 +95,7 @@ def _run(page: Page, asked: dict[str, object]) -> None:
         os.dup2(out, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         os.chdir(str(asked["cwd"]))
-        sys.argv = ["ddpfix", *map(str, asked["arguments"])]  # type: ignore[call-overload]
+        sys.argv = ["ddpfix", *asked["arguments"]]
         page.set(armed=int(asked["how"] != -1))
         if "call" in asked:
             module, _, name = str(asked["call"]).partition(":")

@@ -149,7 +149,7 @@ def apply(
     if dry_run:
         review = by_review(decisions, allow_stale, write_suppressions)
         _diff(projects, review, stat=False, explain=False, color=color)
-    from ddpfix import plugins, run
+    from ddpfix import plugins, repository_state, run
 
     if len(projects) > 1:
         roots = " and ".join(str(tree.root) for tree, _ in projects)
@@ -170,7 +170,7 @@ def apply(
     )
     try:
         applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())
-    except run.NotInGit as question:
+    except repository_state.NotInGit as question:
         clear_progress()
         if not agreed(f"{question.what}: {question.why}. Write them?"):
             raise
