@@ -109,7 +109,10 @@ class Git:
 
 def _as_file(data: bytes) -> BinaryIO:
     """What git reads, as an open file: in memory where that can be, since the disk may be full."""
-    stream = cast(BinaryIO, os.fdopen(os.memfd_create("ddpfix"), "w+b") if sys.platform == "linux" else tempfile.TemporaryFile())
+    if sys.platform == "linux":
+        stream = cast(BinaryIO, os.fdopen(os.memfd_create("ddpfix"), "w+b"))
+    else:
+        stream = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
     stream.write(data)
     stream.seek(0)
     return stream

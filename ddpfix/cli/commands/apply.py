@@ -198,7 +198,7 @@ def undo(
     path: Annotated[Path, typer.Argument(help="The repository.")] = Path(),
 ) -> None:
     """Take back the last apply, if nobody has built on it since."""
-    from ddpfix import run
+    from ddpfix import undo as taking_back
 
-    sys.stdout.write(run.undo(path))
+    sys.stdout.write(taking_back.undo(path))
     raise typer.Exit(CLEAN)
