@@ -1,6 +1,7 @@
 """Every fault point of every scenario, in two processes; keeps the counts as it goes, and writes the page made of them.
 
-`python -m tests.faults.every [PART]`: PART, as `3/10`, takes every tenth point from the third on and writes nothing.
+`python -m tests.faults.every [PART]`: PART, as `3/10`, takes every tenth point from the third on and writes nothing; the name of
+a scenario takes that alone, and leaves the counts of the others as they are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.faults.page import COUNTS, page
@@ -29,7 +31,8 @@ OWN = {
 class Tally:
     """What the runs came to, by scenario; a run that is stopped leaves what it had counted."""
 
-    def __init__(self, *, keep: bool) -> None:
+    def __init__(self, scenarios: Sequence[Scenario], *, keep: bool) -> None:
+        self.scenarios = scenarios
         self.points: dict[str, int] = {}
         self.ends = {scenario.name: Counter[str]() for scenario in SCENARIOS}
         self.lost = Counter[str]()
@@ -55,20 +58,23 @@ class Tally:
                 "ends": dict(sorted(self.ends[scenario.name].items())),
                 "failed": self.lost[scenario.name],
             }
-            for scenario in SCENARIOS
+            for scenario in self.scenarios
         }
 
     def write(self) -> None:
         if self.keep:
             version = subprocess.run(["git", "version"], capture_output=True, text=True, check=True).stdout.split()[2]
-            counts = {"git": version, "kinds": list(KINDS), "scenarios": self.rows()}
+            before = json.loads(COUNTS.read_text(encoding="utf-8"))["scenarios"] if COUNTS.exists() else {}
+            rows = {**before, **self.rows()}
+            in_order = {scenario.name: rows[scenario.name] for scenario in SCENARIOS if scenario.name in rows}
+            counts = {"git": version, "kinds": list(KINDS), "scenarios": in_order}
             COUNTS.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
             PAGE.write_text(page(), encoding="utf-8")
 
 
 def work(worker: int, first: int, step: int, tally: Tally) -> None:
     with tempfile.TemporaryDirectory(prefix="faults-") as folder, lab(Path(folder)) as made:
-        for scenario in reversed(SCENARIOS):  # the short ones first
+        for scenario in reversed(tally.scenarios):  # the short ones first
             points = survey(made, scenario)
             tally.points[scenario.name] = len(points)
             mine = range(first + worker * step, len(points) + 1, step * WORKERS)
@@ -84,9 +90,11 @@ def work(worker: int, first: int, step: int, tally: Tally) -> None:
 def main() -> int:
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         del os.environ[name]
-    part = sys.argv[1] if len(sys.argv) > 1 else ""
+    given = sys.argv[1] if len(sys.argv) > 1 else ""
+    part = given if "/" in given else ""
+    chosen = [scenario for scenario in SCENARIOS if scenario.name == given or part or not given]
     first, _, step = (part or "1/1").partition("/")
-    tally = Tally(keep=not part)
+    tally = Tally(chosen, keep=not part)
     with tempfile.TemporaryDirectory(prefix="faults-home-") as home:
         os.environ.update({**OWN, "HOME": home, "XDG_CONFIG_HOME": home})
         threads = [threading.Thread(target=work, args=(n, int(first), int(step), tally)) for n in range(WORKERS)]

@@ -30,7 +30,7 @@ def page() -> str:
     counts: dict[str, Any] = json.loads(COUNTS.read_text(encoding="utf-8"))
     kinds = counts["kinds"]
     rows = [
-        f"| {name} | {row['points']} | {row['runs']:,} | "
+        f"| {name} | {row['points']} | {row['runs']:,} of {row['points'] * len(kinds):,} | "
         + "; ".join(f"{end} {number:,}" for end, number in sorted(row["ends"].items()))
         + " |"
         for name, row in counts["scenarios"].items()
