@@ -20,6 +20,10 @@ that `git fsck` is content, that no `.ddpfix-*` file lies in the project, that t
 `ddpfix undo` then gives back HEAD, branches, files, index and stash as they were, or says with exit 2 what is left. A file of
 decisions is the old or the new one, whole; after a fault in the cache the next `check` answers what it answers without a cache.
 """
+STOPPED = """
+Where the runs are fewer than points times kinds, the count was stopped before its end; the points taken lie all over the command.
+A point is not reached where the run before it took one step less (two objects of git may share a folder).
+"""
 TAIL = """
 This page is made by `make faults` (Linux, with a C compiler); the test suite takes a sample of the points each time. What it does
 not show: a loss of power, which can also take what the kernel had not written yet; `--run-hooks`; Windows.
@@ -45,6 +49,7 @@ def page() -> str:
         "| command | points | runs | what `undo` came to |",
         "| --- | --- | --- | --- |",
         *rows,
+        *([STOPPED] if any(row["runs"] < row["points"] * len(kinds) for row in counts["scenarios"].values()) else []),
         TAIL,
     ]
     return "\n".join(lines).rstrip() + "\n"

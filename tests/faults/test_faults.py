@@ -17,7 +17,7 @@ from tests.gitrepos import own_settings
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not shutil.which("cc"), reason="the faults are a C library that Linux loads into git"
 )
-SAMPLE = {"apply": 6, "undo": 4}
+SAMPLE = {"apply": 4, "undo": 3}
 
 
 @pytest.fixture(scope="module")
