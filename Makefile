@@ -47,7 +47,7 @@ types: install
 tests: install
 	$(BIN)/python -m pytest $(SPREAD) -rs
 
-# every fault point of apply, undo, decisions and cache (docs/reliability.md is made of the counts): half an hour
+# every fault point of apply, undo, decisions and cache (docs/reliability.md is made of the counts): slow, not for every change
 faults: install
 	$(BIN)/python -m tests.faults.every
 
