@@ -9,7 +9,7 @@ WORKERS ?= 2
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types tests proofs proofs-all install install-torch docs bench soak clean
+.PHONY: demo test lint types tests faults proofs proofs-all install install-torch docs bench soak clean
 
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
@@ -46,6 +46,10 @@ types: install
 
 tests: install
 	$(BIN)/python -m pytest $(SPREAD) -rs
+
+# every fault point of apply, undo, decisions and cache (docs/reliability.md is made of the counts): slow, not for every change
+faults: install
+	$(BIN)/python -m tests.faults.every
 
 proofs: install install-torch
 	$(BIN)/python -m pytest tests/proofs tests/prove -rs

@@ -69,15 +69,18 @@ def remember(arguments: Sequence[str], paths: Iterable[str], trees: Sequence[Tre
         if newest > written - RACY:
             return
         rows.append((root, _between(root, paths), listing, names, state))
+    fresh = f"{_place(asked)}.tmp"  # of two writers at once the checksum lets neither spoil the other's
     try:
         data = marshal.dumps((asked, written, code_state(), tuple(rows), answer))
         os.makedirs(folder(), exist_ok=True)
-        fresh = f"{_place(asked)}.{os.getpid()}"
         with open(fresh, "wb") as out:
             out.write(sealed(data))
         os.replace(fresh, _place(asked))
     except (OSError, ValueError):
-        return
+        try:
+            os.unlink(fresh)
+        except OSError:
+            return
 
 
 def sealed(data: bytes) -> bytes:

@@ -105,10 +105,14 @@ def store(name: str, state: State, report: Report) -> None:
     written = time.time_ns()
     if state.newest > written - answers.RACY:
         return
-    with contextlib.suppress(OSError):
-        place = Path(answers.folder())
+    place = Path(answers.folder())
+    fresh = place / f"{name}.tmp"  # of two writers at once the checksum lets neither spoil the other's
+    rows = (report.findings, report.scanned, report.parsed, report.failed, report.elapsed)
+    data = answers.sealed(pickle.dumps((state.digest, written, rows), protocol=5))
+    try:
         place.mkdir(parents=True, exist_ok=True)
-        fresh = place / f"{name}.{os.getpid()}.tmp"
-        rows = (report.findings, report.scanned, report.parsed, report.failed, report.elapsed)
-        fresh.write_bytes(answers.sealed(pickle.dumps((state.digest, written, rows), protocol=5)))
+        fresh.write_bytes(data)
         os.replace(fresh, place / f"{name}.report")
+    except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink()

@@ -9,7 +9,6 @@ was edited by hand holds its lines: `{"verdict": "accept", "edited": [{"path", "
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -125,9 +124,10 @@ def read(path: Path) -> Decisions:
 
 def write(path: Path, decisions: Decisions) -> None:
     """Save decisions whole: what stood there is replaced at once, never half. Raises OSError."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(to_json(decisions), encoding="utf-8")
-    os.replace(fresh, path)
+    from ddpfix.git.journal import passing_folder
+    from ddpfix.git.whole_files import replace_file
+
+    replace_file(path, to_json(decisions).encode(), None, by=passing_folder(path))
 
 
 class Keeper:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from codemods.text_file import TEXT_KINDS
 from ddpfix import engine, summary
 from ddpfix.decided import Decided
+from ddpfix.discovery import find_root
 from ddpfix.results import Fixed
 
 if TYPE_CHECKING:
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
     from ddpfix.summary import ShownProof
 
 Read = Callable[[str], bytes | None]
+
+
+class NotInGit(Exception):
+    """There is no repository to commit in, and writing in place was not asked for: what, why, what to do."""
+
+    def __init__(self, root: Path, files: int) -> None:
+        self.what, self.why = f"{root} is not in a git repository", f"{files} of its files would be changed where they stand"
+        self.todo = "give --in-place to `ddpfix apply`, or make it a repository (`git init`) and commit first"
+        super().__init__(self.what, self.why, self.todo)
+
+
+def place_of(root: Path) -> str:
+    """How a project is named from the working directory; "" from within."""
+    return "" if find_root(Path()) == root.resolve() else os.path.relpath(root)
 
 
 def refuse_bare(root: Path) -> None:
@@ -115,8 +130,8 @@ def snapshot_if_born(root: Path) -> Snapshot | None:
 def state_folder(root: Path) -> Path:
     """Where originals are kept for `undo`: inside .git, or in the user's state folder where there is none."""
     from ddpfix import git
+    from ddpfix.git.journal import user_state
 
     if (root / ".git").exists():
         return git.journal_folder(root)
-    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return base / "ddpfix" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    return user_state() / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]

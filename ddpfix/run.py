@@ -17,13 +17,15 @@ from codemods.fix_source import Accept, safe, with_unsafe
 from ddpfix import __version__, engine, summary
 from ddpfix.decided import Decided, decided, without_decided
 from ddpfix.decisions import Decisions
-from ddpfix.discovery import Tree, find_root
+from ddpfix.discovery import Tree
 from ddpfix.formatting import formatted
 from ddpfix.repository_state import (
+    NotInGit,
     Read,
     committed_reader,
     head_of,
     notes,
+    place_of,
     refuse_bare,
     refuse_other_proof,
     refuse_stale,
@@ -125,7 +127,10 @@ def apply(
     command: str,
     progress: engine.Progress | None = None,
 ) -> Applied:
-    """Fix a repository and deliver as `options` say. Raises GitRefusal or FormatFailed; nothing is written then."""
+    """Fix a repository and deliver as `options` say. Raises GitRefusal or FormatFailed; nothing is written then.
+
+    Raises NotInGit where there is something to write, no repository to commit it in, and `in_place` was not said.
+    """
     del progress
     refuse_bare(tree.root)
     if tree.is_git and not options.in_place:
@@ -177,9 +182,22 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
         state, commits, branch=options.branch, run_id=secrets.token_hex(8), run_hooks=options.run_hooks
     )
     if options.switch and committed.commits:
-        git.switch_to(tree.root, options.branch, run_id=committed.run_id)
-    context = replace(context, commits=committed.commits, identity_note=committed.identity_note)
+        _switch(tree.root, committed)
+    seen_from = place_of(tree.root)
+    context = replace(context, commits=committed.commits, identity_note=committed.identity_note, place=seen_from)
     return Applied(made.shown, committed, summary.closing_screen(made.shown, context))
+
+
+def _switch(root: Path, committed: Committed) -> None:
+    """Check the branch out. Where that fails, a branch that this run made is taken back before GitRefusal is raised."""
+    from ddpfix import git
+
+    try:
+        git.switch_to(root, committed.branch, run_id=committed.run_id)
+    except git.GitRefusal as refusal:
+        if not committed.kept and not git.cut_short(root):
+            git.undo(root, committed.run_id)
+        raise refusal
 
 
 def _commits(
@@ -238,10 +256,12 @@ def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], op
     from ddpfix import git
 
     made = make(tree, settings, codemods, options, base=head_of(tree.root) if options.decisions else "")
-    context = replace(described(command), decided=made.decided)
+    context = replace(described(command), decided=made.decided, place=place_of(tree.root))
     files = made.whole.after
     if not files:
         return Applied(made.shown, None, summary.closing_screen(made.shown, context))
+    if not options.in_place:
+        raise NotInGit(tree.root, len(files))
     if tree.is_git and not options.include_dirty:
         state = snapshot_if_born(tree.root)
         if state is not None:
@@ -250,29 +270,6 @@ def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], op
         files = formatted(tree.root, options.format_command, files)
     git.write_in_place(tree.root, files, run_id=secrets.token_hex(8), state_dir=state_folder(tree.root))
     return Applied(made.shown, None, summary.closing_screen(replace(made.shown, after=files), context))
-
-
-def undo(path: Path) -> str:
-    """Take back the last apply of the repository that holds `path`; what was done, in a few lines. Raises GitRefusal."""
-    from ddpfix import git
-    from ddpfix.git.journal import InPlaceRun, runs
-
-    root = find_root(path)
-    journal = runs(state_folder(root))
-    if journal and isinstance(journal[-1], InPlaceRun):
-        done = git.undo_in_place(root, state_folder(root))
-        return f"{len(done.files)} files are as they were.\n"
-    if not (root / ".git").exists():
-        raise git.GitRefusal("nothing to undo", f"no apply is recorded for {root}", "run this where apply was run")
-    back = git.undo(root)
-    lines = [f"The branch {back.branch} was gone already." if back.already_gone else f"The branch {back.branch} is taken back."]
-    if back.restored:
-        lines.append(f"It stands again where it stood before the last run ({back.restored[:10]}).")
-    if back.back_to:
-        lines.append(f"You are on {back.back_to.removeprefix('refs/heads/')} again.")
-    if back.merged:
-        lines.append("Its commits are merged elsewhere: the fixes are still in force there.")
-    return "\n".join(lines) + "\n"
 
 
 # Shared

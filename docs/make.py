@@ -12,12 +12,14 @@ HERE = Path(__file__).parent
 MARK = "<!-- below: made from ddpfix/diagnosis/table by `make docs` -->"
 sys.path.insert(0, str(HERE.parent))  # the page of the proofs is made from what their suite asserts
 
+from tests.faults.page import page as faults_page  # noqa: E402
 from tests.proofs.page import page as proofs_page  # noqa: E402
 
 
 def pages() -> dict[str, str]:
     """Every page, by its path below docs/."""
-    return {**explain.pages(), "proofs.md": proofs_page(), "diagnose.md": with_table((HERE / "diagnose.md").read_text("utf-8"))}
+    made = {"proofs.md": proofs_page(), "reliability.md": faults_page()}
+    return {**explain.pages(), **made, "diagnose.md": with_table((HERE / "diagnose.md").read_text("utf-8"))}
 
 
 def with_table(page: str) -> str:
@@ -28,7 +30,7 @@ def with_table(page: str) -> str:
 def stale() -> list[str]:
     """The pages whose file differs from what the code says, and files of codemods that are gone."""
     wanted = pages()
-    there = {f"codemods/{p.name}" for p in (HERE / "codemods").glob("*.md")} | {"codemods.md", "proofs.md"}
+    there = {f"codemods/{p.name}" for p in (HERE / "codemods").glob("*.md")} | {"codemods.md", "proofs.md", "reliability.md"}
     differing = [p for p, text in wanted.items() if not (HERE / p).is_file() or (HERE / p).read_text(encoding="utf-8") != text]
     return sorted({*differing, *(there - set(wanted))})
 

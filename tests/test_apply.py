@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -144,8 +145,9 @@ def test_undo_takes_the_branch_back(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert visible(repo) == before
     again = ddpfix(repo, "undo")
-    assert again.returncode == 2
-    assert "nothing to undo" in text(again.stderr).lower()
+    assert again.returncode == 0
+    assert "Nothing to undo" in text(again.stdout)
+    assert visible(repo) == before
 
 
 def test_undo_refuses_where_somebody_has_committed_since(tmp_path: Path) -> None:
@@ -227,11 +229,100 @@ def test_outside_git_files_are_written_in_place_and_undo_brings_them_back(tmp_pa
     folder = tmp_path / "plain"
     folder.mkdir()
     put(folder, {"model.py": MODULE, "setup.py": b""})
-    assert ddpfix(folder, "apply", ".").returncode == 0
+    assert ddpfix(folder, "apply", "--in-place", ".").returncode == 0
     assert (folder / "model.py").read_bytes() == FIXED
     assert ddpfix(folder, "undo", ".").returncode == 0
     assert (folder / "model.py").read_bytes() == MODULE
     assert sorted(p.name for p in folder.iterdir()) == ["model.py", "setup.py"]
+
+
+def test_outside_git_nothing_is_written_without_a_word_for_it(tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    put(folder, {"model.py": MODULE, "setup.py": b""})
+    done = ddpfix(folder, "apply", ".")
+    assert done.returncode == 2
+    assert "is not in a git repository" in text(done.stderr)
+    assert "--in-place" in text(done.stderr)
+    assert (folder / "model.py").read_bytes() == MODULE
+    (folder / "model.py").write_bytes(FIXED)
+    assert ddpfix(folder, "apply", ".").returncode == 0  # nothing to write, nothing to ask
+
+
+@pytest.mark.parametrize("answer", [b"y\n", b"\n"])
+def test_outside_git_a_person_at_the_terminal_is_asked(tmp_path: Path, answer: bytes) -> None:
+    folder = tmp_path / "plain"
+    put(folder, {"model.py": MODULE, "setup.py": b""})
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-P", "-m", "ddpfix.cli", "apply", "."]
+    with subprocess.Popen(command, cwd=folder, stdin=theirs, stderr=theirs, stdout=subprocess.DEVNULL) as child:
+        os.close(theirs)
+        said = b""
+        while b"[y/N]" not in said:
+            said += os.read(ours, 1024)
+        os.write(ours, answer)
+        status = child.wait()
+    os.close(ours)
+    assert (status, (folder / "model.py").read_bytes()) == ((0, FIXED) if answer == b"y\n" else (2, MODULE))
+
+
+@pytest.mark.parametrize("in_git", [True, False])
+def test_the_commands_on_the_screen_can_be_pasted_where_apply_was_typed(tmp_path: Path, in_git: bool) -> None:
+    (tmp_path / "my work").mkdir()
+    root = tmp_path / "my work"
+    if in_git:
+        repo = make(root, FILES)
+    else:
+        repo = root / "repo"
+        put(repo, {**FILES, "setup.py": b""})
+    before = {path: (repo / path).read_bytes() for path in FILES}
+    done = ddpfix(tmp_path, "apply", *([] if in_git else ["--in-place"]), "my work/repo/src")
+    screen = text(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert "ddpfix undo 'my work/repo'" in screen
+    if in_git:
+        (look,) = [line.partition(":")[2] for line in screen.splitlines() if line.startswith("Look at")]
+        assert subprocess.run(look.strip(), shell=True, cwd=tmp_path, capture_output=True, check=True).stdout
+    assert ddpfix(tmp_path, "undo", "my work/repo").returncode == 0
+    assert {path: (repo / path).read_bytes() for path in FILES} == before
+
+
+def bound_by_permissions(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """ddpfix as a user whom permissions bind: root, too, once it has no right to pass them over."""
+    command = [sys.executable, "-P", "-m", "ddpfix.cli", *arguments]
+    if os.geteuid() == 0:
+        command = ["setpriv", "--bounding-set", "-dac_override", *command]
+    own = {"DDPFIX_CACHE_DIR": str(folder / ".git/no-cache")}
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False, env={**os.environ, **own})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="permissions and setpriv")
+def test_a_folder_that_cannot_be_written_is_named_and_the_switch_taken_back(tmp_path: Path) -> None:
+    repo = make(tmp_path, {**FILES, "closed/model.py": MODULE})
+    before = visible(repo)
+    (repo / "closed").chmod(0o555)
+    done = bound_by_permissions(repo, "apply", ".")
+    again = bound_by_permissions(repo, "undo")
+    (repo / "closed").chmod(0o755)
+    assert done.returncode == 2, done.stdout
+    assert "git could not write closed/model.py" in text(done.stderr)
+    assert "Every file is as it was" in text(done.stderr)
+    assert "Nothing to undo" in text(again.stdout)
+    assert visible(repo) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="permissions and setpriv")
+def test_an_undo_that_cannot_write_a_folder_keeps_the_way_back(tmp_path: Path) -> None:
+    repo = make(tmp_path, {**FILES, "closed/model.py": MODULE})
+    before = visible(repo)
+    assert ddpfix(repo, "apply", ".").returncode == 0
+    (repo / "closed").chmod(0o555)
+    done = bound_by_permissions(repo, "undo")
+    assert done.returncode == 2
+    assert "closed/model.py" in text(done.stderr)
+    assert sh(repo, "branch", "--list", BRANCH)
+    (repo / "closed").chmod(0o755)
+    assert bound_by_permissions(repo, "undo").returncode == 0
+    assert visible(repo) == before
 
 
 def test_in_place_inside_git(tmp_path: Path) -> None:

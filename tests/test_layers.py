@@ -47,7 +47,7 @@ DDPFIX_ORDER = [
     {"ddpfix.baseline", "ddpfix.narrowing"},
     {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
      "ddpfix.formatting", "ddpfix.scaffold"},
-    {"ddpfix.repository_state", "ddpfix.run", "ddpfix.checking"},
+    {"ddpfix.repository_state", "ddpfix.run", "ddpfix.undo", "ddpfix.checking"},
     {"ddpfix.review", "ddpfix.prove", "ddpfix.diagnosis", "ddpfix.tune", "ddpfix.bot", "ddpfix.fleet"},
     {"ddpfix.testing"},
     {"ddpfix.cli"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -9,6 +10,12 @@ from typing import NoReturn
 
 from ddpfix import streams
 from ddpfix.cli.ends import CLEAN, ERROR, INTERRUPTED
+
+# what a full, closed or broken disk answers: nothing that ddpfix could have done otherwise
+_OF_THE_MACHINE = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
+    *(errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+}
 
 
 def main() -> NoReturn:
@@ -60,6 +67,9 @@ def tell(error: Exception) -> int:
         what, why, todo = parts
         begins = todo if todo.startswith("git ") else todo[:1].upper() + todo[1:]
         said = f"{what}: {why}. {begins}"
+    elif isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        where = error.filename2 or error.filename or "a file"
+        said = f"{where} could not be read or written: {error.strerror}. See to that and run again"
     else:
         name = type(error).__name__
         text = " ".join(str(error).split())

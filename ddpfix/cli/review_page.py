@@ -95,7 +95,11 @@ def _work(shown: Shown) -> Work:
         tree, settings = shown.look()
         tree, codemods = plugins.with_codemods(tree, settings)
         options = run.Options(
-            branch=settings.branch, format_command=formatter(settings), decisions=made, suppress=shown.suppress
+            branch=settings.branch,
+            format_command=formatter(settings),
+            decisions=made,
+            suppress=shown.suppress,
+            in_place=not tree.is_git,  # a person has just asked for it
         )
         return run.apply(tree, settings, codemods, options, command=shown.command)
 

@@ -33,6 +33,15 @@ def clear_progress() -> None:
         sys.stderr.write("\r\x1b[K")
 
 
+def agreed(question: str) -> bool:
+    """The answer of a person at the terminal; no where there is none."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def wants_color(color: str) -> bool:
     if color not in ("auto", "always", "never"):
         raise CommandError(f"--color takes auto, always or never, not {color!r}")

@@ -7,11 +7,11 @@ before it is done (journal.py), so that `undo` and `undo_in_place` can take it b
 
 from __future__ import annotations
 
-from ddpfix.git.branches import check_branch
+from ddpfix.git.branches import check_branch, cut_short
 from ddpfix.git.commits import Committed, Step, commit_steps
 from ddpfix.git.in_place import undo_in_place, write_in_place
 from ddpfix.git.journal import BranchRun, InPlaceRun, runs
-from ddpfix.git.refusal import GitRefusal, OverLimit
+from ddpfix.git.refusal import GitRefusal, NothingToUndo, OverLimit
 from ddpfix.git.remotes import Access, Clone, Most, Pushed, RemoteCommit, clone_into, tips
 from ddpfix.git.runner import journal_folder
 from ddpfix.git.snapshots import Blob, Snapshot, code_changed_since, find_root, head, read_blobs, relative_path, snapshot
@@ -27,6 +27,7 @@ __all__ = [
     "GitRefusal",
     "InPlaceRun",
     "Most",
+    "NothingToUndo",
     "OverLimit",
     "Pushed",
     "RemoteCommit",
@@ -38,6 +39,7 @@ __all__ = [
     "clone_into",
     "code_changed_since",
     "commit_steps",
+    "cut_short",
     "find_root",
     "head",
     "journal_folder",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 from ddpfix.git.journal import BranchRun, runs
 from ddpfix.git.refusal import GitRefusal, in_worktree, shown
@@ -36,9 +37,13 @@ def claim(git: Git, snapshot: Snapshot, branch: str) -> str | None:
             "a new run replaces it, on top of your own branch",
             "switch back to your branch or run `ddpfix undo` first, or choose another with --branch",
         )
+    if halfway := _halfway(git, snapshot.root):
+        raise GitRefusal(
+            f"a switch to {halfway.branch} was cut short", "some files may be as they are there", "run `ddpfix undo` first"
+        )
     if elsewhere := checked_out(git).get(ref):
         raise in_worktree(branch, elsewhere)
-    tip = git.run("rev-parse", "--verify", "--quiet", ref, check=False).text
+    tip = git.commit_of(ref)
     if tip and (foreign := _foreign_commit(git, branch, tip)):
         raise GitRefusal(
             f"the branch {branch} is left alone",
@@ -46,6 +51,16 @@ def claim(git: Git, snapshot: Snapshot, branch: str) -> str | None:
             "choose another with --branch, or rename or delete that one",
         )
     return tip or None
+
+
+def cut_short(root: Path) -> bool:
+    """True if a switch of this work tree stopped half-way and is not put back yet. Raises GitRefusal."""
+    with repository(root) as git:
+        return _halfway(git, root) is not None
+
+
+def _halfway(git: Git, root: Path) -> BranchRun | None:
+    return next((run for run in branch_runs(git) if run.away_from and run.root == str(root)), None)
 
 
 def _check_clash(git: Git, ref: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ddpfix.git.at_work import holding
 from ddpfix.git.branches import TRAILER, branch_runs, claim
 from ddpfix.git.identity import as_author, author
 from ddpfix.git.journal import BranchRun, forget, record
@@ -73,7 +74,7 @@ def commit_steps(
     for path in {path for step in steps for path in step.files}:
         _check_target(snapshot, path)
     ref = f"refs/heads/{branch}"
-    with repository(snapshot.root) as git, tempfile.TemporaryDirectory(prefix="ddpfix-") as folder:
+    with repository(snapshot.root) as git, holding(git), tempfile.TemporaryDirectory(prefix="ddpfix-") as folder:
         previous = claim(git, snapshot, branch)
         scratch = Path(folder)
         entries = _store(git, snapshot, steps, scratch, filters=filters)
@@ -263,7 +264,10 @@ def _point(git: Git, snapshot: Snapshot, run: BranchRun) -> None:
             why = failed(command, moved).why
             raise GitRefusal(f"the branch {run.branch} could not be moved", why, "look at it and run again")
     except BaseException:
-        forget(git.journal, run.run_id)
+        # Also a git that failed may have moved the branch: then the way back stays.
+        tip = git.commit_of(f"refs/heads/{run.branch}")
+        if tip != run.commit:
+            forget(git.journal, run.run_id)
         raise
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ddpfix.git.journal import InPlaceRun, SavedFile, forget, record, replace_file, runs
-from ddpfix.git.refusal import GitRefusal, check_relative, check_run_id, named, shown
+from ddpfix.git.at_work import at_work
+from ddpfix.git.journal import InPlaceRun, SavedFile, forget, record, runs
+from ddpfix.git.refusal import GitRefusal, NothingToUndo, check_relative, check_run_id, named, shown
+from ddpfix.git.whole_files import replace_file, sweep
 
 
 def write_in_place(root: Path, files: Mapping[str, bytes], *, run_id: str, state_dir: Path) -> InPlaceRun:
@@ -26,21 +29,21 @@ def write_in_place(root: Path, files: Mapping[str, bytes], *, run_id: str, state
     targets = {path: _plain_file(root, path) for path in sorted(files)}
     if (state_dir / run_id).exists() or (state_dir / f"{run_id}.json").exists():
         raise GitRefusal(f"nothing was written to {root}", f"the run {run_id} exists already", "use a new run id")
-    try:
-        saved = _save(targets, files, state_dir / run_id)
-        run = InPlaceRun(run_id, str(root), saved)
-        record(state_dir, run)
-        _write_all([_Content(targets[path], files[path], None) for path in targets])
-    except OSError as error:
-        forget(state_dir, run_id)
-        raise _not_written(error) from error
-    except _HalfWritten as error:
-        raise GitRefusal(
-            f"could not write to {root}", str(error), f"copy the originals back from {state_dir / run_id}"
-        ) from error
-    except BaseException:
-        forget(state_dir, run_id)
-        raise
+    with at_work(state_dir):
+        try:
+            saved = _save(targets, files, state_dir / run_id)
+            run = InPlaceRun(run_id, str(root), saved)
+            record(state_dir, run)
+            _write_all([_Content(targets[path], files[path], None) for path in targets], state_dir)
+        except _HalfWritten as error:
+            todo = "see to these and run `ddpfix undo`, which has the originals"
+            raise GitRefusal(f"could not write to {root}", str(error), todo) from error
+        except BaseException as error:  # every file is as it was
+            with suppress(OSError):
+                forget(state_dir, run_id)
+            if isinstance(error, OSError):
+                raise _not_written(error) from error
+            raise
     return run
 
 
@@ -55,8 +58,8 @@ def undo_in_place(root: Path, state_dir: Path, *, run_id: str | None = None) -> 
     run = next((run for run in reversed(here) if run_id in (None, run.run_id)), None)
     if run is None:
         which = "no run" if run_id is None else f"no run {shown(run_id)}"
-        raise GitRefusal("nothing to undo", f"{which} has written files in {root}", "see that this is the right folder")
-    try:
+        raise NothingToUndo("nothing to undo", f"{which} has written files in {root}", "see that this is the right folder")
+    with at_work(state_dir):
         originals = {file: _original(root, state_dir / run.run_id, file) for file in run.files}
         # A file that still has its old bytes belongs to a run that was cut short.
         changed = [
@@ -70,14 +73,15 @@ def undo_in_place(root: Path, state_dir: Path, *, run_id: str | None = None) -> 
                 f"changed since: {named(changed)}",
                 f"take what you need from the originals in {state_dir / run.run_id}",
             )
-        _write_all(list(originals.values()))
-    except OSError as error:
-        raise _not_written(error) from error
-    except _HalfWritten as error:
-        raise GitRefusal(
-            f"could not undo {run.run_id}", str(error), f"copy the originals back from {state_dir / run.run_id}"
-        ) from error
-    forget(state_dir, run.run_id)
+        try:
+            _write_all(list(originals.values()), state_dir)
+        except _HalfWritten as error:
+            todo = "see to these and run `ddpfix undo` again, which has the originals"
+            raise GitRefusal(f"could not undo {run.run_id}", str(error), todo) from error
+        except OSError as error:
+            raise _not_written(error) from error
+        sweep(state_dir, {(root / file.path).parent for file in run.files})
+        forget(state_dir, run.run_id)
     return run
 
 
@@ -124,19 +128,22 @@ def _save(targets: Mapping[str, Path], files: Mapping[str, bytes], folder: Path)
     return tuple(saved)
 
 
-def _write_all(wanted: Sequence[_Content]) -> None:
-    """Give every path its content, or, after any failure (Ctrl-C too), give those already written their old one."""
+def _write_all(wanted: Sequence[_Content], by: Path) -> None:
+    """Give every path its content, or, after any failure (Ctrl-C too), give those already written their old one.
+
+    Raises _HalfWritten where that fails as well, whatever it was.
+    """
     before: list[_Content] = []
     try:
         for one in wanted:
             before.append(_current(one.path))
-            _put(one)
+            _put(one, by)
     except BaseException as error:
         lost = []
         for old in before:
             try:
-                _put(old)
-            except OSError:
+                _put(old, by)
+            except BaseException:
                 lost.append(str(old.path))
         if lost:
             raise _HalfWritten(f"{error}, and could not be restored: {named(lost)}") from error
@@ -150,7 +157,7 @@ def _current(path: Path) -> _Content:
         return _Content(path, None, None)
 
 
-def _put(wanted: _Content) -> None:
+def _put(wanted: _Content, by: Path) -> None:
     now = _current(wanted.path)
     mode = now.mode if wanted.mode is None else wanted.mode
     if (now.content, now.mode) == (wanted.content, mode):
@@ -158,7 +165,7 @@ def _put(wanted: _Content) -> None:
     if wanted.content is None:
         wanted.path.unlink(missing_ok=True)
     else:
-        replace_file(wanted.path, wanted.content, mode)
+        replace_file(wanted.path, wanted.content, mode, by=by)
 
 
 def _original(root: Path, saved: Path, file: SavedFile) -> _Content:

@@ -8,17 +8,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import shutil
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ddpfix.git.whole_files import replace_file
+
 
 @dataclass(frozen=True)
 class BranchRun:
-    """A run that made or replaced a branch: `commit` is the tip it left, `previous` the tip it found."""
+    """A run that made or replaced a branch: `commit` is the tip it left, `previous` the tip it found.
+
+    away_from: while a switch between `commit` and the user's own commit is made, that commit; a run that is found with it was
+    cut short. away_ref: the user's branch then, None where HEAD is detached.
+    """
 
     run_id: str
     root: str
@@ -27,6 +32,8 @@ class BranchRun:
     previous: str | None
     base: str
     head_ref: str | None
+    away_from: str | None = None
+    away_ref: str | None = None
     at: int = field(default_factory=time.time_ns)
 
 
@@ -54,22 +61,38 @@ Run = BranchRun | InPlaceRun
 
 
 def runs(folder: Path) -> list[Run]:
-    """The runs in a journal folder that can still be taken back, oldest first; an unreadable entry is passed over."""
+    """The runs in a journal folder that can still be taken back, oldest first; what is no entry is passed over.
+
+    Raises OSError for an entry that cannot be read: it must not be taken for none.
+    """
     found = [_load(path) for path in folder.glob("*.json")] if folder.is_dir() else []
     return sorted((run for run in found if run), key=lambda run: (run.at, run.run_id))
+
+
+def user_state() -> Path:
+    """The user's own folder for what programs keep between runs."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ddpfix"
+
+
+def passing_folder(path: Path) -> Path:
+    """Where the passing name of a file of ours may be: in the repository's .git, else in the user's state folder."""
+    above = path.resolve().parents
+    folder = next((place / ".git" / "ddpfix" for place in above if (place / ".git").is_dir()), user_state())
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def record(folder: Path, run: Run) -> None:
     """Write `run` into the journal, whole or not at all. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"kind": type(run).__name__, **asdict(run)}, indent=1)
-    replace_file(folder / f"{run.run_id}.json", text.encode(), None)
+    replace_file(folder / f"{run.run_id}.json", text.encode(), None, by=folder)
 
 
 def forget(folder: Path, run_id: str) -> None:
-    """Take a run and its saved originals out of the journal, as far as they are there and can be removed."""
-    with contextlib.suppress(OSError):
-        (folder / f"{run_id}.json").unlink(missing_ok=True)
+    """Take a run and its saved originals out of the journal. Raises OSError, with the run still in it."""
+    (folder / f"{run_id}.json").unlink(missing_ok=True)
     shutil.rmtree(folder / run_id, ignore_errors=True)
 
 
@@ -80,22 +103,5 @@ def _load(path: Path) -> Run | None:
             return BranchRun(**data)
         files = tuple(SavedFile(**file) for file in data.pop("files"))
         return InPlaceRun(files=files, **data)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None
-
-
-def replace_file(path: Path, content: bytes, mode: int | None) -> None:
-    """A new file under a passing name in the same folder, then one rename: no reader ever sees half a file."""
-    passing = path.with_name(f".ddpfix-{secrets.token_hex(6)}")
-    try:
-        with open(passing, "xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if mode is not None:
-            os.chmod(passing, mode)
-        os.replace(passing, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            passing.unlink(missing_ok=True)
-        raise

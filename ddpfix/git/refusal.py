@@ -26,6 +26,10 @@ class OverLimit(GitRefusal):
     """A repository that asks for more than one job may have. Trying it again would come to the same."""
 
 
+class NothingToUndo(GitRefusal):
+    """No run is written down that could be taken back."""
+
+
 def check_run_id(run_id: str) -> None:
     """Raises GitRefusal for a run id that cannot be a file name and a part of a ref."""
     if not _RUN_ID.fullmatch(run_id):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from ddpfix.git.refusal import GitRefusal
 
@@ -53,6 +54,7 @@ class Git:
         self.root = root
         self.folder = Path(repo.git_dir)
         self.journal = Path(repo.common_dir).resolve() / "ddpfix"
+        self.held: tuple[int, ...] = ()  # the lock that git goes on holding where this process is killed
 
     def at(self, root: Path) -> Git:
         return Git(self._repo, root)
@@ -67,9 +69,7 @@ class Git:
     ) -> Result:
         config = CONFIG if hooks else (*CONFIG, "core.hooksPath=/dev/null")
         options = [part for setting in config for part in ("-c", setting)]
-        with tempfile.TemporaryFile() as stream:
-            stream.write(data)
-            stream.seek(0)
+        with _as_file(data) if data else nullcontext() as stream:
             status, stdout, stderr = self._repo.git.execute(
                 [str(self._repo.git.GIT_PYTHON_GIT_EXECUTABLE), *options, "-C", str(self.root), *arguments],
                 istream=stream,
@@ -78,6 +78,8 @@ class Git:
                 stdout_as_string=False,
                 strip_newline_in_stdout=False,
                 env={**ENVIRONMENT, **(env or {})},
+                # a hook may leave a process behind, which would hold the lock for ever
+                pass_fds=() if hooks else self.held,
             )
         result = Result(status, stdout, stderr)
         if check and status:
@@ -87,8 +89,33 @@ class Git:
     def text(self, *arguments: str, data: bytes = b"", env: Mapping[str, str] | None = None) -> str:
         return self.run(*arguments, data=data, env=env).text
 
+    def commit_of(self, name: str) -> str:
+        """The id that a name stands for, "" where there is no such name. Raises GitRefusal where git could not say."""
+        return self._answer("rev-parse", "--verify", "--quiet", name)
+
+    def head_ref(self) -> str:
+        """The ref of the branch that is checked out, "" where HEAD is detached. Raises GitRefusal."""
+        return self._answer("symbolic-ref", "--quiet", "HEAD")
+
+    def _answer(self, *arguments: str) -> str:
+        done = self.run(*arguments, check=False)
+        if done.status not in (0, 1):  # 1 is a "no"; what else goes wrong must not be taken for one
+            raise failed(arguments, done)
+        return done.text
+
     def flag(self, setting: str) -> bool:
         return self.run("config", "--type=bool", "--get", setting, check=False).text == "true"
+
+
+def _as_file(data: bytes) -> BinaryIO:
+    """What git reads, as an open file: in memory where that can be, since the disk may be full."""
+    if sys.platform == "linux":
+        stream = cast(BinaryIO, os.fdopen(os.memfd_create("ddpfix"), "w+b"))
+    else:
+        stream = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
+    stream.write(data)
+    stream.seek(0)
+    return stream
 
 
 _environment_lock = threading.RLock()

@@ -84,18 +84,18 @@ def relative_path(root: Path, path: Path) -> str:
 def snapshot(root: Path) -> Snapshot:
     """Read the state of the repository at `root` (a work tree root, or a bare repository). Writes nothing.
 
-    Raises GitRefusal: not a repository, or no commit yet.
+    Raises GitRefusal: not a repository, somebody else's, or no commit yet.
     """
     with repository(root) as git:
-        head = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", check=False)
-        if head.status:
+        base = git.commit_of("HEAD^{commit}")
+        if not base:
             raise GitRefusal(f"{root} has no commit yet", "fixes are commits on top of one", "commit something first")
         bare = git.text("rev-parse", "--is-bare-repository") == "true"
-        entries = list(_tree_entries(git, head.text))
+        entries = list(_tree_entries(git, base))
         return Snapshot(
             root=root,
-            base=head.text,
-            head_ref=git.run("symbolic-ref", "--quiet", "HEAD", check=False).text or None,
+            base=base,
+            head_ref=git.head_ref() or None,
             operation=next((name for name, mark, *_ in _OPERATIONS if (git.folder / mark).exists()), None),
             dirty={} if bare else _dirty(git),
             sparse=git.flag("core.sparseCheckout"),
@@ -110,8 +110,7 @@ def snapshot(root: Path) -> Snapshot:
 def head(root: Path) -> str:
     """The id of the commit that HEAD stands on, "" before the first one. Raises GitRefusal."""
     with repository(root) as git:
-        found = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", check=False)
-    return "" if found.status else found.text
+        return git.commit_of("HEAD^{commit}")
 
 
 def read_blobs(root: Path, shas: Iterable[str]) -> dict[str, bytes]:

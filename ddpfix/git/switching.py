@@ -10,14 +10,16 @@ import signal
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ddpfix.git.at_work import holding
 from ddpfix.git.branches import branch_runs, checked_out, described
+from ddpfix.git.halfway import differences, not_as_in, put_back
 from ddpfix.git.identity import author
-from ddpfix.git.journal import BranchRun, forget
-from ddpfix.git.refusal import GitRefusal, bare_refusal, check_run_id, in_worktree, named, shown
-from ddpfix.git.runner import Git, failed, repository
+from ddpfix.git.journal import BranchRun, forget, record
+from ddpfix.git.refusal import GitRefusal, NothingToUndo, bare_refusal, check_run_id, in_worktree, named, shown
+from ddpfix.git.runner import Git, Result, failed, repository
 from ddpfix.git.snapshots import Snapshot, snapshot, under_way
 
 
@@ -27,6 +29,7 @@ class Undone:
 
     `restored` is the earlier tip of ours the branch has again, None where the branch is gone. `already_gone`: someone
     had deleted the branch before. `merged`: what is checked out contains the commits, so they are still in force.
+    `put_back`: files of a switch that was cut short.
     """
 
     run_id: str
@@ -35,6 +38,7 @@ class Undone:
     restored: str | None
     already_gone: bool
     merged: bool
+    put_back: tuple[str, ...] = ()
 
 
 def check_switch(snapshot: Snapshot, paths: Iterable[str]) -> None:
@@ -64,45 +68,71 @@ def switch_to(root: Path, branch: str, *, run_id: str) -> str | None:
     uncommitted work would be lost.
     """
     check_run_id(run_id)
-    now = snapshot(root)
-    check_switch(now, ())
-    if now.head_ref == f"refs/heads/{branch}":
-        return None
-    with repository(root) as git:
+    with repository(root) as git, holding(git):
+        now = snapshot(root)
+        check_switch(now, ())
+        if now.head_ref == f"refs/heads/{branch}":
+            return None
         backup = _back_up(git, now, run_id)
-        _switch(git, branch, backup=backup)
+        run = next((run for run in branch_runs(git) if (run.run_id, run.branch) == (run_id, branch)), None)
+        if run is None:
+            raise GitRefusal(f"not switched to {branch}", f"no run {run_id} has made it", "give the id of a run")
+        _switch(git, replace(run, away_from=now.base, away_ref=now.head_ref), branch, to=run.commit, backup=backup)
     return backup
 
 
 def undo(root: Path, run_id: str | None = None) -> Undone:
     """Take back the last run (or `run_id`): switch away from its branch if that is checked out, then remove it.
 
-    A branch that replaced an earlier one of ours points at that again. Raises GitRefusal, with nothing changed:
-    nothing to undo, commits on the branch since, the branch checked out elsewhere, work that would be lost.
+    A branch that replaced an earlier one of ours points at that again. A switch that was cut short is put back first. What the
+    way back needs goes last, when HEAD, index and files have been compared. Raises NothingToUndo; GitRefusal, with nothing
+    changed: commits on the branch since, the branch checked out elsewhere, work that would be lost; and GitRefusal where
+    something could not be put back, with all that is needed to try again.
     """
-    now = snapshot(root)
     with repository(root) as git:
-        run = _run_to_undo(git, run_id)
-        ref = f"refs/heads/{run.branch}"
-        tip = git.run("rev-parse", "--verify", "--quiet", ref, check=False).text
-        if not tip:
-            _forget(git, run.run_id)
-            return Undone(run.run_id, run.branch, None, None, already_gone=True, merged=False)
-        _check_untouched(git, run, tip)
-        back_to = None
-        if now.head_ref == ref:
-            if now.operation:
-                raise under_way(now.operation)
-            back_to = _switch_back(git, run)
-        elif elsewhere := checked_out(git).get(ref):
-            raise in_worktree(run.branch, elsewhere)
-        if run.previous:
-            git.run("update-ref", "-m", f"ddpfix: undo {run.run_id}", ref, run.previous, run.commit)
-        else:
-            git.run("update-ref", "-d", ref, run.commit)
-        _forget(git, run.run_id)
-        merged = git.run("merge-base", "--is-ancestor", run.commit, "HEAD", check=False).status == 0
-        return Undone(run.run_id, run.branch, back_to, run.previous, already_gone=False, merged=merged)
+        _run_to_undo(git, run_id)
+        with holding(git), uninterrupted():
+            run = _run_to_undo(git, run_id)
+            tip = git.commit_of(f"refs/heads/{run.branch}")
+            _check_untouched(git, run, tip)
+            away, files = _leave(git, run, tip)
+            return _remove(git, run, tip, away, files)
+
+
+def _leave(git: Git, run: BranchRun, tip: str) -> tuple[str | None, tuple[str, ...]]:
+    """Off the branch, by a switch or out of one that was cut short; (where to, files that were put back)."""
+    if run.away_from:
+        if not os.path.samefile(run.root, git.root):
+            raise in_worktree(run.branch, run.root)
+        before = git.head_ref()
+        files = put_back(git, run)
+        run = replace(run, away_from=None, away_ref=None)
+        record(git.journal, run)
+        after = git.head_ref()
+        return (after.removeprefix("refs/heads/") or run.base if before != after else None), files
+    ref = f"refs/heads/{run.branch}"
+    now = snapshot(git.root) if tip else None
+    if now and now.head_ref == ref and tip == run.commit:
+        if now.operation:
+            raise under_way(now.operation)
+        return _switch_back(git, run), ()
+    if tip and (elsewhere := checked_out(git).get(ref)):
+        raise in_worktree(run.branch, elsewhere)
+    return None, ()
+
+
+def _remove(git: Git, run: BranchRun, tip: str, away: str | None, files: tuple[str, ...]) -> Undone:
+    """The branch goes, or back to where it stood; then the backup, and last the entry in the journal."""
+    ref = f"refs/heads/{run.branch}"
+    if tip == run.commit and run.previous:
+        git.run("update-ref", "-m", f"ddpfix: undo {run.run_id}", ref, run.previous, run.commit)
+    elif tip == run.commit:
+        git.run("update-ref", "-d", ref, run.commit)
+    git.run("update-ref", "-d", _backup_ref(run.run_id))
+    forget(git.journal, run.run_id)
+    merged = git.run("merge-base", "--is-ancestor", run.commit, "HEAD", check=False).status == 0
+    restored = run.previous if tip else None
+    return Undone(run.run_id, run.branch, away, restored, already_gone=not tip, merged=merged, put_back=files)
 
 
 def _back_up(git: Git, snapshot: Snapshot, run_id: str) -> str | None:
@@ -142,33 +172,58 @@ def uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _switch(git: Git, *target: str, backup: str | None = None) -> None:
+def _switch(git: Git, run: BranchRun, *target: str, to: str, backup: str | None = None) -> None:
+    """`git switch` to the commit `to`, with the way back in the journal meanwhile, and what it wrote compared with the commit.
+
+    Raises GitRefusal: git refused before it wrote, or it could not write all; then what it wrote is put back.
+    """
     command = ("switch", "--quiet", "--no-guess", "--no-overwrite-ignore", "--no-recurse-submodules", *target)
+    assert run.away_from
     with uninterrupted():
+        record(git.journal, run)
         done = git.run(*command, check=False)
-    if not done.status:
-        return
-    in_the_way = [line.strip() for line in done.stderr.splitlines() if line.startswith("\t")]
-    if "would be overwritten" in done.stderr and in_the_way:
-        if backup:
+        both = differences(git, run.away_from, run.commit)
+        back = to != run.commit
+        in_the_way = _in_the_way(done)
+        failure: GitRefusal | None = None
+        wrong: tuple[str, ...] = ()
+        if in_the_way and back and not not_as_in(git, {path: other for path, (_, other) in both.items()}):
+            put_back(git, run)  # what git takes for changes are the bytes that were committed
+            in_the_way = []
+        elif not in_the_way:
+            failure = failed(command, done) if done.status else None
+            wrong = () if failure else not_as_in(git, {path: sides[not back] for path, sides in both.items()})
+            if failure or wrong:
+                put_back(git, run)
+        record(git.journal, replace(run, away_from=None, away_ref=None))
+        if backup and (in_the_way or failure or wrong):
             git.run("update-ref", "-d", backup)
-        raise GitRefusal(
-            f"not switched to {target[-1]}",
-            f"your uncommitted work in {named(in_the_way)} would be overwritten",
-            f"commit, stash or move it, then `git switch {' '.join(target)}`",
-        )
-    refusal = failed(command, done)
-    kept = f"; your uncommitted work is also kept as {backup}" if backup else ""
-    raise GitRefusal(f"not switched to {target[-1]}", refusal.why, refusal.todo + kept)
+    what, as_it_was = f"not switched to {target[-1]}", "every file is as it was"
+    if in_the_way:
+        why = f"your uncommitted work in {named(in_the_way)} would be overwritten"
+        raise GitRefusal(what, why, f"commit, stash or move it, then `git switch {' '.join(target)}`")
+    if wrong:
+        said = next((f" ({line[7:]})" for line in done.stderr.splitlines() if line.startswith("error: ")), "")
+        todo = f"{as_it_was}; make these writable and run again, or use --no-switch"
+        raise GitRefusal(what, f"git could not write {named(wrong)}{said}", todo)
+    if failure:
+        raise GitRefusal(what, failure.why, f"{as_it_was}; {failure.todo}")
+
+
+def _in_the_way(done: Result) -> list[str]:
+    """The files for whose sake git refused to switch, before it wrote anything."""
+    if not done.status or "would be overwritten" not in done.stderr:
+        return []
+    return [line.strip() for line in done.stderr.splitlines() if line.startswith("\t")]
 
 
 def _switch_back(git: Git, run: BranchRun) -> str:
-    there = run.head_ref and not git.run("show-ref", "--verify", "--quiet", run.head_ref, check=False).status
-    if there and run.head_ref:
+    tip = git.commit_of(f"{run.head_ref}^{{commit}}") if run.head_ref else ""
+    if tip and run.head_ref:
         name = run.head_ref.removeprefix("refs/heads/")
-        _switch(git, name)
+        _switch(git, replace(run, away_from=tip, away_ref=run.head_ref), name, to=tip)
         return name
-    _switch(git, "--detach", run.base)
+    _switch(git, replace(run, away_from=run.base), "--detach", run.base, to=run.base)
     return run.base
 
 
@@ -176,12 +231,13 @@ def _run_to_undo(git: Git, run_id: str | None) -> BranchRun:
     found = [run for run in branch_runs(git) if run_id in (None, run.run_id)]
     if not found:
         which = "no run" if run_id is None else f"no run {shown(run_id)}"
-        raise GitRefusal("nothing to undo", f"{which} has made a branch here", "see `git branch --list 'ddpfix/*'`")
+        raise NothingToUndo("nothing to undo", f"{which} has made a branch here", "see `git branch --list 'ddpfix/*'`")
     return found[-1]
 
 
 def _check_untouched(git: Git, run: BranchRun, tip: str) -> None:
-    if tip == run.commit:
+    # No tip: somebody deleted the branch. The tip before: this run, or taking it back, was cut short there.
+    if tip in (run.commit, run.previous, ""):
         return
     later = next(
         (other.run_id for other in branch_runs(git) if (other.branch, other.commit) == (run.branch, tip)), None
@@ -189,8 +245,3 @@ def _check_untouched(git: Git, run: BranchRun, tip: str) -> None:
     why = f"the run {later} has replaced it" if later else f"it has moved on to {described(git, tip)}"
     todo = f"undo {later} first" if later else f"keep what you need, then `git branch -D {run.branch}`"
     raise GitRefusal(f"the branch {run.branch} is not taken back", why, todo)
-
-
-def _forget(git: Git, run_id: str) -> None:
-    git.run("update-ref", "-d", _backup_ref(run_id), check=False)
-    forget(git.journal, run_id)

@@ -94,17 +94,20 @@ def _codes(found: Sequence[Finding]) -> str:
 
 
 def _next(fixed: Fixed, context: Context) -> list[str]:
+    place = shlex.quote(context.place) if context.place else ""
+    back = f"Take back:  ddpfix undo{place and ' '}{place}"
     if not context.branch:
-        return ["Take back:  ddpfix undo"]
+        return [back]
+    git = f"git -C {place}" if place else "git"
     base, branch = (context.base or "HEAD")[:10], shlex.quote(context.branch)
     home = shlex.quote(context.home or "-")
     tip = f"{branch}~1" if context.summary_commit else branch
-    merge = f"git switch {home} && git merge {tip}" if context.switched else f"git merge {tip}"
-    out = [f"Look at:    git log -p {base}..{branch}"]
+    merge = f"{git} switch {home} && {git} merge {tip}" if context.switched else f"{git} merge {tip}"
+    out = [f"Look at:    {git} log -p {base}..{branch}"]
     if context.summary_commit:
-        out.append(f"Read:       DDPFIX_SUMMARY.md{'' if context.switched else f'   (git show {branch}:DDPFIX_SUMMARY.md)'}")
+        out.append(f"Read:       DDPFIX_SUMMARY.md{'' if context.switched else f'   ({git} show {branch}:DDPFIX_SUMMARY.md)'}")
     out.append(f"Merge:      {merge}{'   (without the summary)' if context.summary_commit else ''}")
-    return [*out, "Take back:  ddpfix undo"]
+    return [*out, back]
 
 
 def _few(rows: list[str], noun: str, several: str = "", *, head: str = "", most: int = ROWS) -> list[str]:

@@ -34,7 +34,8 @@ class Context:
     first, as far as they are known. ran, not_run: sentences; where nothing ran, it says so of hooks and formatters too.
     notes: what the state of the repository adds. proof: what `ddpfix prove` saw of these very fixes.
     decided: what a person decided over the findings, where somebody did. pull_request: it is the body of one, not a file.
-    tuning: what `ddpfix tune` makes of each job, and what it measured.
+    tuning: what `ddpfix tune` makes of each job, and what it measured. place: the repository as seen from where the command was
+    typed, "" from inside; for the commands on the closing screen alone.
     """
 
     command: str
@@ -54,3 +55,4 @@ class Context:
     decided: Decided | None = None
     pull_request: bool = False
     tuning: TuningTable | None = None
+    place: str = ""

@@ -109,7 +109,7 @@ def test_in_place_a_full_disk_leaves_everything_as_it_was(tmp_path: Path, plain:
 def test_in_place_state_that_cannot_be_made_leaves_the_files_alone(tmp_path: Path, plain: Path) -> None:
     before = contents(plain)
     (tmp_path / "state").write_bytes(b"a file where the folder should be")
-    with pytest.raises(GitRefusal, match="every file is as it was"):
+    with pytest.raises(GitRefusal, match=r"could not write .*state"):
         dgit.write_in_place(plain, NEW, run_id="run1", state_dir=tmp_path / "state")
     assert contents(plain) == before
 

@@ -187,10 +187,10 @@ def test_undo_refuses_where_work_would_be_lost(tmp_path: Path) -> None:
     go(repo)
     dgit.switch_to(repo, BRANCH, run_id="run1")
     put(repo, {"a.py": b"x = 2\nmine\n"})
-    before = everything(repo, ours=("none",))
+    before = everything(repo, ours=("ddpfix/run1",))
     with pytest.raises(GitRefusal, match=r"work in a\.py would be overwritten"):
         dgit.undo(repo)
-    assert everything(repo, ours=("none",)) == before
+    assert everything(repo, ours=("ddpfix/run1",)) == before
 
 
 def test_undo_of_a_deleted_and_of_a_merged_branch_says_so(tmp_path: Path) -> None:

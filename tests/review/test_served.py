@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
-from ddpfix import catalog, engine, repository_state, run
+from ddpfix import catalog, engine, repository_state, run, undo
 from ddpfix.decisions import Decision, Decisions, from_json
 from ddpfix.discovery import discover
 from ddpfix.review.served import Session, Work, serve
@@ -283,7 +283,7 @@ def test_both_ways_to_decide_make_the_same_commits(tmp_path: Path) -> None:
         assert served.post("apply", sent).json()["done"]
     by_page = sh(repo, *shown)
     assert by_page.count("\n") > 6
-    run.undo(repo)
+    undo.undo(repo)
     work(repo, []).apply(from_json(json.dumps(sent)))
     of_this_run = re.compile("ddpfix-run: [0-9a-f]+", re.I)
     assert of_this_run.sub("", sh(repo, *shown)) == of_this_run.sub("", by_page)

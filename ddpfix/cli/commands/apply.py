@@ -31,7 +31,7 @@ from ddpfix.cli.options import (
     Unsafe,
     WriteSuppressions,
 )
-from ddpfix.cli.showing import clear_progress, command_line, note, progress, show_patch
+from ddpfix.cli.showing import agreed, clear_progress, command_line, note, progress, show_patch
 
 if TYPE_CHECKING:
     from ddpfix.discovery import Tree
@@ -152,7 +152,7 @@ def apply(
     if dry_run:
         review = by_review(decisions, allow_stale, write_suppressions)
         _diff(projects, review, stat=False, explain=False, color=color)
-    from ddpfix import plugins, run
+    from ddpfix import plugins, repository_state, run
 
     if len(projects) > 1:
         roots = " and ".join(str(tree.root) for tree, _ in projects)
@@ -171,7 +171,13 @@ def apply(
         format_command=formatter(settings, format_command),
         proof=read_proof(proof) if proof else None,
     )
-    applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())
+    try:
+        applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())
+    except repository_state.NotInGit as question:
+        clear_progress()
+        if not agreed(f"{question.what}: {question.why}. Write them?"):
+            raise
+        applied = run.apply(tree, settings, codemods, replace(options, in_place=True), command=command_line())
     clear_progress()
     for failure in applied.fixed.report.failed:
         note(f"{failure.path}: not read: {failure.error}")
@@ -195,7 +201,7 @@ def undo(
     path: Annotated[Path, typer.Argument(help="The repository.")] = Path(),
 ) -> None:
     """Take back the last apply, if nobody has built on it since."""
-    from ddpfix import run
+    from ddpfix import undo as taking_back
 
-    sys.stdout.write(run.undo(path))
+    sys.stdout.write(taking_back.undo(path))
     raise typer.Exit(CLEAN)

@@ -181,7 +181,11 @@ def _apply(tree: Tree, settings: Settings, decisions: Decisions, write_suppressi
 
     tree, codemods = plugins.with_codemods(tree, settings)
     options = run.Options(
-        branch=settings.branch, format_command=formatter(settings), decisions=decisions, suppress=write_suppressions
+        branch=settings.branch,
+        format_command=formatter(settings),
+        decisions=decisions,
+        suppress=write_suppressions,
+        in_place=not tree.is_git,  # a person has just asked for it
     )
     applied = run.apply(tree, settings, codemods, options, command=command)
     sys.stdout.write(applied.screen)
