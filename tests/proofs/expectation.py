@@ -114,6 +114,7 @@ class Proof:
     launch_timeout: float = 300
     env: Mapping[str, str] = field(default_factory=dict)
     cold: bool = False
+    imports_itself: tuple[str, ...] = ()  # of needs: what reads the rank when it is imported, so each rank imports it afresh
     probe: int = 0  # steps that `ddpfix probe` watches before the fix, which then weighs what it saw
     before: Run | None = None
     after: Run | None = None

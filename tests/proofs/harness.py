@@ -77,7 +77,8 @@ def starter(proof: Proof) -> Start:
     if proof.cold:
         return spawned
     # DistributedDataParallel imports torch._dynamo when it is made: 1.3 s of CPU a rank with torch 2.13
-    return forked("torch", "torch._dynamo", *(m for need in sorted(proof.needs) for m in _IMPORTS.get(need, ())))
+    beforehand = sorted(set(proof.needs) - set(proof.imports_itself))
+    return forked("torch", "torch._dynamo", *(m for need in beforehand for m in _IMPORTS.get(need, ())))
 
 
 def forked(*modules: str) -> Start:
