@@ -22,4 +22,4 @@ def test_the_named_test_exists(name: str) -> None:
 def test_every_answer_has_a_test_behind_it() -> None:
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in ROWS]
     assert cells
-    assert [threat for threat, answer, test in cells if answer and not test] == []
+    assert [threat for threat, answer, test in cells if not (answer and test)] == []
