@@ -85,10 +85,16 @@ def _given(project: Project, module: SourceModule, function: FunctionNode, name:
     """What each call gives the parameter, as far as it stands there; nothing where not all calls are seen."""
     used = uses_of(project, module, function).outside_tests()
     sites = callers_of(project, module, function)
-    if used.more or used.handed_on or len(sites) != len(used.calls) or not are_sure(project, sites, function):
+    calls = [c for c in used.calls if c.module is module or not _has_its_own(c.module, function.name)]
+    if used.more or used.handed_on or len(sites) != len(calls) or not are_sure(project, sites, function):
         return []
     default = _default(function, name)
     return [_constant(arguments_of(function, s.call).get(name, default), s.call) for s in sites]
+
+
+def _has_its_own(module: SourceModule, name: str) -> bool:
+    """True for a file with a class that has a method of that name: what it calls by it is its own."""
+    return any(f.name == name and isinstance(module.parent(f), ast.ClassDef) for f in module.functions)
 
 
 def _constant(value: ast.expr | None, call: ast.Call) -> object:

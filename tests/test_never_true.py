@@ -1,0 +1,59 @@
+"""A test that no call of the function makes true: nobody sees what stands under it."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.files.never_true import is_never_asked_for
+from ddpfix.testing import project_of
+
+SOURCE = """\
+import lightning.pytorch as pl
+
+class Encoder(pl.LightningModule):
+    def averaged(self, context=None):
+        if context is not None:
+            print(f"{context}: averaged weights")
+
+    def validation_step(self, batch, i):
+        self.averaged()
+"""
+OTHER = """\
+import lightning.pytorch as pl
+
+class Sampler(pl.LightningModule):
+    def averaged(self, context=None):
+        print(context)
+
+    def test_step(self, batch, i):
+        self.inner.model.averaged("plots")
+"""
+
+
+def never(source: str, files: dict[str, str]) -> bool:
+    project = project_of(source, files)
+    module = project.module("module.py")
+    assert module is not None
+    return is_never_asked_for(project, module, next(c for c in module.nodes(ast.Call) if ast.unparse(c.func) == "print"))
+
+
+def test_every_call_leaves_the_default() -> None:
+    assert never(SOURCE, {})
+
+
+def test_a_call_gives_it() -> None:
+    assert not never(SOURCE.replace("self.averaged()", 'self.averaged("epoch")'), {})
+
+
+def test_a_file_with_a_method_of_that_name_calls_its_own() -> None:
+    assert never(SOURCE, {"sampler.py": OTHER})
+
+
+def test_a_file_without_one_may_call_this() -> None:
+    without = OTHER.replace("def averaged(self, context=None)", "def shown(self, context=None)")
+    assert not never(SOURCE, {"sampler.py": without})
+
+
+def test_a_constant_that_is_off() -> None:
+    assert never('DEBUG = False\n\ndef f():\n    if DEBUG:\n        print("x")\n', {})
+    assert not never('DEBUG = True\n\ndef f():\n    if DEBUG:\n        print("x")\n', {})
