@@ -28,7 +28,7 @@ SMALL = Limits(seconds=60, cpu=40, most=Most(paths=5_000, depth=50, names=1 << 2
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Limits:
-    monkeypatch.setattr("ddpfix.bot.review.REVIEW", SMALL)
+    monkeypatch.setattr("ddpfix.bot.child.REVIEW", SMALL)
     return SMALL
 
 
@@ -106,7 +106,7 @@ def test_too_many_bytes_are_told(world: World, small: Limits) -> None:
 def test_a_file_that_takes_for_ever_costs_one_job(
     world: World, limits: Limits, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ddpfix.bot.review.REVIEW", limits)
+    monkeypatch.setattr("ddpfix.bot.child.REVIEW", limits)
     pull_request(world, {"model.py": MODULE + b'        self.log("val/more", loss)\n' * 3_000})
     began = time.monotonic()
     outcome = review(world)
