@@ -233,7 +233,8 @@ class _Run:
                 return self.stopped_as("timeout")
             if memory_limit and sum(memory(self.processes[r].pid) for r in live) > memory_limit:
                 return self.stopped_as("memory")
-            if dog.hangs(now, [pulse(self.processes[r].pid, read_page(self.folder, r)) for r in live]):
+            pulses = [pulse(self.processes[r].pid, read_page(self.folder, r)) for r in live]
+            if dog.hangs(now, pulses, failed=any(self.status.values())):
                 return self.stopped_as("hang")
 
     def live(self) -> list[int]:
@@ -276,6 +277,8 @@ class _Run:
     def kill(self) -> None:
         """End every process of the run, in its groups and outside of them, and take what they still wrote."""
         self.live()
+        for process in self.processes:  # first all are held: a rank whose peer is gone would say so, and show a hang as an error
+            _quietly(os.killpg, process.pid, signal.SIGSTOP)
         for process in self.processes:
             _quietly(os.killpg, process.pid, signal.SIGKILL)
             if process.poll() is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ddpfix.prove.traces import Page
 
 QUIET = 2.0  # seconds without CPU time or a new collective, all live ranks in a collective
-LONG_QUIET = 10.0  # the same where one of them is only inside a wrapped model's forward, or where no CPU time can be read
+LONG_QUIET = 10.0  # the same where one of them is only inside a wrapped model's forward, or where CPU time says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,18 @@ class Watchdog:
 
     All live ranks wait in a collective, none uses the CPU, none issues anything: ranks that wait for each other in different
     places, or for one that has ended. Time alone says nothing: a slow rank uses the CPU, a sleeping one is in no collective.
+    A start of the process group asks again and again whether the others have come, which takes CPU time: after a rank has
+    failed, only what is issued counts.
     """
 
     def __init__(self) -> None:
         self._last: list[Pulse] = []
         self._since = 0.0
 
-    def hangs(self, now: float, pulses: Sequence[Pulse]) -> bool:
+    def hangs(self, now: float, pulses: Sequence[Pulse], *, failed: bool = False) -> bool:
+        """failed: a rank has ended by an error of its own, for which no live one can wait in vain for long."""
+        if failed and all(p.page.waiting for p in pulses):
+            pulses = [Pulse(p.page, None, False) for p in pulses]
         quiet = now - self._since
         moved = len(pulses) != len(self._last) or any(_moved(a, b, quiet) for a, b in zip(self._last, pulses, strict=True))
         if moved:

@@ -216,7 +216,7 @@ def test_in_place_by_decisions(tmp_path: Path) -> None:
     repo = tmp_path / "plain"
     found = reviewed(repo)
     path = save(repo, found, [at(found, "train.py", 34, "DDP204")])
-    done = ddpfix(repo, "apply", "--decisions", str(path))
+    done = ddpfix(repo, "apply", "--decisions", str(path), "--in-place")
     assert done.returncode == 0, done.stderr
     assert (repo / "train.py").read_bytes().count(b"exist_ok=True") == 1
     assert (repo / "classifier/resnet.py").read_bytes() == FILES["classifier/resnet.py"]
