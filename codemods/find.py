@@ -1,6 +1,7 @@
 """What codemods find in a file: findings in source order, with ids, suppressed ones left out.
 
-A fix of what ranks do is safe only where a run of several processes is seen to come there.
+A fix of what ranks do is safe only where a run of several processes is seen to come there. A file that a program writes gets no
+fix.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from codemods import suppressions
+from codemods.analysis.files.generated import generated_from
 from codemods.analysis.ranks.shown_runs import unseen_run
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding, Span
 from codemods.project import Project
 from codemods.record import replace
 from codemods.source import SourceModule
+from codemods.text_file import TextFile
 
 # What these topics say of a place is what ranks do when they come there; the others are about settings and versions.
 _OF_RUNS = frozenset({"ranks", "sync", "metrics", "data_loading", "checkpoints"})
@@ -93,13 +96,28 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:
-    """The finding; a safe one as unsafe where no run of several processes is seen to come to its place."""
+    """The finding; a safe one as unsafe where no run of several processes is seen to come to its place.
+
+    Without its fix where that would change a file that a program writes.
+    """
+    if (made := _made_from(finding, module, project)) is not None:
+        why = f"a program writes this file{f' from {made}' if made else ''}, and would take the fix away: make the change there"
+        return replace(finding, fix=None, reason=why)
     if finding.fix is None or finding.applicability is not Applicability.SAFE or codemod.topic() not in _OF_RUNS:
         return finding
     if (unseen := unseen_run(project, module, finding.span)) is None:
         return finding
     reason = f"{finding.reason}; {unseen}" if finding.reason else unseen
     return replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE), reason=reason)
+
+
+def _made_from(finding: Finding, module: SourceModule, project: Project) -> str | None:
+    """What a file that the fix changes is made from ("" where that is not said); None where people write all of them."""
+    for path in dict.fromkeys(edit.path for edit in finding.edits):
+        changed = module if path == module.path else project.module(path) if path.endswith(".py") else None
+        if changed is not None and not isinstance(changed, TextFile) and (made := generated_from(changed)) is not None:
+            return made
+    return None
 
 
 def find_all(project: Project, work: Mapping[str, Sequence[DdpCodemod]], numbers: Numbers | None = None) -> list[Finding]:

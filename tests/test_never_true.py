@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from codemods.analysis.files.never_true import is_never_asked_for
 from ddpfix.testing import project_of
 
@@ -57,3 +59,44 @@ def test_a_file_without_one_may_call_this() -> None:
 def test_a_constant_that_is_off() -> None:
     assert never('DEBUG = False\n\ndef f():\n    if DEBUG:\n        print("x")\n', {})
     assert not never('DEBUG = True\n\ndef f():\n    if DEBUG:\n        print("x")\n', {})
+
+
+TILED = """\
+import lightning.pytorch as pl
+
+class Decoder(pl.LightningModule):
+    def validation_step(self, batch, i):
+        if hasattr(self, "tiling"):
+            print(self.tiling["size"])
+"""
+
+
+def test_what_nobody_sets_is_never_there() -> None:
+    assert never(TILED, {})
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.py": "model.tiling = {}\n"},
+        {"a.py": "Decoder(tiling=3)\n"},
+        {"a.py": "setattr(model, 'tiling', 3)\n"},
+        {"a.py": "for model.tiling in sizes:\n    pass\n"},
+        {"a.py": "with plan() as model.tiling:\n    pass\n"},
+        {"a.py": "a, model.tiling, b = f()\n"},
+        {"conf/model.yaml": "tiling: 4\n"},
+        {"run.sh": "python train.py --tiling 3\n"},
+    ],
+)
+def test_what_somebody_may_set_may_be_there(files: dict[str, str]) -> None:
+    assert not never(TILED, files)
+
+
+@pytest.mark.parametrize("name", ["trainer", "_tiling"])
+def test_what_a_base_may_set_may_be_there(name: str) -> None:
+    assert not never(TILED.replace("tiling", name), {})
+
+
+def test_an_unknown_base_may_set_anything() -> None:
+    other = TILED.replace("(pl.LightningModule)", "(Base)")
+    assert not never(f"from other import Base\n{other}", {})

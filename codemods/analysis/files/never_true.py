@@ -1,6 +1,7 @@
 """Tests that never come out true: of a constant of the file that is off, of a parameter that no caller turns on.
 
-`if DEBUG:` below `DEBUG = False`; `if mode == "replace":` where all calls leave `mode="add"`.
+`if DEBUG:` below `DEBUG = False`; `if mode == "replace":` where all calls leave `mode="add"`; `if hasattr(self, "tiles"):` where
+nobody sets them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_at_top, bindings_in
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.ranks.never_set import asks_for_what_nobody_sets
 from codemods.analysis.ranks.uses import uses_of
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -22,7 +24,7 @@ def is_never_asked_for(project: Project, module: SourceModule, node: ast.AST) ->
     """True under a test that comes out false for what every call of the function gives, and for a test that does so itself."""
     own = [node.test] if isinstance(node, ast.If) and not node.orelse else []
     tested = [part for test in (*own, *_tests_over(module, node)) for part in _parts(test)]
-    if any(_is_constant_off(module, part) for part in tested):
+    if any(_is_constant_off(module, part) or asks_for_what_nobody_sets(project, module, part) for part in tested):
         return True
     function = module.function_of(node)
     return function is not None and any(_is_false_for_all(project, module, function, part) for part in tested)

@@ -36,7 +36,7 @@ from codemods.record import replace
 def call_value(state: State, node: ast.Call) -> Value:
     """What the call gives. The first rule that knows it answers; what none knows is made of what it is handed."""
     call = parts_of(state, node)
-    for rule in (_of_elements, _of_sizes, _of_rank, _of_mpi, _of_meeting, _of_moves, _of_the_process, made):
+    for rule in (_of_elements, _of_sizes, _of_rank, _of_mpi, _of_meeting, _of_moves, _of_the_process, _of_trainers, made):
         if (found := rule(state, call)) is not None:
             return found
     forward(state, node)
@@ -136,3 +136,10 @@ def _of_the_process(state: State, call: CallParts) -> Value | None:
     if call.end in LOOKS_AT_FILES and family(call.name) in ("os", "glob"):
         return UNKNOWN  # on a shared disk mostly equal, but for what is written meanwhile
     return None
+
+
+def _of_trainers(state: State, call: CallParts) -> Value | None:
+    """A Trainer of Lightning: what it is asked for later (`interrupted`, `current_epoch`) is not made of its logger's name."""
+    del state
+    path = call.name.removesuffix(".from_argparse_args")
+    return SAME if family(path) == "lightning" and path.endswith(".Trainer") else None
