@@ -72,7 +72,7 @@ class DummyExperimentAccess(DdpCodemod):
     ## Refuses
     - Values that are read (`experiment.dir`, `.id`, `.name` …), told: the other ranks have none. `logger.save_dir` and
       `logger.version` are there on every rank; else broadcast what rank 0 has.
-    - What `isinstance` is asked of, and what stands under such a test: the dummy's values are of no such type.
+    - What `isinstance` or `type(...) ==` is asked of, and what stands under such a test: the dummy's values are of no such type.
     - A name or an id inside a formatted string: it does no harm.
     - Plain calls on the experiment (`experiment.log(...)`, `add_scalar`): the dummy takes them.
     - What stands under a test or decorator for rank 0 already, or is called only from there.
@@ -96,7 +96,7 @@ class DummyExperimentAccess(DdpCodemod):
             return
         done: set[int] = set()
         told: set[int] = set()
-        taken = [n for n in module.nodes(ast.Attribute) if _is_of_dummy(module, n)]
+        taken = [n for n in module.nodes(ast.Attribute) if _is_of_dummy(module, n) and not _asks_for_the_dummy(module, n)]
         reached = [n for n in taken if not ranks_reaching(project, module, n).some]
         reads = {id(module.function_of(n)): n for n in reversed(reached) if n.attr in _PARTS and _is_part_read(module, n)}
         for node in reached:
@@ -115,7 +115,7 @@ class DummyExperimentAccess(DdpCodemod):
                 if (found := self._guard(module, project, run, node)) is not None:
                     yield found
             elif node.attr in _VALUES and isinstance(node.ctx, ast.Load) and not _is_called(module, node):
-                if _is_label(module, node) or _asks_for_the_dummy(module, node):
+                if _is_label(module, node):
                     continue
                 done.add(id(statement))
                 yield self._told(module, node)
@@ -225,7 +225,10 @@ def _given(statement: ast.stmt) -> list[ast.expr]:
 
 
 def _asks_for_the_dummy(module: SourceModule, node: ast.AST) -> bool:
-    """True inside `isinstance(logger.experiment.id, str)`, and in the arm of a test that asks so: rank 0 alone comes there."""
+    """True inside `isinstance(logger.experiment.id, str)`, and in the arm of a test that asks so: rank 0 alone comes there.
+
+    `type(logger.experiment.config) == Config` asks the same.
+    """
     below = node
     for up in module.ancestors(node):
         if _is_type_test(up):
@@ -239,6 +242,13 @@ def _asks_for_the_dummy(module: SourceModule, node: ast.AST) -> bool:
 
 
 def _is_type_test(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call) or dotted(node.func) != "isinstance" or not node.args:
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.Is)):
+        sides = [side for side in (node.left, *node.comparators) if isinstance(side, ast.Call) and dotted(side.func) == "type"]
+        return any(_is_type_of_dummy(side) for side in sides)
+    return isinstance(node, ast.Call) and dotted(node.func) == "isinstance" and _is_type_of_dummy(node)
+
+
+def _is_type_of_dummy(node: ast.Call) -> bool:
+    if not node.args:
         return False
     return any(isinstance(n, ast.Attribute) and n.attr == "experiment" for n in walk(node.args[0]))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.ranks.dummy_experiment_access import DummyExperimentAccess
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 
 def hook(*lines: str, base: str = "pl.LightningModule", name: str = "on_fit_end", arguments: str = "self") -> str:
@@ -125,3 +125,11 @@ def test_a_value_whose_type_is_asked_first() -> None:
     check_nothing(DummyExperimentAccess, hook(*asked))
     told = ("if self.root:", used)
     check_told(DummyExperimentAccess, hook(*told), reason="the other ranks have no such value")
+
+
+@pytest.mark.parametrize("asked", [f"type(self.logger.experiment.config) {operator} Config" for operator in ("==", "is")])
+def test_what_stands_under_a_test_of_its_type_is_of_rank_0(asked: str) -> None:
+    change = "    self.logger.experiment.config['a'] = 1"
+    check_nothing(DummyExperimentAccess, hook(f"if self.named and {asked}:", change))
+    other = asked.replace("type(self.logger.experiment.config)", "type(self.config)")
+    assert findings_of(DummyExperimentAccess, hook(f"if self.named and {other}:", change))
