@@ -14,7 +14,9 @@ PIP = -m pip install --quiet --disable-pip-version-check
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
 
-test: install install-torch lint types tests
+# mypy runs beside the tests: it takes one core for a minute, and they wait for their ranks now and then
+test: install install-torch lint
+	$(MAKE) --no-print-directory --jobs=2 types tests
 
 install: $(VENV)/dev
 install-torch: $(VENV)/torch
