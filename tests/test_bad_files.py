@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,15 @@ BAD = {
 @pytest.fixture(autouse=True)
 def _own_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_settings(monkeypatch, tmp_path / "home")
+
+
+@pytest.fixture(autouse=True)
+def _usual_depth() -> Iterator[None]:
+    """As deep as Python reads by itself: a run that reads code may have raised the limit in this process."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000)
+    yield
+    sys.setrecursionlimit(before)
 
 
 @pytest.mark.parametrize("kind", BAD)

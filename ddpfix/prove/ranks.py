@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -151,6 +152,14 @@ def _devices(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def free_port() -> int:
+    """A port that nobody listens on, from below those that Linux gives to outgoing connections (32768 and up): between here and
+    the start of rank 0 one of those could take it.
+    """
+    for _ in range(100):
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as found, contextlib.suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
