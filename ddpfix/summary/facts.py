@@ -77,6 +77,11 @@ FACTS: Mapping[str, Facts] = {
         "What is worked out of the gathered list is that of all ranks; on one process nothing changes.",
         (),
     ),
+    "DDP114": Facts(
+        "Pad generated tokens before they are gathered",
+        "The evaluation ends, and each text is that of the prompt it belongs to.",
+        WAITING,
+    ),
     "DDP201": Facts(
         "Run host-side hooks on one process",
         "Files and lines of output come once, not once for each process, and the run goes on behind the hook.",

@@ -1,0 +1,184 @@
+"""DDP114: generated tokens that the ranks gather, though each rank's are as long as its own texts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.accelerators import is_accelerator
+from codemods.analysis.bindings import bindings_in
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+# What only the generation of tokens is told.
+_OF_TOKENS = frozenset(
+    {"input_ids", "attention_mask", "max_new_tokens", "max_length", "max_seq_len", "num_beams", "do_sample", "eos_token_id",
+     "generation_config", "gen_kwargs", "logits_processor", "stopping_criteria"}
+)  # fmt: skip
+_DECODES = ("batch_decode", "decode")
+_KEEPS_SHAPE = frozenset({"detach", "cpu", "cuda", "to", "contiguous", "clone", "long", "int"})
+_MESSAGE = (
+    "each rank gathers `{}` as long as its own texts came out: with tensors of different lengths NCCL waits for ever or mixes up "
+    "the values, and gloo ends the run"
+)
+_ASSUMED = "assumes that the tokens stand in the second dimension, and that what reads them leaves out the padding"
+_REASON = (
+    "bring all ranks to one length first: `{}.pad_across_processes(tokens, dim=1, pad_index=tokenizer.pad_token_id)`; the tokenizer "
+    "is not at hand here"
+)
+
+
+class UnpaddedGather(DdpCodemod):
+    """Generated tokens that the ranks gather, though each rank's are as long as its own texts.
+
+    ## What it does
+    Finds what `generate` gives where `accelerator.gather` or `gather_for_metrics` takes it as it is, and pads it over the
+    processes first.
+
+    ## Why it matters
+    `generate` stops when the last text of the batch has ended, so the ranks have tensors of different lengths. `gather` needs the
+    same shape on all ranks. With NCCL the job hangs in the evaluation or decodes values of another rank's memory; with gloo it
+    ends with an error. It works for as long as the lengths happen to agree, for instance on one GPU.
+
+    ## Example
+    ```python
+    from accelerate import Accelerator
+
+
+    def evaluate(accelerator: Accelerator, model, loader, tokenizer):
+        texts = []
+        for batch in loader:
+            tokens = accelerator.unwrap_model(model).generate(batch["input_ids"], max_new_tokens=64)
+            tokens = accelerator.gather(tokens)
+            texts += tokenizer.batch_decode(tokens, skip_special_tokens=True)
+        return texts
+    ```
+
+    ## Use instead
+    ```python
+    from accelerate import Accelerator
+
+
+    def evaluate(accelerator: Accelerator, model, loader, tokenizer):
+        texts = []
+        for batch in loader:
+            tokens = accelerator.unwrap_model(model).generate(batch["input_ids"], max_new_tokens=64)
+            tokens = accelerator.gather(accelerator.pad_across_processes(tokens, dim=1, pad_index=tokenizer.pad_token_id))
+            texts += tokenizer.batch_decode(tokens, skip_special_tokens=True)
+        return texts
+    ```
+
+    ## Safety
+    Unsafe: the padding comes into what is decoded and compared, which is right where special tokens are skipped.
+
+    ## Refuses
+    - Says nothing where something that pads has taken the tokens before, and where least and most new tokens are the same.
+    - Says nothing of a `generate` that is told nothing of tokens, as that of an image model, where nothing is decoded either.
+    - Says nothing of values that do not come from `generate` in the same function.
+    - Tells it where no tokenizer is at hand.
+    - A repository's own tests.
+
+    ## References
+    Accelerate 1.15, `Accelerator.pad_across_processes` ("so they can safely be gathered"). Two processes over gloo with three and
+    five tokens: gloo aborts one rank ("Received data size doesn't match expected size"), and the other waits.
+    """
+
+    code = "DDP114"
+    TRIGGERS = ((b"generate(",), (b".gather(", b".gather_for_metrics("))
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for call in module.calls_named("gather", "gather_for_metrics"):
+            function = module.function_of(call)
+            if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or function is None:
+                continue
+            given = call.args[0].elts if isinstance(call.args[0], (ast.Tuple, ast.List)) else [call.args[0]]
+            made = [(part, source) for part in given if (source := _generated(module, function, part, call)) is not None]
+            if made and is_accelerator(project, module, call.func.value):
+                yield self._found(module, function, call, *made[0])
+
+    def _found(self, module: SourceModule, function: FunctionNode, call: ast.Call, part: ast.expr, source: ast.Call) -> Finding:
+        assert isinstance(call.func, ast.Attribute)
+        accelerator, written = module.text_of(call.func.value), " ".join(module.text_of(part).split())
+        message = _MESSAGE.format(written if len(written) < 60 else "the tokens")
+        shown = [Evidence("static", "the tokens come from here", module.path, source.lineno)]
+        if not (tokenizer := _tokenizer(module, function)):
+            return self.finding(module, call, message, evidence=shown, reason=_REASON.format(accelerator))
+        padded = f"{accelerator}.pad_across_processes({module.text_of(part)}, dim=1, pad_index={tokenizer}.pad_token_id)"
+        edits = [ReplaceExpression(module.path, module.span(part), padded)]
+        return self.finding(module, call, message, level=Applicability.UNSAFE, edits=edits, evidence=shown, reason=_ASSUMED)
+
+
+def _generated(module: SourceModule, function: FunctionNode, part: ast.expr, gather: ast.Call) -> ast.Call | None:
+    """The call of `generate` that `part` comes from as it is; None where something else has had a hand in it."""
+    source = _unwrapped(part)
+    if isinstance(source, ast.Name):
+        bound = [b for b in bindings_in(module, function, source.id) if _is_above(b.node, gather)]
+        values = [_unwrapped(b.value) for b in bound if b.value is not None]
+        if len(values) != len(bound) or not values:
+            return None
+        source = values[-1]
+        if any(not isinstance(v, ast.Call) or not _is_generate(v) for v in values):
+            return None
+        if isinstance(part, ast.Name) and _is_padded(module, function, part.id):
+            return None
+    if not isinstance(source, ast.Call) or not _is_generate(source) or not _is_of_tokens(function, source):
+        return None
+    return source
+
+
+def _is_above(bound: ast.AST, gather: ast.Call) -> bool:
+    return getattr(bound, "lineno", 0) < gather.lineno
+
+
+def _unwrapped(node: ast.expr) -> ast.expr:
+    """`x` of `x.detach().cpu()` and of `x[:, start:]`."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS_SHAPE:
+            node = node.func.value
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+            node = node.value
+        else:
+            return node
+
+
+def _is_generate(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr.endswith("generate")
+
+
+def _is_of_tokens(function: FunctionNode, call: ast.Call) -> bool:
+    """True where tokens are generated, in a number that is left to the model."""
+    told = {k.arg: ast.unparse(k.value) for k in call.keywords if k.arg}
+    names = {dotted(k.value).rpartition(".")[2] for k in call.keywords if k.arg is None}
+    if "min_new_tokens" in told and told["min_new_tokens"] == told.get("max_new_tokens"):
+        return False
+    decodes = any(isinstance(n, ast.Call) and dotted(n.func).rpartition(".")[2] in _DECODES for n in walk(function))
+    return decodes or bool(_OF_TOKENS & (told.keys() | names))
+
+
+def _is_padded(module: SourceModule, function: FunctionNode, name: str) -> bool:
+    """True where a call that pads is given the tokens: the framework's own, `F.pad`, or one of the project."""
+    for use in module.reads_of(name):
+        if module.function_of(use) is not function:
+            continue
+        for up in module.ancestors(use):
+            if isinstance(up, ast.Call) and "pad" in dotted(up.func).rpartition(".")[2].lower():
+                return True
+            if isinstance(up, ast.stmt):
+                break
+    return False
+
+
+def _tokenizer(module: SourceModule, function: FunctionNode) -> str:
+    """The tokenizer of the function: what it decodes with, or asks for a token's number; "" without one."""
+    for node in walk(function):
+        if isinstance(node, ast.Attribute) and node.attr in (*_DECODES, "pad_token_id", "eos_token_id"):
+            if "tokenizer" in (name := dotted(node.value)):
+                return name
+    return ""
