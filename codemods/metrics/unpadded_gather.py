@@ -27,8 +27,8 @@ _MESSAGE = (
 )
 _ASSUMED = "assumes that the tokens stand in the second dimension, and that what reads them leaves out the padding"
 _REASON = (
-    "bring all ranks to one length first: `{}.pad_across_processes(tokens, dim=1, pad_index=tokenizer.pad_token_id)`; the tokenizer "
-    "is not at hand here"
+    "bring all ranks to one length first: `{}.pad_across_processes(tokens, dim=1, pad_index=tokenizer.pad_token_id)`; no "
+    "tokenizer is at hand here"
 )
 
 

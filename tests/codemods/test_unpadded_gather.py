@@ -63,7 +63,7 @@ def test_a_tokenizer_of_the_object() -> None:
 
 def test_without_a_tokenizer_it_is_told() -> None:
     source = evaluation(MADE, "tokens = accelerator.gather(tokens)", read="texts.append(tokens)")
-    check_told(UnpaddedGather, source, reason="the tokenizer is not at hand here")
+    check_told(UnpaddedGather, source, reason="no tokenizer is at hand here")
 
 
 @pytest.mark.parametrize(
