@@ -100,3 +100,29 @@ def test_what_a_base_may_set_may_be_there(name: str) -> None:
 def test_an_unknown_base_may_set_anything() -> None:
     other = TILED.replace("(pl.LightningModule)", "(Base)")
     assert not never(f"from other import Base\n{other}", {})
+
+
+SCRIPT = """\
+import torch
+
+if __name__ == "__main__":
+    compile = False
+    {line}
+    if compile:
+        print("compiling")
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "is_never"),
+    [
+        ("names = list(globals().items())", True),
+        ("pass", True),
+        ("compile = len(names) > 1", False),
+        ("exec(open('overrides.py').read())", False),
+        ("globals()['compile'] = True", False),
+        ("globals().update(read())", False),
+    ],
+)
+def test_a_name_of_a_script_that_is_off(line: str, is_never: bool) -> None:
+    assert never(SCRIPT.format(line=line), {}) is is_never

@@ -277,3 +277,29 @@ def test_a_function_that_is_called_below_a_plain_start() -> None:
         assert findings_of(RULE, BELOW.format(start=start), files=others)
     elsewhere = "\ndef show(args):\n    load(args)\n"
     assert findings_of(RULE, BELOW.format(start="dist.init_process_group('nccl')") + elsewhere, files=others)
+
+
+LAUNCHER = """\
+class Launcher:
+    def set_up(self, model):
+        raise NotImplementedError
+
+
+class Cluster(Launcher):
+    def set_up(self, model):
+        model = model.cuda()
+        {start}
+        return model
+"""
+
+
+def test_an_object_that_starts_the_group_where_there_is_none() -> None:
+    main = (
+        f"{DIST}from launchers import Cluster\n\n\ndef init(args):\n    if not args.many:\n        return\n"
+        "    dist.init_process_group('nccl')\n\n\ndef main(args):\n    init(args)\n    cluster = Cluster()\n"
+        "    model = cluster.set_up(args.model)\n    dist.barrier()\n"
+    )
+    asked = "if not dist.is_initialized():\n            dist.init_process_group('nccl')"
+    starts = DIST + LAUNCHER.format(start=asked)
+    check_nothing(RULE, main, files={"launchers.py": starts})
+    assert findings_of(RULE, main, files={"launchers.py": DIST + LAUNCHER.format(start="self.ready = True")})

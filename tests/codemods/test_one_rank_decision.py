@@ -441,3 +441,13 @@ def test_a_name_that_rank_0_alone_gives_something() -> None:
 
 def test_a_name_that_every_rank_gives_something_and_rank_0_again() -> None:
     check_nothing(RULE, SINCE.replace("ALL", "        since = time.time()\n"))
+
+
+def test_an_object_that_is_told_the_rank_is_not_made_of_it() -> None:
+    """A checkpointer that only rank 0 lets write gives all ranks the same epoch to begin with."""
+    source = (
+        "import torch.distributed as dist\nfrom savers import Checkpointer\n\n\ndef main(model, rounds):\n"
+        "    saver = Checkpointer(model, save_to_disk=dist.get_rank() == 0)\n    first = saver.resume_or_load().get('epoch', 0)\n"
+        "    if first > 3:\n        dist.all_reduce(rounds)\n"
+    )
+    check_nothing(OneRankDecision, source)

@@ -31,14 +31,32 @@ def is_never_asked_for(project: Project, module: SourceModule, node: ast.AST) ->
 
 
 def _is_constant_off(module: SourceModule, part: ast.expr) -> bool:
-    """True for a name in capitals that the file sets once, to something false, and hands to nobody who sets it."""
-    if not isinstance(part, ast.Name) or not part.id.isupper() or any(part.id in g.names for g in module.nodes(ast.Global)):
+    """True for a name that the file sets once, to something false, and hands to nobody who sets it.
+
+    In capitals, or in a script that lets nobody else set its names (`exec(open("overrides.py").read())` does).
+    """
+    if not isinstance(part, ast.Name) or any(part.id in g.names for g in module.nodes(ast.Global)):
         return False
     function = module.function_of(part)
+    if not part.id.isupper() and (function is not None or _sets_names_from_outside(module)):
+        return False
     if function is not None and bindings_in(module, function, part.id):
         return False
     bound = bindings_at_top(module, part.id)
     return len(bound) == 1 and isinstance(bound[0].value, ast.Constant) and not bound[0].value.value
+
+
+def _sets_names_from_outside(module: SourceModule) -> bool:
+    """True for a script that runs text of somebody else's among its names, or stores into `globals()`."""
+    if module.calls_named("exec"):
+        return True
+    for call in module.calls_named("globals"):
+        up = module.parent(call)
+        if isinstance(up, ast.Attribute) and up.attr not in ("items", "keys", "values", "get"):
+            return True
+        if isinstance(up, ast.Subscript) and not isinstance(up.ctx, ast.Load):
+            return True
+    return False
 
 
 def _tests_over(module: SourceModule, node: ast.AST) -> Iterator[ast.expr]:

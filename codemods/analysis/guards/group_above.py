@@ -6,12 +6,13 @@ import ast
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.guards.entry_points import starts_group
-from codemods.analysis.names import last, qualified
+from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 
 _ALWAYS = (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return, ast.With)
 _ENDS = frozenset({"barrier", "all_reduce", "all_gather", "broadcast", "all_gather_object", "broadcast_object_list"})
+_FEW = 4  # files that define a method of one name
 _DEPTH = 3  # functions that call the one that does it
 
 
@@ -33,6 +34,8 @@ def has_group_above(project: Project, module: SourceModule, call: ast.expr) -> b
 
 def _needs(project: Project, module: SourceModule, statement: ast.stmt, depth: int) -> bool:
     """True for a statement that always makes such a call, itself or in a function of the project."""
+    if isinstance(statement, ast.If) and _asks_for_none(statement.test):
+        return any(_needs(project, module, s, depth) for s in statement.body)  # with a group the test fails, and there is one
     if not isinstance(statement, _ALWAYS):
         return False
     if isinstance(statement, ast.With):
@@ -46,7 +49,31 @@ def _needs(project: Project, module: SourceModule, statement: ast.stmt, depth: i
         site = called_function(project, module, call) if depth else None
         if site is not None and _does(project, site.module, site.node, depth - 1):
             return True
+        if site is None and depth and _all_methods_do(project, call, depth - 1):
+            return True
     return False
+
+
+def _all_methods_do(project: Project, call: ast.Call, depth: int) -> bool:
+    """True for `launcher.set_up(...)` where each class of the project that has such a method starts the group in it.
+
+    Those that only raise `NotImplementedError` are left for others to fill in.
+    """
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    paths = project.files_defining(call.func.attr)
+    if not paths or len(paths) > _FEW:
+        return False
+    modules = [m for p in sorted(paths) if (m := project.module(p)) is not None]
+    methods = [(m, f) for m in modules for f in m.functions if f.name == call.func.attr and isinstance(m.parent(f), ast.ClassDef)]
+    filled = [(m, f) for m, f in methods if not isinstance(f.body[-1], ast.Raise)]
+    return bool(filled) and all(_does(project, m, f, depth) for m, f in filled)
+
+
+def _asks_for_none(test: ast.expr) -> bool:
+    """True for `not dist.is_initialized()`."""
+    inner = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else None
+    return isinstance(inner, ast.Call) and last(dotted(inner.func)) == "is_initialized" and not inner.args
 
 
 def _does(project: Project, module: SourceModule, function: FunctionNode, depth: int) -> bool:

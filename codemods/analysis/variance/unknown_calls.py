@@ -14,6 +14,8 @@ from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof,
 from codemods.data.rank_variance import CASTS, EMPTIES, FILLS, HOST_PACKAGES, LOADS, PASSED_ON, SAME_CALLS, SAYS_REDUCED
 from codemods.record import replace
 
+_DATA = ("Dataset", "Subset", "Loader", "Sampler", "Tensor", "Iterator", "Reader", "Pipe", "Pipeline", "Split", "Shard", "Shards")
+
 
 def call_of_thing(state: State, call: CallParts) -> Value | None:
     """A method of a metric, a scheduler, an optimizer or a model."""
@@ -75,11 +77,21 @@ def _key_of(state: State, node: ast.Call) -> list[Value]:
     return [replace(key, sized=True, keyed=True)] if key.cause.differs or key.params else []
 
 
+def _is_told_who_it_is(call: CallParts, found: Value) -> bool:
+    """True for an object that is no data and was given a name or a role: `Checkpointer(model, save_to_disk=rank == 0)`.
+
+    What it answers later is not made of that.
+    """
+    if not call.end[:1].isupper() or call.end.isupper():
+        return False
+    return found.cause is Cause.PLACE or (found.cause is Cause.RANK and not call.end.endswith(_DATA))
+
+
 def _made_of_operands(call: CallParts, operands: list[Value], *, known: bool) -> Value:
     """known: the package is, or the object, so that nothing is guessed of what it is made of."""
     found = made_of(*operands) if operands else UNKNOWN
-    if (call.end in LOADS and found.decided) or (call.end[:1].isupper() and found.cause is Cause.PLACE):
-        return UNKNOWN  # what a file holds, or an object that was given a time in its name
+    if (call.end in LOADS and found.decided) or _is_told_who_it_is(call, found):
+        return UNKNOWN  # what a file holds, or an object that was given a time in its name, or the rank
     as_long = call.end in CASTS or call.end in PASSED_ON or call.end.endswith(("Dataset", "Subset"))
     if found.sized and not as_long and not (call.holder is not None and call.holder.sized):
         found = replace(found, sized=False)
