@@ -38,9 +38,9 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     ## What it does
     Finds `if not rank 0: return` (and `continue`, `break`) above a collective of the same function or loop, also where the
     collective is hidden in Lightning or in a project function, and exits that only rank 0 can take. Takes the exit away and puts
-    the work under it into an `if`, so that every rank comes to the collective. Tells a `return` that rank 0 alone can take by what
-    it has found (a run of that name is there already), above the constructor of the wrapper or another meeting that the other
-    ranks are sure to come to.
+    the work under it into an `if`, so that every rank comes to the collective. Tells a `return` that rank 0 alone can take by
+    what it has found (a run of that name is there already), above the constructor of the wrapper or another meeting that the
+    other ranks are sure to come to.
 
     ## Why it matters
     An early return reads like a guard, but it also keeps the ranks from everything that is written below it later. Rank 0 stands

@@ -121,7 +121,9 @@ def test_a_script_that_starts_the_ranks_of_another_file() -> None:
     check_told(ChildrenWaitedForInTurn, SCRIPT, files={"train.py": joins}, reason="poll()")
 
 
-@pytest.mark.parametrize("script", [SCRIPT, SCRIPT.replace("--rank=", "--part="), SCRIPT.replace("    words.append", "    print")])
+@pytest.mark.parametrize(
+    "script", [SCRIPT, SCRIPT.replace("--rank=", "--part="), SCRIPT.replace("    words.append", "    print")]
+)
 def test_parts_that_wait_for_nobody(script: str) -> None:
     joins = "import torch.distributed as dist\n\n\ndef start(args):\n    dist.init_process_group('nccl', rank=args.rank)\n"
     check_nothing(ChildrenWaitedForInTurn, script, files={} if script is SCRIPT else {"train.py": joins})

@@ -326,7 +326,10 @@ def test_a_return_by_what_rank_0_has_found() -> None:
     ("old", "new"),
     [
         ("is_primary(args):\n        if", "is_primary(args, local=args.by_node):\n        if"),
-        ("    if is_primary(args):\n        if os.path", "    if not is_primary(args):\n        pass\n    elif True:\n        if os.path"),
+        (
+            "    if is_primary(args):\n        if os.path",
+            "    if not is_primary(args):\n        pass\n    elif True:\n        if os.path",
+        ),
         ("    if args.distributed and not args.sharded:\n        model", "    dist.barrier()\n    model"),
         ("return -1", "return None"),
     ],
@@ -359,8 +362,16 @@ def test_the_launcher_stands_in_another_file() -> None:
         ("an exception ends the others", "return -1", "raise FileExistsError(args.folder)"),
         ("the number is the status of the program", "    main(parse())", "    raise SystemExit(main(parse()))"),
         ("no meeting is sure", "    if args.distributed and not args.sharded:\n", "    if args.wrap:\n"),
-        ("nothing is waited for", "        model = DistributedDataParallel(model)\n    train(model)\n", "        model = None\n"),
-        ("the others look as well", "    model = build", "    if os.path.exists(args.folder):\n        return -1\n    model = build"),
+        (
+            "nothing is waited for",
+            "        model = DistributedDataParallel(model)\n    train(model)\n",
+            "        model = None\n",
+        ),
+        (
+            "the others look as well",
+            "    model = build",
+            "    if os.path.exists(args.folder):\n        return -1\n    model = build",
+        ),
         (
             "the others hear of it in the other arm",
             "        os.makedirs(args.folder)\n",

@@ -227,7 +227,11 @@ def test_one_of_several_ways_to_start() -> None:
         ("the size is that of the node", '= int(os.environ["WORLD_SIZE"])', "= torch.cuda.device_count()"),
         ("the launcher's rank", "args.rank = args.local_rank", 'args.rank = int(os.environ["RANK"])'),
         ("the address is this machine's", "init_method=args.url", 'init_method="tcp://localhost:10001"'),
-        ("the size is given by another test", "    if args.local_rank != -1:\n        args.world", "    if args.all:\n        args.world"),
+        (
+            "the size is given by another test",
+            "    if args.local_rank != -1:\n        args.world",
+            "    if args.all:\n        args.world",
+        ),
     ],
 )
 def test_ways_that_are_right_or_not_shown(what: str, old: str, new: str) -> None:
