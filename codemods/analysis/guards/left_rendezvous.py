@@ -1,8 +1,8 @@
 """A rendezvous by a file whose path is the same in every run, and which nothing removes before a run begins.
 
 Measured with torch 2.13 over gloo: the last process to end takes the file away, but not where it is killed. The next runs read
-the addresses of the dead ranks out of it: one rank raises "Connection refused", the other waits, and so it goes with each run until
-somebody removes the file.
+the addresses of the dead ranks out of it: one rank raises "Connection refused", the other waits, and so it goes with each run
+until somebody removes the file.
 """
 
 from __future__ import annotations
