@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.left_rendezvous import left_rendezvous
 from codemods.analysis.guards.rendezvous import Meeting, Where, handed_to_others, meetings_of_each_process
 from codemods.analysis.guards.unsized_branches import UnsizedBranch, unsized_branches
 from codemods.codemod import DdpCodemod
@@ -13,7 +15,7 @@ from codemods.project import Project
 from codemods.source import SourceModule
 from codemods.text_file import SHELL_KINDS
 
-_WORDS = (b"MASTER_PORT", b"MASTER_ADDR", b"tcp://", b"SLURM_PROCID")
+_WORDS = (b"MASTER_PORT", b"MASTER_ADDR", b"tcp://", b"file://", b"SLURM_PROCID")
 _CLOCKS = (b"time.time", b"monotonic", b"perf_counter", b"datetime", b"random", b"randint", b"port")
 
 
@@ -24,7 +26,8 @@ class RendezvousOfEachProcess(DdpCodemod):
     Finds `MASTER_PORT` and `tcp://` addresses that are made of the clock, a random number without a seed or a free port, in code
     that each spawned rank runs, or that the launcher of each node runs. Finds `MASTER_ADDR` fixed to `localhost` in a script that
     takes a number of nodes, and has no option for the address. Finds the arm that takes the rank from `SLURM_PROCID` and leaves
-    the number of processes at its default of 1, where the arm beside it sets both, and takes `SLURM_NTASKS` for it.
+    the number of processes at its default of 1, where the arm beside it sets both, and takes `SLURM_NTASKS` for it. Tells a
+    `file://` rendezvous whose path is the same in every run, and which nothing removes.
 
     ## Why it matters
     All ranks have to meet at one address. Those that have drawn another port, or listen on their own node, wait in
@@ -83,10 +86,13 @@ class RendezvousOfEachProcess(DdpCodemod):
     - Says nothing of an arm for Slurm where a job file gives the number of processes, where submitit does (`num_tasks`), where
       the option is not seen to be 1, or where the arm sets the environment for others.
     - Says nothing of Slurm's arm where nothing of the project starts it under Slurm: that arm came with copied code.
+    - Says nothing of a file in a folder of the run (`tempfile`, an option, the environment, the clock, a parameter), of one that
+      the project removes, and in an arm for Windows.
     - Tells a port or an address that is drawn: it has to be drawn once.
 
     ## References
-    `torch.distributed.init_process_group`: `MASTER_ADDR` and `MASTER_PORT` are those of rank 0; a run on two gloo processes.
+    `torch.distributed.init_process_group`: `MASTER_ADDR` and `MASTER_PORT` are those of rank 0; its warning that a file must be
+    removed before it is used again; runs on two gloo processes.
     """
 
     code = "DDP708"
@@ -107,6 +113,8 @@ class RendezvousOfEachProcess(DdpCodemod):
             if found.at.lineno not in told:
                 told.add(found.at.lineno)
                 yield self._told(module, found)
+        for place, name, call in left_rendezvous(project, module):
+            yield self._left(module, place, name, call)
         for branch in unsized_branches(project, module) if module.holds(b"SLURM_PROCID") else ():
             if _is_run_under_slurm(project):
                 yield self._unsized(module, branch)
@@ -123,6 +131,16 @@ class RendezvousOfEachProcess(DdpCodemod):
             evidence=[Evidence("static", "the rank is Slurm's here, the number is not", module.path, found.rank.lineno)],
             reason="assumes that `srun` starts one task for each GPU, and that nothing outside the repository gives the number",
         )
+
+    def _left(self, module: SourceModule, place: ast.AST, name: str, call: ast.Call) -> Finding:
+        return self.finding(
+            module, place,
+            f"the ranks meet by the file `{name}`, the same in every run, and nothing removes it: a run that is killed leaves it "
+            "behind, and those after it read the addresses of its ranks, and wait for them or end with \"Connection refused\"",
+            evidence=[Evidence("static", "the group is started by it", module.path, call.lineno)],
+            reason="let the process that starts the ranks make a new file for each run (`tempfile.mkdtemp()`) and hand its path "
+            "over, or meet by `env://`",
+        )  # fmt: skip
 
     def _told(self, module: SourceModule, found: Meeting) -> Finding:
         shown = [Evidence("static", f"{found.where.value} runs this", module.path, found.at.lineno)]

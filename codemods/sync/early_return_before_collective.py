@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.early_returns import renest_inner
+from codemods.analysis.guards.exits_of_rank_zero import ExitOfZero, exits_of_rank_zero
 from codemods.analysis.guards.guard_place import Repair
 from codemods.analysis.guards.guard_repairs import repair
 from codemods.analysis.guards.one_rank_decisions import decisions
@@ -20,11 +21,15 @@ from codemods.analysis.variance.wording import chain, head, where_to_call
 from codemods.analysis.variance.wording import message as parting_message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_words import GUARDS, PROCESSES, RANK_GUARDS
-from codemods.findings import Applicability, Finding
+from codemods.findings import Applicability, Evidence, Finding
 from codemods.project import Project
 from codemods.source import SourceModule
 
 _OF_BREAK = "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank leave by it"
+_OF_RETURN = (
+    "raise an error instead, so that the launcher ends the other ranks, or broadcast what rank 0 has found first, and let every "
+    "rank return by it"
+)
 
 
 class EarlyReturnBeforeCollective(DdpCodemod):
@@ -33,7 +38,9 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     ## What it does
     Finds `if not rank 0: return` (and `continue`, `break`) above a collective of the same function or loop, also where the
     collective is hidden in Lightning or in a project function, and exits that only rank 0 can take. Takes the exit away and puts
-    the work under it into an `if`, so that every rank comes to the collective.
+    the work under it into an `if`, so that every rank comes to the collective. Tells a `return` that rank 0 alone can take by
+    what it has found (a run of that name is there already), above the constructor of the wrapper or another meeting that the
+    other ranks are sure to come to.
 
     ## Why it matters
     An early return reads like a guard, but it also keeps the ranks from everything that is written below it later. Rank 0 stands
@@ -85,6 +92,8 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     - Tells a function that can be left once more before the collective, and a collective between other work.
     - Tells a collective that needs what rank 0 has made, and a block that holds another collective.
     - Tells an exit that sets what the test or the work reads.
+    - Says nothing of a conditional return of rank 0 where the others make calls in the other arm, in a loop or a `try`, where the
+      same test stands below for all ranks, and where no meeting below is sure.
     - Leaves a `break` that rank 0 alone takes, by more than its rank, to DDP305.
     - Tells a `break`, and an exit inside other blocks: what the other ranks do then has to be decided.
     - Tells an exit in a guarded block behind which more than barriers follow, or that is not the only one.
@@ -103,6 +112,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
             return
         told: set[int] = set()
         told_nodes: list[ast.AST] = []
+        exits: set[int] = set()
         for sites in grouped([s for s in _sites(project, module) if s.guard.kind == "exit"]):
             made = repair(project, module, sites)
             told |= {id(s.node) for s in sites}
@@ -111,6 +121,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
         for found in unmatched_collectives(project, module):
             if found.by_exit and id(found.node) not in told:
                 told_nodes.append(found.node)
+                exits.add(found.at)
                 if found.at in _decided(project, module):
                     continue  # DDP305 tells of this exit, where it stands
                 made = renest_inner(project, module, found)
@@ -125,6 +136,23 @@ class EarlyReturnBeforeCollective(DdpCodemod):
                 text = parting_message(parted, head(module, parted.node))
                 advice = _OF_BREAK if isinstance(parted.leaving, ast.Break) else where_to_call(parted)
                 yield self.finding(module, node, text, evidence=chain(parted), reason=advice)
+                lines.add(getattr(parted.leaving, "lineno", 0))
+        decided = _decided(project, module)
+        for exit_ in exits_of_rank_zero(project, module):
+            if exit_.leaving.lineno not in lines | decided and not exits & {exit_.test.lineno, exit_.leaving.lineno}:
+                yield self._alone(module, exit_)
+
+    def _alone(self, module: SourceModule, found: ExitOfZero) -> Finding:
+        shown = [
+            Evidence("static", "rank 0 alone goes on behind this test", module.path, found.test.lineno),
+            Evidence("static", "the others come to this", module.path, found.line),
+        ]
+        return self.finding(
+            module, found.leaving,
+            f"rank 0 alone can leave here (by the test in line {found.test.lineno}): the others go on to {found.text} in line "
+            f"{found.line}, and wait for it until the time-out",
+            evidence=shown, reason=_OF_RETURN,
+        )  # fmt: skip
 
     def _told(self, module: SourceModule, node: ast.AST, text: str, made: Repair, shown: Iterator) -> Finding:  # type: ignore[type-arg]
         level = made.level if made.edits else Applicability.DISPLAY

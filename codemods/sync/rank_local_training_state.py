@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.wrapped.behind_training import is_behind_training
+from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
 from codemods.analysis.wrapped.own_files import restored_from_own_files
 from codemods.analysis.wrapped.restore_repairs import Repair, on_every_rank
 from codemods.analysis.wrapped.training_state import Change, What, changes
@@ -19,7 +20,7 @@ from codemods.source import SourceModule
 
 _STATE = (
     b"load_state", b"register_buffer", b"copy_to", b"apply_shadow", b"copy_params_to", b".step(", b"epoch", b"param_groups",
-    b"start",
+    b"start", b".train(",
 )  # fmt: skip
 _EFFECT = {
     What.OPTIMIZER: "the others begin with empty moments, and the same gradients give other weights on each rank",
@@ -89,6 +90,7 @@ class RankLocalTrainingState(DdpCodemod):
     - Says nothing of weights that rank 0 restores behind the last step of the training, for a test.
     - Says nothing of a test on a parameter that the callers give a number, or nothing.
     - Says nothing of an average that is copied into the model behind the training, or with a `store` or `restore` beside it.
+    - Says nothing of `model.train()` where all ranks call it in the same round of the loop, or no loop round it trains.
     - Says nothing of what averages of the weights (EMA) restore, of loggers, meters, and of an optimizer that rank 0 alone has
       or steps.
     - Says nothing where the other arm of the test does the like.
@@ -108,8 +110,9 @@ class RankLocalTrainingState(DdpCodemod):
         _STATE,
     )
     SITES = (
-        Site(rb"load_state|register_buffer|sched\w*\.step|param_groups|load\w*\(|\.(?:copy_to|copy_params_to|apply_shadow)\(",
-             b"load", b"register_buffer", b"sched", b"param_groups", b"copy_to", b"copy_params_to", b"apply_shadow"),
+        Site(rb"load_state|register_buffer|sched\w*\.step|param_groups|load\w*\(|\.(?:copy_to|copy_params_to|apply_shadow)\("
+             rb"|\.train\(", b"load", b"register_buffer", b"sched", b"param_groups", b"copy_to", b"copy_params_to",
+             b"apply_shadow", b".train("),
     )  # fmt: skip
     READS_TESTS = False
 
@@ -127,6 +130,8 @@ class RankLocalTrainingState(DdpCodemod):
                 by_guard.setdefault(id(_place(module, change)), []).append(change)
         for found in by_guard.values():
             yield self._tell(module, project, sorted(found, key=lambda c: c.node.lineno))
+        for mode in left_modes(project, module):
+            yield self._mode(module, mode)
         for call in restored_from_own_files(project, module):
             yield self.finding(
                 module,
@@ -135,6 +140,21 @@ class RankLocalTrainingState(DdpCodemod):
                 "optimizer makes other weights of the same gradients",
                 reason="agree first on whether all of them could (an all_reduce with MIN of 0 or 1), or restore from one file",
             )
+
+    def _mode(self, module: SourceModule, found: LeftMode) -> Finding:
+        reason = "assumes that all ranks are to train on with it" if found.edits else "call it on every rank, behind the test"
+        return self.finding(
+            module, found.node,
+            f"every rank puts `{found.name}` into eval mode in line {found.evaluates.lineno}, and rank 0 alone back: the others "
+            "train on without dropout and with frozen statistics of BatchNorm",
+            level=Applicability.UNSAFE if found.edits else Applicability.DISPLAY,
+            edits=list(found.edits),
+            evidence=[
+                Evidence("static", "only rank 0 passes the test", module.path, found.test.lineno),
+                Evidence("static", "every rank does this", module.path, found.evaluates.lineno),
+            ],
+            reason=reason,
+        )  # fmt: skip
 
     def _tell(self, module: SourceModule, project: Project, found: list[Change]) -> Finding:
         first = found[0]

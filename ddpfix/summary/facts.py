@@ -230,6 +230,11 @@ FACTS: Mapping[str, Facts] = {
         "Behind each validation rank 0 trains with new noise, as the other ranks do.",
         (),
     ),
+    "DDP415": Facts(
+        "Go through a shared loader on every rank",
+        "An evaluation on two processes counts as many rows as on one.",
+        (),
+    ),
     "DDP501": Facts(
         "Leave checkpoints to the first process",
         "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it.",

@@ -32,6 +32,8 @@ START = ("children = []", "for rank in range(size):", "    child = mp.Process(ta
          "    child.start()", "    children.append(child)")  # fmt: skip
 POPEN = ("children = [subprocess.Popen([sys.executable, 'w.py'], env=dict(os.environ, RANK=str(r))) for r in range(size)]",)
 
+WORDS = ("words, children = sys.argv[1:], []", "for r in range(size):", "    words.append('--rank={}'.format(r))")
+
 
 def test_example_of_the_page() -> None:
     sections = ChildrenWaitedForInTurn.sections()
@@ -59,6 +61,8 @@ def test_processes(wait: tuple[str, ...]) -> None:
         ("env = os.environ.copy()", "children = []", "for r in range(size):", "    env['LOCAL_RANK'] = str(r)",
          "    children.append(subprocess.Popen(['python', 'w.py'], env=env))"),
         ("children = [subprocess.Popen(['python', 'w.py', f'--local_rank={r}']) for r in range(size)]",),
+        (*WORDS, "    children.append(subprocess.Popen([str(sys.executable)] + words, stdout=None))", "    words = words[:-1]"),
+        (*WORDS, "    children.append(subprocess.Popen([sys.executable, *words]))", "    words.pop()"),
     ],
 )  # fmt: skip
 def test_commands(start: tuple[str, ...]) -> None:
@@ -95,6 +99,34 @@ def test_through_functions() -> None:
 )  # fmt: skip
 def test_launchers_that_look_after_their_children(lines: tuple[str, ...]) -> None:
     check_nothing(ChildrenWaitedForInTurn, launcher(*lines))
+
+
+SCRIPT = """\
+import subprocess
+import sys
+
+words = ["prepare.py", *sys.argv[1:]]
+children = []
+for part in range(4):
+    words.append("--rank={}".format(part))
+    children.append(subprocess.Popen([sys.executable] + words))
+    words.pop()
+for child in children:
+    child.wait()
+"""
+
+
+def test_a_script_that_starts_the_ranks_of_another_file() -> None:
+    joins = "import torch.distributed as dist\n\n\ndef start(args):\n    dist.init_process_group('nccl', rank=args.rank)\n"
+    check_told(ChildrenWaitedForInTurn, SCRIPT, files={"train.py": joins}, reason="poll()")
+
+
+@pytest.mark.parametrize(
+    "script", [SCRIPT, SCRIPT.replace("--rank=", "--part="), SCRIPT.replace("    words.append", "    print")]
+)
+def test_parts_that_wait_for_nobody(script: str) -> None:
+    joins = "import torch.distributed as dist\n\n\ndef start(args):\n    dist.init_process_group('nccl', rank=args.rank)\n"
+    check_nothing(ChildrenWaitedForInTurn, script, files={} if script is SCRIPT else {"train.py": joins})
 
 
 def test_tests_of_a_repository_stay() -> None:

@@ -209,6 +209,24 @@ def test_save_state_is_meant_for_all_processes() -> None:
     assert "random state" in fixed[0].message and "automatic_checkpoint_naming" in fixed[0].reason
 
 
+def test_what_save_state_of_one_process_leaves_out() -> None:
+    source = "import accelerate\ndef f(accelerator, p):\n    if accelerator.is_main_process:\n        accelerator.save_state(p)\n"
+    resumes = {"resume.py": "def g(accelerator, p):\n    accelerator.load_state(p)\n"}
+    (resumed,) = findings_of(RULE, source, resumes)
+    (alone,) = findings_of(RULE, source)
+    assert "after a resume the other ranks go on with other random numbers" in resumed.message
+    assert "the checkpoint lacks the others'" in alone.message
+
+
+@pytest.mark.parametrize("first", ["DistributedType.DEEPSPEED", "DistributedType.FSDP"])
+def test_save_state_of_all_processes_where_the_engine_asks_for_it(first: str) -> None:
+    source = (
+        "from accelerate.utils import DistributedType\ndef f(accelerator, p):\n"
+        f"    if accelerator.distributed_type == {first} or accelerator.is_main_process:\n        accelerator.save_state(p)\n"
+    )
+    check_nothing(RULE, source)
+
+
 def test_save_state_that_every_process_cannot_call() -> None:
     naming = "config = accelerate.utils.ProjectConfiguration(automatic_checkpoint_naming={})\n"
     source = "import accelerate\n{}def f(accelerator):\n    if accelerator.is_main_process:\n        accelerator.save_state()\n"

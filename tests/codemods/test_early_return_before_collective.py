@@ -283,3 +283,105 @@ def test_a_helper_that_is_called_behind_the_training(above: str, below: str, tol
     hook = "show(trainer)" if "show" in below else "pass"
     body = source.format(above=above or "pass", below="" if "show" in below else below, hook=hook)
     assert bool(findings_of(RULE, body)) is told
+
+
+# What rank 0 alone has found
+
+STARTS = """\
+import os
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def is_primary(args, local=False):
+    return args.local_rank == 0 if local else args.rank == 0
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    args.rank, args.local_rank = dist.get_rank(), int(os.environ["LOCAL_RANK"])
+    if is_primary(args):
+        if os.path.exists(args.folder):
+            print("there is a run of that name")
+            return -1
+        os.makedirs(args.folder)
+    model = build(args)
+    if args.distributed and not args.sharded:
+        model = DistributedDataParallel(model)
+    train(model)
+
+
+if __name__ == "__main__":
+    main(parse())
+"""
+LAUNCH = "from run import main, parse\n\nif __name__ == '__main__':\n    {}\n"
+
+
+def test_a_return_by_what_rank_0_has_found() -> None:
+    found = check_told(RULE, STARTS, reason="raise an error instead")
+    assert found.span.line == 16 and "the constructor DistributedDataParallel() in line 20" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("is_primary(args):\n        if", "is_primary(args, local=args.by_node):\n        if"),
+        (
+            "    if is_primary(args):\n        if os.path",
+            "    if not is_primary(args):\n        pass\n    elif True:\n        if os.path",
+        ),
+        ("    if args.distributed and not args.sharded:\n        model", "    dist.barrier()\n    model"),
+        ("return -1", "return None"),
+    ],
+)
+def test_ways_to_write_it(old: str, new: str) -> None:
+    assert old in STARTS
+    if "elif" in new:
+        check_nothing(RULE, STARTS.replace(old, new))  # the other arm of a test: not followed
+    else:
+        check_told(RULE, STARTS.replace(old, new), reason="raise an error instead")
+
+
+def test_a_test_with_more_operands() -> None:
+    head, _, rest = STARTS.partition("    if is_primary(args):\n")
+    test = "    if is_primary(args) and os.path.exists(args.folder):\n        return -1\n"
+    check_told(RULE, head + test + rest[rest.index("    model = build") :], reason="broadcast what rank 0 has found")
+
+
+def test_the_launcher_stands_in_another_file() -> None:
+    source = STARTS.partition("\n\nif __name__")[0] + "\n"
+    files = {"go.py": LAUNCH.format("main(parse())")}
+    check_told(RULE, source, files=files, reason="raise an error instead", path="run.py")
+    check_nothing(RULE, source, files={"go.py": LAUNCH.format("raise SystemExit(main(parse()))")}, path="run.py")
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("every rank looks", "    if is_primary(args):\n        if os", "    if args.fresh:\n        if os"),
+        ("an exception ends the others", "return -1", "raise FileExistsError(args.folder)"),
+        ("the number is the status of the program", "    main(parse())", "    raise SystemExit(main(parse()))"),
+        ("no meeting is sure", "    if args.distributed and not args.sharded:\n", "    if args.wrap:\n"),
+        (
+            "nothing is waited for",
+            "        model = DistributedDataParallel(model)\n    train(model)\n",
+            "        model = None\n",
+        ),
+        (
+            "the others look as well",
+            "    model = build",
+            "    if os.path.exists(args.folder):\n        return -1\n    model = build",
+        ),
+        (
+            "the others hear of it in the other arm",
+            "        os.makedirs(args.folder)\n",
+            "        os.makedirs(args.folder)\n    else:\n        args.queue.ask()\n",
+        ),
+        ("the others leave, too", "    model = build", "    return 0\n    model = build"),
+        ("a result is given back", "return -1", "return load(args)"),
+        ("one process runs it", "    main(parse())", "    if int(os.environ['RANK']) == 0:\n        main(parse())"),
+    ],
+)
+def test_returns_that_part_nobody(what: str, old: str, new: str) -> None:
+    assert old in STARTS
+    check_nothing(RULE, STARTS.replace(old, new))

@@ -166,3 +166,74 @@ def test_the_place_on_the_node_beside_all_processes_of_accelerate(other: str) ->
 @pytest.mark.parametrize("size", ["args.size", "torch.cuda.device_count()", "2"])
 def test_the_place_on_the_node_beside_another_number(size: str) -> None:
     check_nothing(RankFromLocalIndex, f"{ACCELERATE}{LOADER}loader_of(rows, rank=accelerator.local_process_index, size={size})\n")
+
+
+WAYS = """\
+import argparse
+import os
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--local_rank", default=-1, type=int)
+    parser.add_argument("--world-size", default=1, type=int)
+    return parser.parse_args()
+
+
+def start(args):
+    if args.local_rank != -1:
+        args.world_size = int(os.environ["WORLD_SIZE"])
+    gpus = torch.cuda.device_count()
+    if args.spawns:
+        args.world_size = gpus * args.world_size
+        mp.spawn(work, nprocs=gpus, args=(gpus, args))
+    else:
+        work(None, gpus, args)
+
+
+def work(gpu, gpus, args):
+    if args.local_rank != -1:
+        args.rank = args.local_rank
+    elif "SLURM_PROCID" in os.environ:
+        args.rank = int(os.environ["SLURM_PROCID"])
+    else:
+        args.rank = args.node * gpus + gpu
+    dist.init_process_group("nccl", init_method=args.url, world_size=args.world_size, rank=args.rank)
+
+
+if __name__ == "__main__":
+    '''
+    python -m torch.distributed.launch --nproc_per_node=2 train.py
+    python train.py --url tcp://localhost:10001 --spawns --world-size 1
+    '''
+    start(options())
+"""
+
+
+def test_one_of_several_ways_to_start() -> None:
+    after = WAYS.replace("args.rank = args.local_rank", 'args.rank = int(os.environ["RANK"])')
+    found = check_transformed(RankFromLocalIndex, WAYS, after, unsafe=True)
+    assert "`args.local_rank` is the number of a process on its node" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("the size of that way is not shown", '        args.world_size = int(os.environ["WORLD_SIZE"])\n', "        pass\n"),
+        ("the size is that of the node", '= int(os.environ["WORLD_SIZE"])', "= torch.cuda.device_count()"),
+        ("the launcher's rank", "args.rank = args.local_rank", 'args.rank = int(os.environ["RANK"])'),
+        ("the address is this machine's", "init_method=args.url", 'init_method="tcp://localhost:10001"'),
+        (
+            "the size is given by another test",
+            "    if args.local_rank != -1:\n        args.world",
+            "    if args.all:\n        args.world",
+        ),
+    ],
+)
+def test_ways_that_are_right_or_not_shown(what: str, old: str, new: str) -> None:
+    assert old in WAYS
+    check_nothing(RankFromLocalIndex, WAYS.replace(old, new, 1))

@@ -267,3 +267,58 @@ def test_weights_that_rank_0_restores_between_two_epochs() -> None:
              "        model.module.load_state_dict(state['best'])")  # fmt: skip
     found = findings_of(RankLocalTrainingState, script(*lines))
     assert found and "rank 0 alone restores the weights" in found[0].message
+
+
+# The mode of a model
+
+MODES = """\
+import torch.distributed as dist
+
+
+def train(net, loader, optimizer, show, every):
+    dist.init_process_group("nccl")
+    for step, batch in enumerate(loader):
+        net(batch).mean().backward()
+        optimizer.step()
+        if step % every == 0:
+            net.eval()
+            if dist.get_rank() == 0:
+                show(net)
+                net.train()
+"""
+MODES_AFTER = MODES.replace("                net.train()\n", "            net.train()\n")
+
+
+def test_a_mode_that_rank_0_alone_puts_back() -> None:
+    found = check_transformed(RankLocalTrainingState, MODES, MODES_AFTER, unsafe=True)
+    assert "puts `net` into eval mode in line 10, and rank 0 alone back" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("                net.train()\n", "                net.train()\n                show(None)\n"),
+        ("                net.train()\n", "                if step:\n                    net.train(True)\n"),
+        ("                net.train()\n", "                net.train()\n            else:\n                pass\n"),
+    ],
+)
+def test_modes_that_are_told(old: str, new: str) -> None:
+    check_told(RankLocalTrainingState, MODES.replace(old, new), reason="call it on every rank")
+
+
+@pytest.mark.parametrize(
+    ("what", "source"),
+    [
+        ("all ranks go back", MODES_AFTER),
+        ("all ranks go back in front", MODES.replace("        net(batch)", "        net.train()\n        net(batch)")),
+        ("all ranks go back behind it", MODES + "            net.train()\n"),
+        ("rank 0 alone evaluates", MODES.replace("            net.eval()\n            if dist.get_rank() == 0:\n",
+                                                 "            if dist.get_rank() == 0:\n                net.eval()\n")),
+        ("another model", MODES.replace("net.eval()", "teacher.eval()")),
+        ("nothing is trained", MODES.replace(".backward()", ".item()")),
+        ("behind the training", MODES.replace("        if step %", "    for step in range(2):\n        if step %")),
+        ("it is frozen", MODES.replace("net.train()", "net.train(False)")),
+    ],
+)  # fmt: skip
+def test_modes_that_are_right(what: str, source: str) -> None:
+    check_nothing(RankLocalTrainingState, source)

@@ -105,7 +105,8 @@ def test_what_is_the_same_for_all_ranks(body: str) -> None:
 
 def test_ranks_that_meet_in_a_file() -> None:
     body = "    dist.init_process_group('gloo', init_method='file:///tmp/here', rank=rank, world_size=world)\n"
-    check_nothing(RULE, script(body, main=OPTIONS + COUNTED + FIXED))
+    found = check_told(RULE, script(body, main=OPTIONS + COUNTED + FIXED), reason="env://")  # of the address nothing
+    assert "`here`" in found.message
 
 
 def test_a_program_of_one_process() -> None:
@@ -116,3 +117,66 @@ def test_own_tests_of_a_repository() -> None:
     source = script("    os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))\n")
     check_nothing(RULE, "x = 1\n", files={"tests/test_ranks.py": source})
     check_nothing(RULE, source, path="tests/test_ranks.py")
+
+
+# A file that stays
+
+FILE = """\
+import os
+import torch
+import torch.distributed as dist
+
+
+def start(rank, args):
+    folder = "."
+    path = os.path.abspath(os.path.join(folder, ".where_they_meet"))
+    if os.name == "nt":
+        dist.init_process_group("gloo", init_method="file:///" + path.replace("\\\\", "/"), rank=rank, world_size=args.gpus)
+    else:
+        url = f"file://{path}"
+        dist.init_process_group("nccl", init_method=url, rank=rank, world_size=args.gpus)
+"""
+LITERAL = (
+    "from torch.distributed import init_process_group\n\n\ndef setup(rank, world):\n"
+    "    init_process_group('nccl', init_method='file:///shared/meeting_4', rank=rank, world_size=world)\n"
+)
+
+
+def test_a_file_that_is_the_same_in_every_run() -> None:
+    found = check_told(RULE, FILE, reason="make a new file for each run")
+    assert found.span.line == 8 and "`.where_they_meet`" in found.message
+    assert "`meeting_4`" in check_told(RULE, LITERAL, reason="env://").message
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["'file://' + os.path.abspath('meeting_4')", "'file:///tmp/%s' % 'meeting_4'", "f'file://{os.getcwd()}/meeting_4'"],
+)
+def test_ways_to_write_its_path(path: str) -> None:
+    check_told(RULE, "import os\n" + LITERAL.replace("'file:///shared/meeting_4'", path), reason="new file for each run")
+
+
+@pytest.mark.parametrize(
+    ("what", "source"),
+    [
+        ("an option", FILE.replace('folder = "."', "folder = args.folder")),
+        ("a folder of the run", FILE.replace('folder = "."', "folder = tempfile.mkdtemp()")),
+        ("a parameter", FILE.replace("start(rank, args)", "start(rank, args, folder)").replace('    folder = "."\n', "")),
+        ("the job's number", LITERAL.replace("'file:///shared/meeting_4'", "'file:///shared/' + os.environ['SLURM_JOB_ID']")),
+        ("the clock", LITERAL.replace("'file:///shared/meeting_4'", "f'file:///shared/{time.time()}'")),
+        ("another scheme", LITERAL.replace("file:///shared/meeting_4", "env://")),
+        ("another start", LITERAL.replace("from torch.distributed", "from tools.start")),
+        ("the same path is removed", FILE + "\n\ndef clean(path):\n    os.remove('.where_they_meet')\n"),
+        ("a name for it is removed", FILE + "\n\ndef clean(init_file):\n    os.unlink(init_file)\n"),
+    ],
+)  # fmt: skip
+def test_files_of_a_run(what: str, source: str) -> None:
+    check_nothing(RULE, source)
+
+
+def test_files_that_another_file_removes_and_the_arm_for_windows() -> None:
+    removes = "if os.path.exists('/shared/meeting_4'):\n    os.remove('/shared/meeting_4')\n"
+    files = {"go.py": f"import os\nfrom start import setup\n\n{removes}"}
+    check_nothing(RULE, LITERAL, files=files, path="start.py")
+    arm = LITERAL.replace("    init_", "    if sys.platform == 'win32':\n        init_")
+    check_nothing(RULE, "import sys\n" + arm)

@@ -49,9 +49,10 @@ def message(project: Project, module: SourceModule, sites: list[Guarded]) -> str
     also = f" (so do lines {', '.join(str(s.node.lineno) for s in sites[1:])})" if len(sites) > 1 else ""
     if site.collective.writes_its_part:
         hangs = "" if harm_of_all(project, module) else ", and DeepSpeed or FSDP would hang"
+        loaded = bool(project.files_containing(b".load_state("))  # measured: without a file a rank keeps the state that it has
+        lost = "after a resume the other ranks go on with other random numbers" if loaded else "the checkpoint lacks the others'"
         return (
-            f"{site.text} saves the random state of each process that calls it, and {where} only {who} does{also}: after a "
-            f"resume the other ranks start from other random numbers{hangs}"
+            f"{site.text} saves the random state of each process that calls it, and {where} only {who} does{also}: {lost}{hangs}"
         )
     if site.collective.name in PENDING:
         evaluated = site.function is not None and site.function.name in AFTER_EVALUATION

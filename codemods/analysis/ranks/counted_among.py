@@ -30,6 +30,7 @@ _WORLD_SIZES = frozenset({"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", 
 _LOCAL_RANKS = frozenset(n for n in LOCAL_NAMES if n.isupper())
 # A number of machines, by its name: `args.nodes`, `SLURM_NNODES`, `num_machines`.
 _NODES = late(r"(?:^|_)(?:n_?|num_?)?(?:nodes|machines|hosts)$|^SLURM_J?O?B?_?N(?:UM_)?NODES$", re.I)
+_LOCAL = late(r"local_?rank|LOCAL_RANK", re.I)
 # The number of this machine among them.
 _NODE_INDEX = late(r"(?:^|_)(?:node|machine|host|group)_?(?:rank|id|index|idx)$|^SLURM_NODEID$|^nodeid$", re.I)
 
@@ -82,7 +83,26 @@ def size_beside(project: Project, module: SourceModule, size: ast.expr, index: V
     call = index.given_in.statement_of(index.given)
     handed = [v for v in found if v.given is not size]
     same = [v for v in handed if v.given_in is index.given_in and v.given_in.statement_of(v.given) is call]
-    return _agreed([size_of(project, v) for v in same or found])
+    return _agreed([size_of(project, v) for v in same or _by_the_same_test(found, index) or found])
+
+
+def _by_the_same_test(sizes: list[Value], index: Value) -> list[Value]:
+    """Those that are given where `local_rank != -1`, as the index is: the other ways to start the program give the others."""
+    tests = {t for t in _tests_over(index) if _LOCAL.search(t)}
+    return [v for v in sizes if v.module is index.module and tests & _tests_over(v)]
+
+
+def _tests_over(value: Value) -> set[str]:
+    """The tests under which an expression stands, as they are written."""
+    found: set[str] = set()
+    below: ast.AST = value.node
+    for up in value.module.ancestors(value.node):
+        if isinstance(up, ast.If) and any(below is s for s in up.body):
+            found.add(ast.unparse(up.test))
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return found
+        below = up
+    return found
 
 
 def _agreed(answers: list[Among | None]) -> Among | None:

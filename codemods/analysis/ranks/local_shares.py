@@ -28,6 +28,7 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
+from codemods.spoken import without_docstrings
 
 _ONE_MACHINE = late(rb"tcp://(?:127\.0\.0\.1|localhost)|environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
 _EQUAL = late(rb"\bassert\s+[\w.]*local_rank\s*==\s*[\w.]*get_rank\(\)|\bassert\s+[\w.]*get_rank\(\)\s*==\s*[\w.]*local_rank\b")
@@ -146,7 +147,10 @@ def _judged(project: Project, module: SourceModule, pair: Pair) -> Iterator[Loca
             among = Among.WORLD  # it asks the group
         if _is_wrong(project, module, pair, counted, among):
             place = module.path, getattr(pair.at, "lineno", getattr(pair.index, "lineno", 0))
-            yield LocalShare(value.given_in, value.given, counted, pair.size, among, pair.use, place)
+            home, index = value.given_in, value.given
+            if index is pair.index and len(local) < len(values):  # one of several ways to start the program: the others are right
+                home, index = value.module, value.node
+            yield LocalShare(home, index, counted, pair.size, among, pair.use, place)
 
 
 def _is_wrong(project: Project, module: SourceModule, pair: Pair, counted: Among, among: Among | None) -> bool:
@@ -191,8 +195,8 @@ def _is_for_one_node(project: Project) -> bool:
     for path in project.files_containing(b"init_process_group"):
         if is_test_file(path) or (module := project.module(path)) is None:
             continue
-        if _ONE_MACHINE.search(module.data):
-            return True
+        if _ONE_MACHINE.search(module.data) and _ONE_MACHINE.search(without_docstrings(module.data)):
+            return True  # a way to start it that a text shows is one of several
         for pair in _pairs(module):
             if pair.use is not Use.GROUP or pair.size is None:
                 continue

@@ -26,7 +26,7 @@ def started_rank(project: Project, module: SourceModule, call: ast.Call) -> str:
     if last(name) == "Process" or end_of(call.func) == "Process":
         return _by_target(project, module, call)
     if name in ("subprocess.Popen", "Popen"):
-        return _by_environment(module, call)
+        return _by_environment(project, module, call)
     return ""
 
 
@@ -93,22 +93,35 @@ def _reaches_group(project: Project, site: FunctionSite, above: tuple[tuple[str,
 # subprocess.Popen
 
 
-def _by_environment(module: SourceModule, call: ast.Call) -> str:
+def _by_environment(project: Project, module: SourceModule, call: ast.Call) -> str:
     """The variable of a launcher that the process is given, or the option that tells it its number."""
     env = next((k.value for k in call.keywords if k.arg == "env"), None)
     if env is not None and (found := _sets_variable(module, env)):
         return f"it is given {found}"
+    if not project.files_containing(b"init_process_group"):
+        return ""  # parts of a preparation are numbered, too, and wait for nobody
     command = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "args"), None)
     values = [command] if command is not None else []
-    if isinstance(command, ast.Name):
-        values += [b.value for b in bindings_of(module, command) if b.value is not None]
-        added = (c for c in module.calls_named("append", "extend") if dotted(c.func).startswith(f"{command.id}."))
+    for name in _lists(command):
+        values += [b.value for b in bindings_of(module, name) if b.value is not None]
+        added = (c for c in module.calls_named("append", "extend", "insert") if dotted(c.func).startswith(f"{name.id}."))
         values += [a for c in added for a in c.args]
     for value in values:
         for node in walk(value):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _OPTIONS.search(node.value):
                 return f"it is given {node.value.partition('=')[0]}"
     return ""
+
+
+def _lists(command: ast.expr | None) -> list[ast.Name]:
+    """The lists that a command is put together from: `words`, `[sys.executable] + words`, `[sys.executable, *words]`."""
+    if isinstance(command, ast.Name):
+        return [command]
+    if isinstance(command, ast.BinOp) and isinstance(command.op, ast.Add):
+        return [*_lists(command.left), *_lists(command.right)]
+    if isinstance(command, (ast.List, ast.Tuple)):
+        return [e.value for e in command.elts if isinstance(e, ast.Starred) and isinstance(e.value, ast.Name)]
+    return []
 
 
 def _sets_variable(module: SourceModule, env: ast.expr) -> str:
