@@ -15,6 +15,7 @@ from codemods.analysis.guards.told_collectives import grouped, message, message_
 from codemods.analysis.guards.told_collectives import guarded_here as _sites
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
 from codemods.analysis.ranks.forwards_behind_guards import calls_told_behind
+from codemods.analysis.variance.exclusive_tests import excludes
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import under_rank_tests
 from codemods.analysis.variance.wording import chain, head, where_to_call
@@ -129,6 +130,8 @@ class EarlyReturnBeforeCollective(DdpCodemod):
         lines = {line for site in told_nodes for line in _lines(site)}
         behind = calls_told_behind(project, module)  # DDP301 tells these
         for node, parted in under_rank_tests(project, module, lines):
+            if excludes(module, parted):
+                continue
             forward = parted.meeting is not None and parted.meeting.name == "forward"
             if forward and parted.meeting is not None and parted.meeting.steps[0].line in behind:
                 continue

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 from codemods.analysis.accelerators import accumulating
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.guard_place import comments_above
 from codemods.analysis.names import dotted, last
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
+from codemods.findings import AddComment, Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, stands_above, walk_scope
 
+_OF_WIPING = late(r"(?i)zero|grad|reset|clear|wipe")
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 _ASSUMED = "assumes that all micro batches of a step are meant to count; the gradients are as much larger"
 _TELL = "wipe the gradients behind the optimizer's step, and nowhere else"
@@ -101,7 +104,7 @@ class AccumulationWiped(DdpCodemod):
                 continue
             edits: list[Edit] = []
             if len(steps) == 1 and module.is_whole(wipe) and module.is_whole(step := module.statement_of(steps[0])):
-                edits.append(RemoveStatement(module.path, module.span(wipe)))
+                edits += _taken_out(module, wipe)
                 if not _is_wiped_behind(module, step, holder):
                     edits.append(InsertAfter(module.path, module.span(step), module.text_of(wipe)))
             yield self.finding(
@@ -122,7 +125,7 @@ class AccumulationWiped(DdpCodemod):
             if not counted or not _is_before(module, loop, wipe, steps):
                 continue
             clean = all(_is_wiped_behind(module, module.statement_of(s), holder) for s in steps)
-            edits = [RemoveStatement(module.path, module.span(wipe))] if clean and module.is_whole(wipe) else []
+            edits = _taken_out(module, wipe) if clean and module.is_whole(wipe) else []
             yield self.finding(
                 module,
                 wipe,
@@ -132,6 +135,15 @@ class AccumulationWiped(DdpCodemod):
                 evidence=[Evidence("static", "gradients are accumulated under no_sync", module.path, quiet[0].lineno)],
                 reason=_ASSUMED if edits else _TELL,
             )
+
+
+def _taken_out(module: SourceModule, wipe: ast.stmt) -> list[Edit]:
+    """The wipe without the comment above it that speaks of it; any other comment stays, above what comes next."""
+    edits: list[Edit] = [RemoveStatement(module.path, module.span(wipe))]
+    others = tuple(text for text in comments_above(module, wipe) if not _OF_WIPING.search(text))
+    block = module.block_of(wipe)
+    behind = block[block.index(wipe) + 1 :]
+    return [*edits, AddComment(module.path, module.span(behind[0]), others)] if others and behind else edits
 
 
 def _wipes(body: list[ast.stmt]) -> Iterator[tuple[ast.Expr, str]]:

@@ -40,6 +40,12 @@ def test_the_wipe_goes_behind_the_step() -> None:
     check_transformed(AccumulationWiped, block(WIPE, *BACK, STEP), block(*BACK, STEP, WIPE), unsafe=True)
 
 
+def test_a_comment_that_speaks_of_something_else_stays() -> None:
+    before = block("# Predict the noise", WIPE, *BACK, STEP)
+    check_transformed(AccumulationWiped, before, block("# Predict the noise", *BACK, STEP, WIPE), unsafe=True)
+    check_transformed(AccumulationWiped, block("# reset the gradients", WIPE, *BACK, STEP), block(*BACK, STEP, WIPE), unsafe=True)
+
+
 def test_the_wipe_between_forward_and_backward() -> None:
     lines = ("loss = model(x, y)", "optimizer.zero_grad(set_to_none=True)", "accelerator.backward(loss)", STEP)
     after = ("loss = model(x, y)", "accelerator.backward(loss)", STEP, "optimizer.zero_grad(set_to_none=True)")

@@ -385,3 +385,28 @@ def test_the_launcher_stands_in_another_file() -> None:
 def test_returns_that_part_nobody(what: str, old: str, new: str) -> None:
     assert old in STARTS
     check_nothing(RULE, STARTS.replace(old, new))
+
+
+GATHER = """\
+import torch.distributed as dist
+
+
+def wait():
+    if dist.is_initialized():
+        dist.barrier()
+
+
+def collect(rows, on_zero):
+    rank = dist.get_rank()
+    if on_zero and rank != 0:
+        return None
+    rows = sorted(rows)
+    if {test}:
+        wait()
+    return rows
+"""
+
+
+def test_an_exit_whose_condition_the_collective_s_test_denies() -> None:
+    check_nothing(EarlyReturnBeforeCollective, GATHER.format(test="not on_zero"))
+    assert findings_of(EarlyReturnBeforeCollective, GATHER.format(test="rows"))
