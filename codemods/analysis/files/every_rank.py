@@ -22,10 +22,11 @@ from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.script_guards import run_before
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.device_tests import asks_for_a_device
+from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
-from codemods.analysis.ranks.rank_guards import ranks_at, split_of
+from codemods.analysis.ranks.rank_guards import split_of
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.uses import CallSite, uses_of
@@ -117,7 +118,7 @@ def _is_entry(project: Project, module: SourceModule, function: FunctionNode) ->
 
 def is_for_some(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True where a test of the rank, or of something that only some ranks have, decides over the place in its function."""
-    if ranks_at(module, node, project=project).some or in_turn(project, module, node):
+    if ranks_unless_one_fails(project, module, node).some or in_turn(project, module, node):
         return True
     return any(_parts_ranks(project, module, test, taken=taken) for test, taken in _tests_over(module, node))
 

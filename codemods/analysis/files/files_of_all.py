@@ -21,6 +21,7 @@ from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
@@ -108,7 +109,7 @@ def _other_ways(project: Project, module: SourceModule, found: FileCall, way: Wa
             continue
         above = way_of_every_rank(project, site.module, site.call)
         other = Way(((module, found.call), *above.frames), above.shown) if above is not None else None
-        if other is None or ranks_reaching(project, site.module, site.call).some or is_dead(project, other):
+        if other is None or _is_left_to_some(project, site.module, site.call, above) or is_dead(project, other):
             continue
         if _is_run_so(project, module, found, other) and not is_run_by_nobody(project, site.module, site.call, shared=False):
             yield other
@@ -125,7 +126,7 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     if _CLOCK.search(origin_text(module, found.path)) or is_of_one_item(project, module, found.path):
         return None
     way = way_of_every_rank(project, module, call)
-    if way is None or ranks_reaching(project, module, call).some or under_such_a_name(project, module, statement):
+    if way is None or _is_left_to_some(project, module, call, way) or under_such_a_name(project, module, statement):
         return None
     if over_a_share(module, [statement]) or is_path_of_one(project, module, found.path):
         return None
@@ -136,6 +137,15 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     if is_run_by_nobody(project, module, call, shared=False):
         return None
     return None if is_asked_for(module, call, found.path) and comes_first(project, way) and not removes else way
+
+
+def _is_left_to_some(project: Project, module: SourceModule, call: ast.Call, way: Way | None) -> bool:
+    """True where some caller keeps ranks from the place; the way itself was looked at, and is the only one where each has one."""
+    ranks = ranks_reaching(project, module, call)
+    if ranks is not Ranks.UNKNOWN or way is None:
+        return ranks.some
+    below = ((home, home.function_of(node)) for home, node in way.frames[:-1])
+    return len(way.frames) < 2 or any(f is None or len(callers_of(project, home, f)) != 1 for home, f in below)
 
 
 def _is_for_good(module: SourceModule, found: FileCall) -> bool:

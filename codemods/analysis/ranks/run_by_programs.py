@@ -16,6 +16,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
+from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.rank_guards import ranks_at
@@ -198,7 +199,7 @@ class _Search:
         method = isinstance(module.parent(function), ast.ClassDef)
         places = [*((s.module, s.call, s.call.func) for s in used.calls), *((h.module, h.node, h.node) for h in used.handed_on)]
         for other, node, named in places:
-            if (method or _may_be_plain(other, named)) and not ranks_at(other, node, project=self._project).some:
+            if (method or _may_be_plain(other, named)) and not ranks_unless_one_fails(self._project, other, node).some:
                 if self.comes_to(other, node, shown=shown):
                     return True
         return self._presumed and self._is_fetched(module, function)
