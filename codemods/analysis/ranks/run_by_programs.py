@@ -19,7 +19,6 @@ from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
-from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
