@@ -27,11 +27,29 @@ _WORDS = late(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat
 _USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
 _TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing(_\w+)?)\.py$")
 
+_TEST_FOLDERS = late(r"(^|/)(tests?|testing)/|(^|/)conftest\.py$")
+_UNIT_TESTS = late(rb"\bdef test_|\bunittest\b|\bpytest\b|\bclass Test")
+_JOINS = late(rb"init_process_group\(|\bAccelerator\(|DistributedDataParallel\(|\bTrainer(?:\.from_argparse_args)?\(|init_distributed")
+_OPTIONS = late(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b")
+_LOADS = late(rb"load_state_dict|from_pretrained|load_checkpoint|load_from_checkpoint|\.(?:test|validate|fit)\(")
+
 
 @lru_cache(maxsize=4096)  # asked for each file that a search comes upon
 def is_test_file(path: str) -> bool:
     """True for a repository's own tests, which run on one process."""
     return _TESTS.search(path) is not None
+
+
+def is_own_test(project: Project, path: str) -> bool:
+    """As `is_test_file`, but for programs of that name: `test_net.py` evaluates a model, on several processes as well."""
+    return is_test_file(path) and not project.keep(("program", path), lambda: is_program(path, project.read(path) or b""))
+
+
+def is_program(path: str, data: bytes) -> bool:
+    """True for a script with options that makes the processes of a run its own and loads a model; no framework of tests knows it."""
+    if _TEST_FOLDERS.search(path) or b"__main__" not in data or _UNIT_TESTS.search(data):
+        return False
+    return all(words.search(data) is not None for words in (_JOINS, _OPTIONS, _LOADS))
 
 
 def runs_trials(module: SourceModule) -> bool:
@@ -99,12 +117,12 @@ def may_show_ranks(project: Project, path: str) -> bool:
 
 
 def _may_show(project: Project, path: str) -> bool:
-    if is_test_file(path):
+    if is_own_test(project, path):
         return False
     if _WORDS.search(project.read(path) or b""):
         return True
     stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-    users = (p for p in project.files_importing(stem) if p != path and not is_test_file(p))
+    users = (p for p in project.files_importing(stem) if p != path and not is_own_test(project, p))
     return any(_WORDS.search(project.read(p) or b"") for p in users)
 
 
@@ -116,7 +134,7 @@ def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
         if any(may_show_ranks(project, p) for p in found):
             return True
         stems = {p.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2] for p in found}
-        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_test_file(u)]
+        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_own_test(project, u)]
         known.update(found)
     return False
 
@@ -134,7 +152,7 @@ def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | Non
 def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     for path in project.files_importing(stem):
-        if path == module.path or is_test_file(path) or not _WORDS.search(project.read(path) or b""):
+        if path == module.path or is_own_test(project, path) or not _WORDS.search(project.read(path) or b""):
             continue
         brought = (project.resolve(name, path) for name in imports_of(project, path))
         if not any(found is not None and found.path == module.path for found in brought):

@@ -417,7 +417,8 @@ def test_a_class_whose_decorator_may_put_the_model_back() -> None:
 def staged(use: str, *, wrap: str = "if pictures:", other: str = "if not pictures:", above: str = "") -> str:
     return (
         "import torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\nfrom nets import Net\n\n\n"
-        f"def main(args, rank, pictures, optimizer):\n{above}    guide = Net(args)\n    {other}\n        guide.body.requires_grad_(False)\n"
+        f"def main(args, rank, pictures, optimizer):\n{above}    guide = Net(args)\n"
+        f"    {other}\n        guide.body.requires_grad_(False)\n"
         f"    {wrap}\n        guide = DDP(guide)\n    for step in range(3):\n        optimizer.step()\n        {use}\n"
     )
 
