@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
 from codemods.analysis.names import dotted, family, last, qualified
@@ -11,7 +12,7 @@ from codemods.findings import Evidence
 from codemods.import_statements import imported_names
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import SourceModule, once_a_module
 
 # Names of packages of which other parts serve one process too.
 _NAMES = {
@@ -29,7 +30,10 @@ _TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|test
 
 _TEST_FOLDERS = late(r"(^|/)(tests?|testing)/|(^|/)conftest\.py$")
 _UNIT_TESTS = late(rb"\bdef test_|\bunittest\b|\bpytest\b|\bclass Test")
-_JOINS = late(rb"init_process_group\(|\bAccelerator\(|DistributedDataParallel\(|\bTrainer(?:\.from_argparse_args)?\(|init_distributed")
+_JOINS = late(
+    rb"init_process_group\(|\bAccelerator\(|DistributedDataParallel\(|\bTrainer(?:\.from_argparse_args)?\(|init_distributed"
+)
+_ALONE = late(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
 _OPTIONS = late(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b")
 _LOADS = late(rb"load_state_dict|from_pretrained|load_checkpoint|load_from_checkpoint|\.(?:test|validate|fit)\(")
 
@@ -40,14 +44,24 @@ def is_test_file(path: str) -> bool:
     return _TESTS.search(path) is not None
 
 
-def is_own_test(project: Project, path: str) -> bool:
+def is_test_module(module: SourceModule) -> bool:
     """As `is_test_file`, but for programs of that name: `test_net.py` evaluates a model, on several processes as well."""
-    return is_test_file(path) and not project.keep(("program", path), lambda: is_program(path, project.read(path) or b""))
+    return is_test_file(module.path) and not _is_program(module)
+
+
+@once_a_module
+def _is_program(module: SourceModule) -> bool:
+    return is_program(module.path, module.data)
+
+
+def is_own_test(project: Project, path: str) -> bool:
+    """As `is_test_module`, told from the bytes of a file."""
+    return is_test_file(path) and not project.keep(("is a program", path), lambda: is_program(path, project.read(path) or b""))
 
 
 def is_program(path: str, data: bytes) -> bool:
-    """True for a script with options that makes the processes of a run its own and loads a model; no framework of tests knows it."""
-    if _TEST_FOLDERS.search(path) or b"__main__" not in data or _UNIT_TESTS.search(data):
+    """True for a script with options that joins the processes of a run and loads a model; no framework of tests knows it."""
+    if _TEST_FOLDERS.search(path) or b"__main__" not in data or _UNIT_TESTS.search(data) or _ALONE.search(data):
         return False
     return all(words.search(data) is not None for words in (_JOINS, _OPTIONS, _LOADS))
 

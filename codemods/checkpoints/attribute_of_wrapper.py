@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee
 from codemods.analysis.wrapped.holders import Wrapped
@@ -96,7 +96,7 @@ class AttributeOfWrapper(DdpCodemod):
         return path in near_wraps(project)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or not self.is_worth_parsing(module.path, project):
+        if is_test_module(module) or not self.is_worth_parsing(module.path, project):
             return
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
         for one in [*asked_here(project, module), *asked_in_callee(project, module)]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
@@ -116,7 +116,7 @@ class MakedirsRace(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         stamped: set[str] = set()
         aliases = [n for n, found in module.imports.items() if found[0].dotted in ("os.makedirs", "os.mkdir")]
@@ -270,7 +270,7 @@ def _is_asked_for(project: Project, module: SourceModule, call: ast.Call) -> boo
         return True
     outside = used.outside_tests()
     users = [*(s.module for s in outside.calls), *(h.module for h in outside.handed_on)]
-    return any(not is_test_file(m.path) and (ranks_in_file(project, m) or ranks_in_importers(project, m)) for m in users)
+    return any(not is_test_module(m) and (ranks_in_file(project, m) or ranks_in_importers(project, m)) for m in users)
 
 
 def _is_in_hook(project: Project, module: SourceModule, call: ast.Call) -> bool:

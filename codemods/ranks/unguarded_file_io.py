@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
+from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, runs_trials
 from codemods.analysis.files.before_fit import is_above_fit
 from codemods.analysis.files.entered_by_device import is_entered_by_device
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
@@ -201,7 +201,7 @@ class UnguardedFileIo(DdpCodemod):
         return may_be_run_by_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or module.holds(b"split_between_processes") or runs_trials(module):
+        if is_test_module(module) or module.holds(b"split_between_processes") or runs_trials(module):
             return
         yield from self._known(module, project)
         yield from self._left(module, project)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.global_rank_at import global_test
@@ -130,7 +130,7 @@ class WrongRank(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         if not is_for_one_node(project):
             yield from self._devices(module, project)

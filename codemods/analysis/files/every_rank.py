@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.files.configured_trainers import behind_fit
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
@@ -66,7 +66,7 @@ def way_of_every_rank(
 
     loose: classes that are only handed on count as made where they are handed to (`loose_ends`), and the ways may be longer.
     """
-    if is_test_file(module.path) or is_for_some(project, module, node):
+    if is_test_module(module) or is_for_some(project, module, node):
         return None
     if _refuses_others(project, module, node):
         return None
@@ -280,7 +280,7 @@ def is_of_the_starter(project: Project, module: SourceModule, node: ast.AST) -> 
 def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
     """True where every rank comes to a call."""
     outer = site.module.function_of(site.call)
-    if is_test_file(site.module.path) or is_for_some(project, site.module, site.call):
+    if is_test_module(site.module) or is_for_some(project, site.module, site.call):
         return False
     if is_behind_an_end(site.module, site.call) or is_tied_to_first_device(project, site.module):
         return False

@@ -11,7 +11,7 @@ import re
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.distribution import is_own_test, is_test_module, ranks_in_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
@@ -89,8 +89,8 @@ def _shares_nothing(module: SourceModule) -> bool:
 
 def _has_programs(project: Project) -> bool:
     """False for a folder of classes and functions alone: somebody else's program runs those."""
-    found = project.keep("programs", lambda: tuple(p for p in project.files_containing(b"__main__") if not is_test_file(p)))
-    return bool(found)
+    named = project.files_containing(b"__main__")
+    return bool(project.keep("programs", lambda: tuple(p for p in named if not is_own_test(project, p))))
 
 
 class _Search:
@@ -108,7 +108,7 @@ class _Search:
 
     def comes_to(self, module: SourceModule, node: ast.AST, *, shown: bool) -> bool:
         """shown: what the way has come through so far speaks of several processes."""
-        if is_test_file(module.path) or is_of_one_process(module, node) or is_behind_an_end(module, node):
+        if is_test_module(module) or is_of_one_process(module, node) or is_behind_an_end(module, node):
             return False
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
             return False
@@ -220,7 +220,7 @@ class _Search:
         if outer is not None and not self._is_run(module, outer, shown):
             return False
         for path in users:
-            other = project.module(path) if not is_test_file(path) else None
+            other = project.module(path) if not is_own_test(project, path) else None
             for read in other.reads_of(node.name) if other is not None else ():
                 if other is None or _is_inside(other, read, node) or only_names(other, read, made_by_methods=True):
                     continue
