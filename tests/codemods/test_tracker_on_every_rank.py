@@ -182,9 +182,9 @@ def test_a_program_that_evaluates(path: str) -> None:
     [
         ("tests/weights.py", PROGRAM),
         ("tests/test_weights.py", PROGRAM),
-        ("test_weights.py", PROGRAM.replace("def evaluate(", "def test_evaluate(").replace("    evaluate(p", "    test_evaluate(p")),
+        ("test_weights.py", PROGRAM.replace(" evaluate(", " test_evaluate(")),
         ("test_weights.py", PROGRAM.replace("import torch\n", "import torch\nimport unittest\n")),
-        ("test_weights.py", PROGRAM.replace("    net = a", "    assert accelerator.num_processes == 1\n    net = a")),  # one process
+        ("test_weights.py", PROGRAM.replace("    net = a", "    assert accelerator.num_processes == 1\n    net = a")),
         ("test_weights.py", PROGRAM.replace("if __name__ == '__main__':", "if True:")),  # imported by who runs the tests
         ("test_weights.py", PROGRAM.replace("load_state_dict", "add")),  # tries something out
     ],
