@@ -8,7 +8,7 @@ from functools import cache, cached_property
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_program, is_test_file
 from codemods.codemod import DdpCodemod
 from codemods.sites import Site
 from codemods.spelling import own_names
@@ -91,7 +91,7 @@ class Gate:
                 known = answers[i] = groups[i].occurs_in(data)
             return known
 
-        tests = bool(path) and is_test_file(path)
+        tests = bool(path) and is_test_file(path) and not is_program(path, data)
         open_for = [c for c, needs in maybe if (c.READS_TESTS or not tests) and all(passes(i) for i in needs)]
         found: dict[re.Pattern[bytes] | Site, bool] = {}  # codemods share patterns, too
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 
 from codemods.analysis.names import dotted, family, last, qualified
@@ -11,7 +12,7 @@ from codemods.findings import Evidence
 from codemods.import_statements import imported_names
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import SourceModule, once_a_module
 
 # Names of packages of which other parts serve one process too.
 _NAMES = {
@@ -27,11 +28,42 @@ _WORDS = late(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat
 _USES = late(rb"torch\s*\.\s*distributed|DistributedDataParallel|accelerate\.Accelerator\(")
 _TESTS = late(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing(_\w+)?)\.py$")
 
+_TEST_FOLDERS = late(r"(^|/)(tests?|testing)/|(^|/)conftest\.py$")
+_UNIT_TESTS = late(rb"\bdef test_|\bunittest\b|\bpytest\b|\bclass Test")
+_JOINS = late(
+    rb"init_process_group\(|\bAccelerator\(|DistributedDataParallel\(|\bTrainer(?:\.from_argparse_args)?\(|init_distributed"
+)
+_ALONE = late(rb"^[ \t]*assert [^\n]*(?:num_processes|world_size)[^\n]*== 1\b", re.MULTILINE)
+_OPTIONS = late(rb"argparse|parse_args|HfArgumentParser|hydra|OmegaConf|\bfire\b|\bclick\b|\btyper\b")
+_LOADS = late(rb"load_state_dict|from_pretrained|load_checkpoint|load_from_checkpoint|\.(?:test|validate|fit)\(")
+
 
 @lru_cache(maxsize=4096)  # asked for each file that a search comes upon
 def is_test_file(path: str) -> bool:
     """True for a repository's own tests, which run on one process."""
     return _TESTS.search(path) is not None
+
+
+def is_test_module(module: SourceModule) -> bool:
+    """As `is_test_file`, but for programs of that name: `test_net.py` evaluates a model, on several processes as well."""
+    return is_test_file(module.path) and not _is_program(module)
+
+
+@once_a_module
+def _is_program(module: SourceModule) -> bool:
+    return is_program(module.path, module.data)
+
+
+def is_own_test(project: Project, path: str) -> bool:
+    """As `is_test_module`, told from the bytes of a file."""
+    return is_test_file(path) and not project.keep(("is a program", path), lambda: is_program(path, project.read(path) or b""))
+
+
+def is_program(path: str, data: bytes) -> bool:
+    """True for a script with options that joins the processes of a run and loads a model; no framework of tests knows it."""
+    if _TEST_FOLDERS.search(path) or b"__main__" not in data or _UNIT_TESTS.search(data) or _ALONE.search(data):
+        return False
+    return all(words.search(data) is not None for words in (_JOINS, _OPTIONS, _LOADS))
 
 
 def runs_trials(module: SourceModule) -> bool:
@@ -99,12 +131,12 @@ def may_show_ranks(project: Project, path: str) -> bool:
 
 
 def _may_show(project: Project, path: str) -> bool:
-    if is_test_file(path):
+    if is_own_test(project, path):
         return False
     if _WORDS.search(project.read(path) or b""):
         return True
     stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-    users = (p for p in project.files_importing(stem) if p != path and not is_test_file(p))
+    users = (p for p in project.files_importing(stem) if p != path and not is_own_test(project, p))
     return any(_WORDS.search(project.read(p) or b"") for p in users)
 
 
@@ -116,7 +148,7 @@ def may_be_run_by_ranks(project: Project, path: str, hops: int = 3) -> bool:
         if any(may_show_ranks(project, p) for p in found):
             return True
         stems = {p.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2] for p in found}
-        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_test_file(u)]
+        found = [u for stem in stems for u in project.files_importing(stem) if u not in known and not is_own_test(project, u)]
         known.update(found)
     return False
 
@@ -134,7 +166,7 @@ def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | Non
 def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
     for path in project.files_importing(stem):
-        if path == module.path or is_test_file(path) or not _WORDS.search(project.read(path) or b""):
+        if path == module.path or is_own_test(project, path) or not _WORDS.search(project.read(path) or b""):
             continue
         brought = (project.resolve(name, path) for name in imports_of(project, path))
         if not any(found is not None and found.path == module.path for found in brought):

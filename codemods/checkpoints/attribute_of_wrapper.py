@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.asked_of_wrapper import Asked, asked_here, asked_in_callee
 from codemods.analysis.wrapped.holders import Wrapped
@@ -30,7 +30,8 @@ class AttributeOfWrapper(DdpCodemod):
     Follows what `DistributedDataParallel(model)` and `accelerator.prepare(model)` give, through names, fields, lists, loops and
     calls, to the places where something is read that the model has and the wrapper has not, and asks the model inside instead.
     So with `hasattr(model, "x")`, which is False for the wrapper, with a write that the model inside does not see, with
-    `model.module` where one process does not wrap, and with a test of the number of GPUs that stands for one of the wrapper.
+    `model.module` where one process does not wrap, or where a setting leaves the model bare that is not asked there, and with a
+    test of the number of GPUs that stands for one of the wrapper.
 
     ## Why it matters
     The wrapper has `forward`, `parameters`, `state_dict` and little else. Accelerate wraps with several processes only: a program
@@ -76,6 +77,7 @@ class AttributeOfWrapper(DdpCodemod):
     - Says nothing of a model without parameters to train: `prepare` does not wrap it.
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP: their wrappers pass attributes on.
     - Says nothing of Fabric, whose wrapper passes them on, too.
+    - Says nothing of a setting over the wrap where the function has no code for its other value, or asserts it.
     - Says nothing of `.module` under the expression that the wrap's flag is set from, and, outside of the constructor, of a class
       under a decorator that may change it.
     - Tells what a loss is made of: it belongs into the forward of the model.
@@ -94,7 +96,7 @@ class AttributeOfWrapper(DdpCodemod):
         return path in near_wraps(project)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or not self.is_worth_parsing(module.path, project):
+        if is_test_module(module) or not self.is_worth_parsing(module.path, project):
             return
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
         for one in [*asked_here(project, module), *asked_in_callee(project, module)]:

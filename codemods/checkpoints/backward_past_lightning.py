@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
 from codemods.analysis.class_values import class_values
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.wrapped.lightning_runs import kept_to_one, runs_on_several
 from codemods.codemod import DdpCodemod
@@ -90,7 +90,7 @@ class BackwardPastLightning(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or kept_to_one(project) or any(module.holds(word) for word in _AVERAGES):
+        if is_test_module(module) or kept_to_one(project) or any(module.holds(word) for word in _AVERAGES):
             return
         for call in module.calls_named("backward"):
             place = module.method_of(call)

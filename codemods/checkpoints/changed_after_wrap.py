@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import qualified
 from codemods.analysis.wrapped.first_batch import set_by_first_batch
 from codemods.analysis.wrapped.in_front import is_called_in_front
@@ -96,7 +96,7 @@ class ChangedAfterWrap(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         yield from self._frozen(module, project)
         yield from self._cast(module, project)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -111,7 +111,7 @@ class ForwardBypassesDdp(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or not _is_possible(project):
+        if is_test_module(module) or not _is_possible(project):
             return
         done: set[tuple[str, int, int]] = set()
         for one in backward_passes(module):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, is_from, last, qualified
 from codemods.analysis.wrapped.lightning_runs import BEHIND, IN_FRONT, runs_on_several
 from codemods.analysis.wrapped.switches import frozen_by, frozen_in_front, of_call, switched_behind
@@ -87,7 +87,7 @@ class UnfreezeAfterWrap(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         seen: set[int] = set()
         for found in switched_behind(project, module):

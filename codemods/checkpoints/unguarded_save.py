@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, runs_trials
+from codemods.analysis.distribution import is_test_module, runs_trials
 from codemods.analysis.files.save_repairs import Repair, repairs
+from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.codemod import DdpCodemod
+from codemods.data.rank_names import EXIT_CALLS
 from codemods.findings import Evidence, Finding
 from codemods.project import Project
 from codemods.sites import Site
@@ -91,9 +94,11 @@ class UnguardedSave(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or runs_trials(module):
+        if is_test_module(module) or runs_trials(module):
             return
         for found in repairs(project, module):
+            if _ends_above_the_trainer(found):
+                continue
             if not is_run_by_nobody(project, found.module, found.at):
                 yield self._told(found)
 
@@ -112,6 +117,17 @@ def _message(found: Repair) -> str:
         f"every rank comes here and writes `{found.path}`{where}: the ranks write into one file at once, and a torn checkpoint "
         "shows only when it is loaded"
     )
+
+
+def _ends_above_the_trainer(found: Repair) -> bool:
+    """True where a script of Lightning ends behind the save, before its Trainer would start the other ranks: a conversion."""
+    made = (c for c in found.module.calls_named("Trainer") if found.module.function_of(c) is found.module.function_of(found.at))
+    if not any(c.lineno > found.line and family(qualified(found.module, c.func)) == "lightning" for c in made):
+        return False
+    block = found.module.block_of(found.at)
+    behind = block[next((i for i, s in enumerate(block) if s is found.at), len(block)) + 1 :]
+    ends = (s.value.func for s in behind if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call))
+    return any(dotted(end) in EXIT_CALLS for end in ends)
 
 
 def _place(found: Repair) -> str:

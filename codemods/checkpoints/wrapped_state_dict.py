@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.other_readers import other_reader
@@ -85,7 +85,7 @@ class WrappedStateDict(DdpCodemod):
         return path in near_wraps(project)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or not self.is_worth_parsing(module.path, project):
+        if is_test_module(module) or not self.is_worth_parsing(module.path, project):
             return
         for saved in saved_wrappers(project, module):
             load = load_of(project, module, saved) if saved.state else None

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_in
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.prepared_iterators import PreparedIterator, prepared_iterators
 from codemods.analysis.loading.shares import is_told_its_share
 from codemods.codemod import DdpCodemod
@@ -103,7 +103,7 @@ class IteratorGivenToPrepare(DdpCodemod):
         return bool(project.files_containing(b"DataLoader"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or not module.calls_named("backward"):
+        if is_test_module(module) or not module.calls_named("backward"):
             return
         done: set[int] = set()
         for one in prepared_iterators(project, module):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.origins import Origin, all_known, made_class, origins
 from codemods.analysis.loading.passes import Pass, training_passes
 from codemods.analysis.loading.programs import starts_group_before, wraps
@@ -95,7 +95,7 @@ class MissingDistributedSampler(DdpCodemod):
         return bool(project.files_containing(b"DistributedDataParallel"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or not module.calls_named("DataLoader"):
+        if is_test_module(module) or not module.calls_named("DataLoader"):
             return
         done: set[int] = set()
         for found in training_passes(project, module.path):

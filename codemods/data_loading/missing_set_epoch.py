@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.epochs import (
     Counter,
     are_told_instead,
@@ -110,7 +110,7 @@ class MissingSetEpoch(DdpCodemod):
         return bool(project.files_containing(b"DistributedSampler"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         done: set[tuple[int, str]] = set()
         for found in training_passes(project, module.path):

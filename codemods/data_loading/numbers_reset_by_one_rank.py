@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.draws import draws_near, in_training_loop, may_train
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeds import depends_on_rank
@@ -96,7 +96,7 @@ class NumbersResetByOneRank(DdpCodemod):
         return bool(may_train(project))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for call in module.calls_named("manual_seed"):
             plain = qualified(module, call.func) == "torch.manual_seed" and len(call.args) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.loading.origins import origins
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeds import SEEDERS, Seed, depends_on_rank, is_of_rank, names_the_rank
@@ -81,7 +81,7 @@ class RankSeededSplit(DdpCodemod):
         return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for call in module.calls_named("DistributedSampler"):
             if (found := self._sampler(module, project, call)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.origins import Origin, origins
 from codemods.analysis.loading.samplers import is_distributed_sampler, loader_of, samplers_of, shuffles
 from codemods.analysis.names import dotted
@@ -77,7 +77,7 @@ class SameOrderTwice(DdpCodemod):
         return bool(project.files_containing(b"DistributedSampler("))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for call in module.calls_named("zip"):
             names = [dotted(a) for a in call.args]

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.loading.drawn_items import drawn_items, may_draw_items
 from codemods.analysis.loading.draws import Draw, draws_near, may_train
@@ -115,7 +115,7 @@ class SameRandomNumbers(DdpCodemod):
         )
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         yield from self._of_process(module, project)
         yield from self._of_items(module, project)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.accelerators import made_by
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.constant_schedules import read_lengths
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.lightning_lengths import Whole, whole_lengths
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
 from codemods.analysis.names import dotted, last
@@ -94,7 +94,7 @@ class ScheduleLength(DdpCodemod):
         return bool(project.files_containing(b"Accelerator(") or project.files_containing(b"ightning"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         if module.holds(b"ightning") and not is_kept_to_one_device(project):
             yield from (self._whole(found) for found in whole_lengths(project) if found.module is module)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeds import handed_seeds, seeds_in
 from codemods.analysis.loading.spawned import calls_in, spawns_in
@@ -86,7 +86,7 @@ class SeedOfTheParent(DdpCodemod):
         return bool(project.files_containing(b"spawn("))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         seeds = {id(s.call): s.call for s in (*seeds_in(module), *handed_seeds(project, module)) if not s.own}
         done: set[int] = set()

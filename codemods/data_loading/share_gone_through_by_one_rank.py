@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.walked_alone import Harm, WalkedAlone, walked_alone
 from codemods.analysis.logged.one_curve import shown_in
 from codemods.codemod import DdpCodemod
@@ -114,7 +114,7 @@ class ShareGoneThroughByOneRank(DdpCodemod):
         return bool(project.files_containing(b".prepare(") or project.files_containing(b"DistributedSampler"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for found in walked_alone(project, module):
             if found.harm is Harm.WAITS or not _is_told(project, module, found):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, subclasses
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.lightning_runs import kept_to_one
 from codemods.codemod import DdpCodemod
@@ -84,7 +84,7 @@ class StateInPrepareData(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or _is_called(project) or kept_to_one(project):
+        if is_test_module(module) or _is_called(project) or kept_to_one(project):
             return
         for node in module.nodes(ast.ClassDef):
             method = module.methods_of(node).get("prepare_data")

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
@@ -107,7 +107,7 @@ class UnevenSteps(DdpCodemod):
         return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for found in mismatches_in(project, module):
             if _is_share(found) and not _is_topped_up(module, found):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.dealt_out import dealt_out
 from codemods.analysis.loading.one_machine import is_on_one_machine
 from codemods.analysis.loading.samplers import short
@@ -91,7 +91,7 @@ class UnorderedLabels(DdpCodemod):
         return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         several = ranks_in_file(project, module) or ranks_in_importers(project, module)
         done: set[int] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.loading.programs import wrap_in
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.seeded_way import is_seeded_on_the_way
@@ -77,7 +77,7 @@ class UnseededSplit(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or any(project.files_containing(b"seed_everything", kinds=_TEXTS)):
+        if is_test_module(module) or any(project.files_containing(b"seed_everything", kinds=_TEXTS)):
             return
         for split in splits_in(project, module):
             if split.given is not None or ranks_reaching(project, module, split.call).some:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.started_ranks import started_rank
@@ -86,7 +86,7 @@ class ChildrenWaitedForInTurn(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or _looks_after(module):
+        if is_test_module(module) or _looks_after(module):
             return
         why = _why_ranks(module, project)
         if why is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, RemoveStatement
 from codemods.project import Project
@@ -68,7 +68,7 @@ class ComparisonWithoutEffect(DdpCodemod):
         return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or not may_show_ranks(project, module.path):
+        if is_test_module(module) or not may_show_ranks(project, module.path):
             return
         for statement in module.nodes(ast.Expr):
             compared = statement.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.asked_questions import NAMES, questions
 from codemods.codemod import DdpCodemod
 from codemods.findings import Evidence, Finding
@@ -80,7 +80,7 @@ class InputOnEveryRank(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for found in questions(project, module):
             what = f"`{module.text_of(found.call.func)}()`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher, states_an_old_torch
 from codemods.analysis.names import dotted, last
@@ -104,7 +104,7 @@ class LocalRankArgument(DdpCodemod):
         return b"deepspeed" not in data and (b"init_process_group" in data or b"--local_rank" in data)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or module.holds(b"deepspeed"):
+        if is_test_module(module) or module.holds(b"deepspeed"):
             return
         found = list(self._by_device(module, project)) if _starts_its_group(module) else []
         yield from found or self._by_command(module, project)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.called_with_group import SPEAKING, words_of
 from codemods.analysis.guards.entry_points import Entry, entries, starts_group
 from codemods.analysis.names import dotted, is_parameter
@@ -93,7 +93,7 @@ class MissingSetDevice(DdpCodemod):
         return not any(word in data for word in _CHOOSES)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or any(module.holds(word) for word in _CHOOSES):
+        if is_test_module(module) or any(module.holds(word) for word in _CHOOSES):
             return
         for call in module.calls_named("init_process_group"):
             if not starts_group(module, call) or _backend(call) != "nccl":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.left_rendezvous import left_rendezvous
 from codemods.analysis.guards.rendezvous import Meeting, Where, handed_to_others, meetings_of_each_process
 from codemods.analysis.guards.unsized_branches import UnsizedBranch, unsized_branches
@@ -106,7 +106,7 @@ class RendezvousOfEachProcess(DdpCodemod):
         return any(c in data for c in _CLOCKS[:4]) and b"rank" in data and bool(project.files_containing(b"MASTER_PORT"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         told: set[int] = set()
         for found in (*meetings_of_each_process(project, module), *handed_to_others(project, module)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.logged.divergent_dicts import dictionary_divergence, names_of_batch
 from codemods.analysis.logged.divergent_keys import Divergence, divergence
 from codemods.analysis.logged.log_calls import LogCall, as_any_log_call, key_nodes, logged_value
@@ -83,7 +83,7 @@ class DivergentLogKeys(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for call in module.calls_named("log", "log_dict"):
             log = as_any_log_call(module, project, call)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator, is_fabric
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
@@ -87,7 +87,7 @@ class DroppedReduction(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for statement in module.nodes(ast.Expr):
             call = statement.value

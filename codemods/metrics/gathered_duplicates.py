@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.loading.padded_counts import evaluates, padded_counts, trains
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
@@ -92,7 +92,7 @@ class GatheredDuplicates(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for found in padded_counts(project) if module.holds(b"DistributedSampler(") else ():
             if found.module is module:

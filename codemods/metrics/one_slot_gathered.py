@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import last, qualified
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
@@ -82,7 +82,7 @@ class OneSlotGathered(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         done: set[int] = set()
         for call in module.calls_named(*_WRITES):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.logged.epoch_numbers import Shown, is_kept_to_one_device, shown_numbers
 from codemods.codemod import DdpCodemod
 from codemods.findings import Finding
@@ -74,7 +74,7 @@ class RankLocalEpochMean(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or is_kept_to_one_device(project):
+        if is_test_module(module) or is_kept_to_one_device(project):
             return
         for shown in shown_numbers(project, module):
             statement = module.statement_of(shown.node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.distribution import is_test_file, is_test_module, may_show_ranks
 from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.losses import backward_passes
 from codemods.analysis.wrapped.scaled_losses import (
@@ -98,7 +98,7 @@ class ScaledLoss(DdpCodemod):
         return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or _sums_by_hand(project):
+        if is_test_module(module) or _sums_by_hand(project):
             return
         passes = list(backward_passes(module))
         if any(module.holds(word) for word in _WRAPS) and not module.holds(b"horovod"):

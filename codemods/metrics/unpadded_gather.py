@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.accelerators import is_accelerator
 from codemods.analysis.bindings import bindings_in
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
@@ -92,7 +92,7 @@ class UnpaddedGather(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for call in module.calls_named("gather", "gather_for_metrics"):
             function = module.function_of(call)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassFacts, Role, class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.logged.accumulated import puts_into
 from codemods.analysis.logged.held_modules import held_by
 from codemods.analysis.logged.logged_values import Scope, classify
@@ -80,7 +80,7 @@ class UnreducedTrainerLog(DdpCodemod):
         return bool(project.files_containing(b"Trainer):")) or bool(project.files_containing(b"Trainer,"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for call in module.calls_named("log"):
             if call.args and self._speaks_to_a_trainer(module, project, call):

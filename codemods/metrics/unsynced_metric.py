@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.logged.evaluation_data import monitor_of
 from codemods.analysis.logged.log_calls import (
     LogCall,
@@ -179,7 +179,7 @@ class UnsyncedMetric(DdpCodemod):
     def _switched_off(self, log: LogCall) -> Iterator[Finding]:
         """`sync_dist=True, rank_zero_only=True`: the first asks for the mean of all ranks, the second switches it off."""
         module, call = log.module, log.call
-        if log.flag("sync_dist") is not True or ranks_at(module, call, project=log.project).some or is_test_file(module.path):
+        if log.flag("sync_dist") is not True or ranks_at(module, call, project=log.project).some or is_test_module(module):
             return
         found = reached(log)
         if found is None or all(v.kind in NEEDS_NOTHING for _, v in values(log)):

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.early_ranks import under_such_a_test
 from codemods.analysis.output.effects import Kind, effects_of, phrases
@@ -92,7 +92,7 @@ class DummyExperimentAccess(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         done: set[int] = set()
         told: set[int] = set()

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
 from codemods.analysis.files.folders_made_before import is_made_above
+from codemods.analysis.files.state_folders import state_folders
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
@@ -81,8 +82,8 @@ class MakedirsRace(DdpCodemod):
     `os.makedirs` only as an unsafe fix. A call without such a test in a helper that other files call is unsafe too.
 
     ## Refuses
-    - A folder named after the time, told: each process reads its own clock, and those of Lightning's `ddp` start one after
-      the other.
+    - A folder named after the time, told, also where Accelerate's `save_state` makes it: each process reads its own clock, and
+      those of Lightning's `ddp` start one after the other.
     - Where `exist_ok` is given, `False` too: that is a decision.
     - Where FileExistsError is caught: handled already, or told if the handler raises or goes on to another name.
     - Where the name is searched for (`while os.path.exists(run): n += 1`), told: sharing a folder would be worse.
@@ -106,7 +107,7 @@ class MakedirsRace(DdpCodemod):
     """
 
     code = "DDP204"
-    TRIGGERS = ((b"makedirs(", b"mkdir("),)
+    TRIGGERS = ((b"makedirs(", b"mkdir(", b".save_state("),)
     # a call that gives no exist_ok in its first line, or a clock
     SITES = (Site(
         rb"strftime\(|\bnow\(|int\(time\.time|"
@@ -116,7 +117,7 @@ class MakedirsRace(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         stamped: set[str] = set()
         aliases = [n for n, found in module.imports.items() if found[0].dotted in ("os.makedirs", "os.mkdir")]
@@ -132,9 +133,15 @@ class MakedirsRace(DdpCodemod):
             if (found := self._judge(module, project, call, spelling)) is not None:
                 yield found
 
-    def _stamped(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
-        """A folder named after the time: each process reads its own clock."""
-        path = folder_of(call, spelling)
+        for call, path in state_folders(project, module):
+            if (told := self._stamped(module, project, call, "", path)) is not None:
+                yield told
+
+    def _stamped(
+        self, module: SourceModule, project: Project, call: ast.Call, spelling: str, given: ast.expr | None = None
+    ) -> Finding | None:
+        """A folder named after the time: each process reads its own clock. given: the path of a state that all ranks save."""
+        path = given or folder_of(call, spelling)
         if path is None or (shown := ranks_in_file(project, module)) is None or ranks_reaching(project, module, call).some:
             return None
         made = origin_text(module, path)
@@ -144,7 +151,8 @@ class MakedirsRace(DdpCodemod):
         if "broadcast" in (module.text_of(function) if function else module.text):
             return None
         what = module.text_of(path)
-        message = f"every rank names {what} after its own clock: the ranks start apart, and make a folder each"
+        makes = "save their parts of one state into folders of their own" if given is not None else "make a folder each"
+        message = f"every rank names {what} after its own clock: the ranks start apart, and {makes}"
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
         return self.finding(module, _clock(module, path) or call, message, evidence=[shown], reason=reason)
 
@@ -270,7 +278,7 @@ def _is_asked_for(project: Project, module: SourceModule, call: ast.Call) -> boo
         return True
     outside = used.outside_tests()
     users = [*(s.module for s in outside.calls), *(h.module for h in outside.handed_on)]
-    return any(not is_test_file(m.path) and (ranks_in_file(project, m) or ranks_in_importers(project, m)) for m in users)
+    return any(not is_test_module(m) and (ranks_in_file(project, m) or ranks_in_importers(project, m)) for m in users)
 
 
 def _is_in_hook(project: Project, module: SourceModule, call: ast.Call) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.distribution import is_test_module, ranks_in_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.guard_spelling import guard_for
@@ -103,7 +103,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or module.holds(b"split_between_processes"):
+        if is_test_module(module) or module.holds(b"split_between_processes"):
             return
         for call in module.calls_named("tqdm", "trange"):
             if not _draws(module, call) or _is_read(module, call):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.ranks.counted_among import Among, environment
 from codemods.analysis.ranks.local_shares import (
@@ -99,7 +99,7 @@ class RankFromLocalIndex(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for found in local_shares(project, module):
             yield self._share(module, found)

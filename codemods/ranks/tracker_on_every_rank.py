@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.distribution import is_own_test, is_test_module, ranks_in_file
 from codemods.analysis.files.every_rank import is_for_some, way_of_every_rank
 from codemods.analysis.names import qualified
 from codemods.analysis.output.effects import Effect, Kind, effects_of, names_rank, phrases
@@ -106,7 +106,7 @@ class TrackerOnEveryRank(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or _has_runs_on_purpose(project):
+        if is_test_module(module) or _has_runs_on_purpose(project):
             return
         yield from self._starts(module, project)
         yield from self._writers(module, project)
@@ -227,7 +227,7 @@ def _find_runs(project: Project) -> list[_Start]:
     found = []
     for path in project.files_containing(b"wandb"):
         data = project.read(path) or b""
-        if is_test_file(path) or not calls(data, b"init") or (module := project.module(path)) is None:
+        if is_own_test(project, path) or not calls(data, b"init") or (module := project.module(path)) is None:
             continue
         for call in module.calls_named("init"):
             if qualified(module, call.func) == "wandb.init":

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, runs_trials
+from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, runs_trials
 from codemods.analysis.files.before_fit import is_above_fit
 from codemods.analysis.files.entered_by_device import is_entered_by_device
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
@@ -104,7 +104,8 @@ class UnguardedFileIo(DdpCodemod):
     the smallest block of them under a test for rank 0. Where no such test is at hand, it tells what every rank writes anew,
     moves or takes away under one name: above the start of the process group, in helpers whose callers show the processes, on the
     module level of a script that `mp.spawn` imports again in each process, and a log that each
-    rank opens anew (`FileHandler(path, "w")`). What a Lightning script moves away above `fit` is told as what its later
+    rank opens anew (`FileHandler(path, "w")`). It tells a folder that every rank takes away (`rm -rf`, too) and that is made
+    again behind it without a wait. What a Lightning script moves away above `fit` is told as what its later
     processes no longer find. It names the way by which every rank comes there.
 
     ## Why it matters
@@ -152,7 +153,8 @@ class UnguardedFileIo(DdpCodemod):
       So are paths made of what a `DistributedSampler` draws, or of an item of a loader that has one.
     - Paths with the GPU's number in them, and what is only called under a test of it (`if self.device == 0:`): silent.
     - What is only taken away for each batch or item, and the trials of Ray Tune, which have no ranks: silent.
-    - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`).
+    - Files that are taken away where one that is gone already is put up with (`suppress`, `except`, `missing_ok=True`, `rm -rf`),
+      unless it is a folder that is made again behind it.
     - A file that other ranks read, list or test: told, for the guard and a barrier must come together.
     - What only this rank has seen (batches, lists that a step fills), and what is written for each item of a loop without
       being shown to be the same everywhere: told, gather first.
@@ -180,7 +182,7 @@ class UnguardedFileIo(DdpCodemod):
     code = "DDP202"
     TRIGGERS = (
         (b"open(", b"save", b"dump", b"write", b"to_csv", b"remove", b"rmtree", b"rename", b"unlink", b"shutil", b"copy",
-         b"FileHandler", b"filemode"),
+         b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'"),
     )
     # a call of such a name, not its definition; saving checkpoints and hyperparameters is every rank's business in Lightning;
     # tensors are copied in place, and lists have a `remove`
@@ -189,9 +191,9 @@ class UnguardedFileIo(DdpCodemod):
         rb"|remove(?:pre|suf)fix\(|\w*copy_\(|deepcopy\(|copy\(\)|(?<=\.)remove\()\w*"
         rb"(?:(?:save|dump|writ|to_csv|remove|rmtree|make_archive|rename|unlink|copy|move)\w*\(|open\w*\("
         rb"(?!" + _OPENED_TO_READ + rb"))|\bshutil\.(?!which\b)|\bos\.remove\(|\bFileHandler\([^\n]*(?:[\"']w[\"']|mode=\w)"
-        rb"|\bfilemode\s*=\s*[\"']w",
+        rb"|\bfilemode\s*=\s*[\"']w|\(f?[\"']rm -|[\"']rm[\"'],",
         b"open", b"save", b"dump", b"writ", b"to_csv", b"remove", b"rmtree", b"make_archive", b"rename", b"unlink", b"copy",
-        b"move", b"shutil", b"FileHandler", b"filemode",
+        b"move", b"shutil", b"FileHandler", b"filemode", b"rm -", b'"rm"', b"'rm'",
     ),)  # fmt: skip
     READS_TESTS = False
 
@@ -199,7 +201,7 @@ class UnguardedFileIo(DdpCodemod):
         return may_be_run_by_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or module.holds(b"split_between_processes") or runs_trials(module):
+        if is_test_module(module) or module.holds(b"split_between_processes") or runs_trials(module):
             return
         yield from self._known(module, project)
         yield from self._left(module, project)

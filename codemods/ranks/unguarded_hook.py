@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.output.effects import Effects, Kind, effects_of, phrases
 from codemods.analysis.output.observers import GATHER_FIRST, Observer, observers, transformers_body
 from codemods.analysis.output.rank_data import rank_local
@@ -91,7 +91,7 @@ class UnguardedHook(DdpCodemod):
     TRIGGERS = ((b"def on_",), (b"print", b"open", b"log", b"write", b"save", b"dump", b"plt", b"to_csv", b"remove"))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for node in module.nodes(ast.ClassDef):
             if not node.bases:

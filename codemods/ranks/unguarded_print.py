@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file, ranks_in_file, runs_trials
+from codemods.analysis.distribution import is_test_module, ranks_in_file, runs_trials
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS, ONE_PROCESS_HOOKS
 from codemods.analysis.names import dotted, last, qualified
@@ -154,7 +154,7 @@ class UnguardedPrint(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or module.holds(b"split_between_processes") or runs_trials(module):
+        if is_test_module(module) or module.holds(b"split_between_processes") or runs_trials(module):
             return
         for function in module.functions:
             yield from self._function(module, project, function)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_in
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.rank_values import is_of_rank_zero, under_such_a_name
 from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
@@ -84,7 +84,7 @@ class ValueOfOneRank(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         done: set[tuple[int, str]] = set()
         for made in made_on_zero(project, module):

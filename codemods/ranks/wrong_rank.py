@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.guards.before_group import group_comes_later, is_of_group
 from codemods.analysis.guards.global_rank_at import global_test
@@ -34,7 +34,8 @@ class WrongRank(DdpCodemod):
 
     ## What it does
     Finds devices that are chosen by the global rank (`set_device`, `device_ids`, `f"cuda:{rank}"`, `device_map={"": rank}`,
-    `accelerator.process_index`), and takes the local rank there. Finds tests of
+    `accelerator.process_index`), and takes the local rank there; the rank is followed over names, fields, helpers of the
+    project, callers, and options whose default reads what the launcher sets. Finds tests of
     `training_args.local_rank` where transformers 5 is pinned, and writes `process_index` (safe). Finds files that local rank
     0 of every node writes, fills or removes, in the test's own block, behind an early exit or through functions, and tests the
     global rank instead: that of the same object (`is_main_process`, `trainer.global_rank`), one at hand, or the group's
@@ -80,15 +81,16 @@ class WrongRank(DdpCodemod):
     ```
 
     ## Safety
-    Safe: a device where the rank comes from the process group or from `RANK`, and the local rank is at hand above the place;
-    where it is not, `int(os.environ.get("LOCAL_RANK", rank))`, which is the same as before where nobody sets it. Safe too:
-    `local_rank in (-1, 0)` of parsed TrainingArguments with transformers 5 or later pinned; and the test above the Trainer,
-    for `rank_zero_only.rank` is 0 wherever nobody has set a rank. Unsafe: files, for a cache on a node's own disk is rightly
-    written by local rank 0; `local_rank == 0` of those arguments, which never held in version 5; and a test above the Trainer
-    round a file of a kind that every rank reads.
+    Safe: a device where the rank comes from the process group or from `RANK`, and the local rank is at hand above the place or
+    beside the rank (`args.local_rank`); where it is not, `int(os.environ.get("LOCAL_RANK", rank))`, which is the same as before
+    where nobody sets it. Safe too: `local_rank in (-1, 0)` of parsed TrainingArguments with transformers 5 or later pinned; and
+    the test above the Trainer, for `rank_zero_only.rank` is 0 wherever nobody has set a rank. Unsafe: files, for a cache on a
+    node's own disk is rightly written by local rank 0; `local_rank == 0` of those arguments, which never held in version 5; and
+    a test above the Trainer round a file of a kind that every rank reads.
 
     ## Refuses
-    - A rank that is handed in, and ranks that `mp.spawn` starts: there they count the processes of one node.
+    - A rank that some caller is not seen to take from the group, and ranks that `mp.spawn` starts: there they count the
+      processes of one node.
     - A rank that is taken modulo the number of devices: that is the local rank.
     - Files whose path, or what made it, speaks of a cache, a download, a node or a temporary folder, or holds the rank; files
       that every rank of the function reads; folders alone; lines that are printed or logged.
@@ -97,7 +99,8 @@ class WrongRank(DdpCodemod):
     - What stands behind a value that a function gives to rank 0 alone, and a function whose calls stand under a test of the local
       rank: that one is told.
     - Files where no global rank is at hand, and the file does not use torch.distributed.
-    - Devices and files of a project that joins its processes at its own machine, or numbers all of them by their place on it.
+    - Devices and files of a project that joins its processes at its own machine, starts them there itself by the launcher, or
+      numbers all of them by their place on it.
     - Files of a project that asserts both ranks to be the same, or that nowhere speaks of more than one node, where no global
       rank is at hand beside the local one (Accelerate, Lightning and transformers have both).
     - Places that no program of the project comes to.
@@ -127,7 +130,7 @@ class WrongRank(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         if not is_for_one_node(project):
             yield from self._devices(module, project)

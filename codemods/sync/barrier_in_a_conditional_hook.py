@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.class_index import ClassFacts, class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, family, last
 from codemods.analysis.ranks.collectives import Collective, collective_at
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
@@ -91,7 +91,7 @@ class BarrierInAConditionalHook(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for owner in module.nodes(ast.ClassDef):
             methods = module.methods_of(owner)

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.filled_on_demand import OnDemand, filled_on_demand
@@ -128,7 +128,7 @@ class CacheFilledByEveryRank(DdpCodemod):
         return may_be_run_by_ranks(project, path) or may_be_made_elsewhere(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         told: set[int] = set()
         for demand in filled_on_demand(project, module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.guard_repairs import repair
 from codemods.analysis.guards.told_collectives import cure, grouped, guarded_here, message, message_of_unmatched, paths, reason
 from codemods.analysis.guards.unmatched_collectives import both_ways, unmatched_collectives
@@ -124,7 +124,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         told: set[int] = set()
         told_nodes: list[ast.AST] = []

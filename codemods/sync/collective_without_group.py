@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.conditional_starts import conditional_starters
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.group_may_be_missing import Unguarded, unguarded
@@ -99,7 +99,7 @@ class CollectiveWithoutGroup(DdpCodemod):
         return _ASKING.search(project.read(path) or b"") or bool(conditional_starters(project))
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         told: set[int] = set()
         for found in unguarded(project, module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.early_returns import renest_inner
 from codemods.analysis.guards.exits_of_rank_zero import ExitOfZero, exits_of_rank_zero
 from codemods.analysis.guards.guard_place import Repair
@@ -109,7 +109,7 @@ class EarlyReturnBeforeCollective(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         told: set[int] = set()
         told_nodes: list[ast.AST] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.filled_on_demand import filled_on_demand
 from codemods.analysis.guards.barrier_spelling import barrier_for
@@ -101,7 +101,7 @@ class MissingBarrier(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         for found in handovers(project, module):
             function = found.function

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.guards.entry_points import Entry, entries, group_name, main_block, starts_group
 from codemods.analysis.names import family
@@ -89,7 +89,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or any(not is_test_file(p) for p in project.files_containing(_DESTROYS)):
+        if is_test_module(module) or any(not is_test_file(p) for p in project.files_containing(_DESTROYS)):
             return
         if _is_older(project, module):
             return

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, may_show_ranks
+from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
 from codemods.analysis.guards.entry_points import group_name
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
@@ -124,7 +124,7 @@ class OneRankDecision(DdpCodemod):
         return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         told: set[int] = set()
         origins: set[Link] = set()

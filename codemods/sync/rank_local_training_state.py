@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, may_show_ranks, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, may_show_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.wrapped.behind_training import is_behind_training
 from codemods.analysis.wrapped.left_modes import LeftMode, left_modes
 from codemods.analysis.wrapped.own_files import restored_from_own_files
@@ -120,7 +120,7 @@ class RankLocalTrainingState(DdpCodemod):
         return may_show_ranks(project, path)
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path):
+        if is_test_module(module):
             return
         if ranks_in_file(project, module) is None and ranks_in_importers(project, module) is None:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
 from codemods.analysis.files.loose_ends import brought_in_by, by_a_setting
 from codemods.analysis.loading.same_program import reached
 from codemods.analysis.logged.epoch_numbers import is_kept_to_one_device
@@ -130,7 +130,7 @@ class StateOfOwnBatches(DdpCodemod):
         return b"def forward" in (project.read(path) or b"")
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
-        if is_test_file(module.path) or not any(module.holds(word) for word in WORDS):
+        if is_test_module(module) or not any(module.holds(word) for word in WORDS):
             return
         if any(project.files_containing(word) for word in _BY_HAND):
             return

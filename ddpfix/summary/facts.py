@@ -129,6 +129,11 @@ FACTS: Mapping[str, Facts] = {
         "On two nodes every process joins the group, and no two of them read the same rows.",
         ("Timed out after", "Address already in use", *WAITING),
     ),
+    "DDP214": Facts(
+        "Let the quiet print take keywords",
+        "The other processes get past the line that prints with `flush=True`.",
+        ("got an unexpected keyword argument", *WAITING),
+    ),
     "DDP301": Facts(
         "Let every rank reach the collective calls",
         "Both processes get past the call.",

@@ -409,3 +409,48 @@ def test_a_class_whose_decorator_may_put_the_model_back() -> None:
     assert findings_of(AttributeOfWrapper, source.format(name="open_models").replace("@open_models()\n", ""), files=NETS)
     plain = {"tools.py": "def open_models():\n    return lambda kind: kind\n"}
     assert findings_of(AttributeOfWrapper, source.format(name="open_models"), files={**NETS, **plain})
+
+
+# `.module` of a model that a setting leaves bare
+
+
+def staged(use: str, *, wrap: str = "if pictures:", other: str = "if not pictures:", above: str = "") -> str:
+    return (
+        "import torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\nfrom nets import Net\n\n\n"
+        f"def main(args, rank, pictures, optimizer):\n{above}    guide = Net(args)\n"
+        f"    {other}\n        guide.body.requires_grad_(False)\n"
+        f"    {wrap}\n        guide = DDP(guide)\n    for step in range(3):\n        optimizer.step()\n        {use}\n"
+    )
+
+
+KEPT = "torch.save({'guide': guide.module.state_dict()}, 'a.pt')"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"wrap": "if args.pictures:", "other": "if not args.pictures:"},
+        {"wrap": "if not pictures:", "other": "if pictures:"},
+    ],
+)
+def test_module_of_a_model_that_a_setting_leaves_bare(parts: dict[str, str]) -> None:
+    after = KEPT.replace("guide.module", 'getattr(guide, "module", guide)')
+    check_transformed(AttributeOfWrapper, staged(KEPT, **parts), staged(after, **parts), files=NETS)
+
+
+@pytest.mark.parametrize(
+    ("use", "parts"),
+    [
+        (f"if pictures: {KEPT}", {}),  # asked again
+        (f"if not pictures: continue\n        {KEPT}", {}),
+        (f"if pictures and rank == 0: {KEPT}", {}),
+        (KEPT, {"other": "if rank > 9:"}),  # nothing shows that it is ever run without
+        (KEPT, {"above": "    assert pictures\n"}),
+        (KEPT, {"above": "    pictures = args.stage == 1\n"}),  # worked out: what it may be is not seen
+        (KEPT, {"wrap": "if rank >= 0:", "other": "if not rank:"}),  # by the rank: other codemods' business
+        (f"if hasattr(guide, 'module'): {KEPT}", {}),
+    ],
+)
+def test_settings_that_leave_no_bare_model_there(use: str, parts: dict[str, str]) -> None:
+    check_nothing(AttributeOfWrapper, staged(use, **parts), files=NETS)

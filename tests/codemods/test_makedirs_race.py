@@ -464,3 +464,47 @@ def test_no_way_of_every_rank() -> None:
     helper = "import os\n\ndef ensure(path):\n    if not os.path.exists(path):\n        os.makedirs(path)\n"
     shows = "import torch.distributed as dist\nfrom files import ensure\n\ndef show(out):\n    ensure(out)\n"
     check_nothing(MakedirsRace, helper, files={"show.py": shows}, path="files.py")
+
+
+def saved(*lines: str, config: str = "automatic_checkpoint_naming=True", save: str = "accelerator.save_state()") -> str:
+    head = "import datetime\nimport os\nfrom accelerate import Accelerator\nfrom accelerate.utils import ProjectConfiguration\n\n"
+    made = f"project = ProjectConfiguration(project_dir=os.path.join(args.out, name), {config})"
+    body = (*lines, made, "accelerator = Accelerator(project_config=project)", "for step in range(3):", f"    {save}")
+    return f"{head}def main(args):\n" + "".join(f"    {line}\n" for line in body)
+
+
+CLOCK = "name = datetime.datetime.now().strftime('%H.%M.%S')"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        saved(CLOCK),
+        saved(CLOCK, "args.name = args.kind + '_' + name", "name = args.name"),
+        saved("name = 'a'", CLOCK.replace("name", "stamp"), save="accelerator.save_state(os.path.join(args.out, stamp))"),
+    ],
+)
+def test_states_of_one_run_in_folders_of_each_clock(source: str) -> None:
+    check_told(MakedirsRace, source, reason="save their parts of one state into folders of their own")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        saved("name = args.name"),
+        saved(CLOCK, config="total_limit=3"),  # such a state has a path of its own, or none
+        saved(CLOCK, save="if accelerator.is_main_process:\n            accelerator.save_state()"),  # one part: one folder
+        saved(CLOCK, save="accelerator.save_state('last')"),
+        saved(CLOCK, "name = broadcast_object_list([name])[0]"),
+        saved(CLOCK.replace("name =", "name = str(args.process_index) +")),
+        saved(CLOCK, save="pass"),
+    ],
+)
+def test_states_in_one_folder(source: str) -> None:
+    check_nothing(MakedirsRace, source)
+
+
+def test_a_method_whose_callers_are_not_seen() -> None:
+    head = "import os\nimport time\nfrom accelerate import Accelerator\n\nclass Loop:\n    def save(self, out):\n"
+    path = "os.path.join(out, str(int(time.time())))"
+    check_nothing(MakedirsRace, f"{head}        where = {path}\n        self.accelerator.save_state(where)\n")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.ranks.tracker_on_every_rank import TrackerOnEveryRank
-from ddpfix.testing import check_nothing, check_told, check_transformed
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 
 def hook(*lines: str, arguments: str = "self, trainer, pl_module", base: str = "pl.Callback", name: str = "on_fit_end") -> str:
@@ -158,3 +158,36 @@ def test_a_run_that_no_test_keeps_to_rank_zero() -> None:
     check_transformed(TrackerOnEveryRank, script(*lines), after, files=guarded)
     logger = {**files, "fit.py": "from lightning.pytorch.loggers import WandbLogger\n"}
     check_transformed(TrackerOnEveryRank, script(*lines), after, files=logger)
+
+
+# Programs that are named as tests
+
+PROGRAM = (
+    "import argparse\nimport torch\nimport wandb\nfrom accelerate import Accelerator\n\n\ndef evaluate(args):\n"
+    "    accelerator = Accelerator()\n    net = torch.nn.Linear(2, 2)\n    net.load_state_dict(torch.load(args.weights))\n"
+    "    if accelerator.is_main_process:\n        wandb.init(project=args.name)\n    net = accelerator.prepare(net)\n"
+    "    wandb.log({'score': 1})\n\n\nif __name__ == '__main__':\n    parser = argparse.ArgumentParser()\n"
+    "    evaluate(parser.parse_args())\n"
+)
+
+
+@pytest.mark.parametrize("path", ["test_weights.py", "tools/weights_test.py"])
+def test_a_program_that_evaluates(path: str) -> None:
+    found = findings_of(TrackerOnEveryRank, PROGRAM, path=path)
+    assert [f.span.line for f in found] == [14]
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("tests/weights.py", PROGRAM),
+        ("tests/test_weights.py", PROGRAM),
+        ("test_weights.py", PROGRAM.replace(" evaluate(", " test_evaluate(")),
+        ("test_weights.py", PROGRAM.replace("import torch\n", "import torch\nimport unittest\n")),
+        ("test_weights.py", PROGRAM.replace("    net = a", "    assert accelerator.num_processes == 1\n    net = a")),
+        ("test_weights.py", PROGRAM.replace("if __name__ == '__main__':", "if True:")),  # imported by who runs the tests
+        ("test_weights.py", PROGRAM.replace("load_state_dict", "add")),  # tries something out
+    ],
+)
+def test_the_repositorys_own_tests(path: str, source: str) -> None:
+    assert not findings_of(TrackerOnEveryRank, source, path=path)

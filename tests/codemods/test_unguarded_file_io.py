@@ -725,3 +725,63 @@ def test_a_device_of_one_name_on_all_ranks_is_no_name_of_a_rank() -> None:
     plain = source.replace("self.device, self.folder = device, folder", "self.device = 'cuda'\n        self.folder = folder")
     assert findings_of(UnguardedFileIo, plain)
     assert findings_of(UnguardedFileIo, by_device("self.device >= 0", "self.keep()"))
+
+
+# A folder that every rank takes away and somebody makes again
+
+
+def fresh(*lines: str, head: str = "") -> str:
+    top = f"import os, shutil, subprocess, datetime\nimport torch.distributed as dist\n{head}\n\n"
+    body = "".join(f"    {line}\n" for line in ("dist.init_process_group('gloo')", *lines))
+    return f"{top}def main(folder, again, name):\n{body}"
+
+
+MADE = ("if dist.get_rank() == 0:", "    os.makedirs(f'{folder}/weights', exist_ok=True)")
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        ("if again and os.path.isdir(folder):", "    os.system(f'rm -rf {folder}')"),
+        ("os.system('rm -r -f ' + folder)",),
+        ("if again:", "    subprocess.run(['rm', '-rf', folder])"),
+    ],
+)
+def test_a_folder_that_a_late_rank_takes_away_again(gone: tuple[str, ...]) -> None:
+    found = check_told(UnguardedFileIo, fresh(*gone, *MADE), reason="a rank that is late removes what another has made anew")
+    assert found.span.line == (7 if "exists" in gone[0] or "isdir" in gone[0] else 6 + len(gone))
+
+
+def test_the_clock_of_the_other_arm_is_no_name_of_the_folder() -> None:
+    named = "folder = os.path.join(folder, 'try' if again else name + str(datetime.datetime.now()))"
+    check_told(UnguardedFileIo, fresh(named, "if again:", "    os.system(f'rm -rf {folder}')", *MADE), reason="made anew")
+    check_nothing(UnguardedFileIo, fresh(named, "if name:", "    os.system(f'rm -rf {folder}')", *MADE))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("os.system(f'rm -rf {folder}')", "dist.barrier()", *MADE),  # nobody makes it before all have taken it away
+        ("os.system(f'rm -rf {folder}')",),  # what is gone for the second rank does no harm
+        ("os.system(f'rm -rf {folder}/{dist.get_rank()}')", *MADE),
+        ("if dist.get_rank() == 0:", "    os.system(f'rm -rf {folder}')", *MADE),
+        ("os.system(f'rm -rf {name}')", *MADE),  # another folder
+        ("os.system(f'rm {folder}')", *MADE),
+        ("os.system(f'ls -l {folder}')", *MADE),
+    ],
+)
+def test_folders_that_may_be_taken_away(lines: tuple[str, ...]) -> None:
+    check_nothing(UnguardedFileIo, fresh(*lines))
+
+
+KEPT = (
+    "if dist.get_rank() == 0:", "    if os.path.exists(name):", "        {}",
+    "if again:", "    copied(folder)",
+)  # fmt: skip
+COPY = "def copied(folder):\n    shutil.copytree('src', folder + '/code')\n"
+
+
+def test_what_comes_behind_a_rank_that_gives_up() -> None:
+    lines = "\n".join(KEPT)
+    check_told(UnguardedFileIo, fresh(*lines.format("return -1").split("\n"), head=COPY), reason="a torn copy")
+    check_nothing(UnguardedFileIo, fresh(*lines.format("return").split("\n"), head=COPY))

@@ -491,3 +491,68 @@ def test_what_is_set_and_read_under_the_same_test_is_told() -> None:
     for changed in ((*lines, "if args.show:", "    show(args.best)"), (*lines, again), above):
         (found,) = findings_of(WrongRank, script(*changed))
         assert found.fix is not None
+
+
+HELPERS = "import torch.distributed as dist\n\n\ndef my_rank():\n    return dist.get_rank() if dist.is_initialized() else 0\n"
+TOLD = 'int(os.environ.get("LOCAL_RANK", {}))'
+
+
+def test_the_rank_that_a_helper_of_another_file_gives() -> None:
+    head = "import os\n\nimport torch\n\nfrom helpers import my_rank\n"
+    source = script("rank = my_rank()", "torch.cuda.set_device(rank)", head=head)
+    after = script("rank = my_rank()", f"torch.cuda.set_device({TOLD.format('rank')})", head=head)
+    check_transformed(WrongRank, source, after, files={"helpers.py": HELPERS})
+
+
+def test_the_rank_that_the_maker_of_an_object_hands_in() -> None:
+    body = (
+        "import os\n\nimport torch\nimport torch.distributed as dist\n\n\nclass Loop:\n    def __init__(self, net, rank):\n"
+        "        self.rank = rank\n        self.net = net\n\n    def restore(self, path):\n"
+        "        return torch.load(path, map_location='cuda:{}'.format(@))\n"
+    )
+    start = "import torch.distributed as dist\nfrom loop import Loop\n\n\ndef go(net):\n    Loop(net, dist.get_rank())\n"
+    maker = {"start.py": start}
+    before, after = body.replace("@", "self.rank"), body.replace("@", TOLD.format("self.rank"))
+    check_transformed(WrongRank, before, after, path="loop.py", files=maker)
+    maker["start.py"] = maker["start.py"].replace("dist.get_rank()", "7")
+    check_nothing(WrongRank, before, path="loop.py", files=maker)
+
+
+OPTIONS = (
+    "import argparse\nimport os\n\nparser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--rank', type=int, default=int(os.environ.get('RANK', 0)))\n"
+)
+
+
+def test_an_option_that_reads_what_the_launcher_sets() -> None:
+    source = "import torch\n\n\ndef restore(args, path):\n    return torch.load(path, map_location=f'cuda:{args.@}')\n"
+    local = OPTIONS + "parser.add_argument('--local_rank', type=int, default=int(os.environ.get('LOCAL_RANK', 0)))\n"
+    before, after = source.replace("@", "rank"), source.replace("@", "local_rank")
+    check_transformed(WrongRank, before, after, files={"options.py": local})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        OPTIONS.replace("int(os.environ.get('RANK', 0))", "0"),  # whoever starts it may give the number of a node
+        OPTIONS + "args = parser.parse_args()\nargs.rank = args.rank * 8 + args.gpu\n",  # worked out: not followed
+        "import os\n\nos.environ['RANK'] = str(node)\n" + OPTIONS,  # the project numbers its processes itself
+    ],
+)
+def test_options_that_may_be_another_number(options: str) -> None:
+    source = "import torch\n\n\ndef restore(args, path):\n    return torch.load(path, map_location=f'cuda:{args.rank}')\n"
+    check_nothing(WrongRank, source, files={"options.py": options})
+
+
+def test_a_program_that_starts_the_processes_of_its_machine() -> None:
+    head = "import os\n\nimport torch\n\nfrom helpers import my_rank\n"
+    source = script("torch.cuda.set_device(my_rank())", head=head)
+    starts = "import subprocess\n\nsubprocess.run(['python', '-m', 'torch.distributed.launch', '--nproc_per_node', '4'])\n"
+    check_nothing(WrongRank, source, files={"helpers.py": HELPERS, "start.py": starts})
+
+
+def test_one_wrap_is_told_once() -> None:
+    wrap = "m = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank], output_device=rank)"
+    found = findings_of(WrongRank, script("rank = dist.get_rank()", wrap))
+    assert len(found) == 1
+    assert sum("LOCAL_RANK" in str(e) for e in found[0].edits) == 2

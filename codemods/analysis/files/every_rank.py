@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.files.configured_trainers import behind_fit
 from codemods.analysis.files.loose_ends import made_elsewhere
 from codemods.analysis.files.main_only_values import asks_for_main_only
@@ -22,10 +22,11 @@ from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.script_guards import run_before
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.device_tests import asks_for_a_device
+from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device
-from codemods.analysis.ranks.rank_guards import ranks_at, split_of
+from codemods.analysis.ranks.rank_guards import split_of
 from codemods.analysis.ranks.reach import to_a_launcher
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.uses import CallSite, uses_of
@@ -65,7 +66,7 @@ def way_of_every_rank(
 
     loose: classes that are only handed on count as made where they are handed to (`loose_ends`), and the ways may be longer.
     """
-    if is_test_file(module.path) or is_for_some(project, module, node):
+    if is_test_module(module) or is_for_some(project, module, node):
         return None
     if _refuses_others(project, module, node):
         return None
@@ -117,7 +118,7 @@ def _is_entry(project: Project, module: SourceModule, function: FunctionNode) ->
 
 def is_for_some(project: Project, module: SourceModule, node: ast.AST) -> bool:
     """True where a test of the rank, or of something that only some ranks have, decides over the place in its function."""
-    if ranks_at(module, node, project=project).some or in_turn(project, module, node):
+    if ranks_unless_one_fails(project, module, node).some or in_turn(project, module, node):
         return True
     return any(_parts_ranks(project, module, test, taken=taken) for test, taken in _tests_over(module, node))
 
@@ -279,7 +280,7 @@ def is_of_the_starter(project: Project, module: SourceModule, node: ast.AST) -> 
 def _comes_by(project: Project, site: CallSite, seen: frozenset[int]) -> bool:
     """True where every rank comes to a call."""
     outer = site.module.function_of(site.call)
-    if is_test_file(site.module.path) or is_for_some(project, site.module, site.call):
+    if is_test_module(site.module) or is_for_some(project, site.module, site.call):
         return False
     if is_behind_an_end(site.module, site.call) or is_tied_to_first_device(project, site.module):
         return False

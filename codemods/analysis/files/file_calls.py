@@ -7,6 +7,7 @@ from enum import Enum
 
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.names import last, qualified
+from codemods.late_pattern import late
 from codemods.record import record
 from codemods.source import SourceModule, walk
 
@@ -75,7 +76,11 @@ _ARCHIVES = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.
              "rich.progress.open")
 _CHAINED = 5
 _IMAGES = frozenset({"PIL.Image.fromarray", "PIL.Image.new", "torchvision.transforms.functional.to_pil_image"})
-NAMES = frozenset({"open", "exists", "load", "save_model", "save", *map(last, _FUNCTIONS), *map(last, _ARCHIVES), *_METHODS})
+SHELLS = frozenset({"os.system", "subprocess.run", "subprocess.call", "subprocess.check_call"})
+_TAKES_AWAY = late(r"rm(?:\s+-\w+)*\s+-\w*r\w*(?:\s+-\w+)*\s+[\"']?")
+NAMES = frozenset(
+    {"open", "exists", "load", "save_model", "save", *map(last, SHELLS), *map(last, _FUNCTIONS), *map(last, _ARCHIVES), *_METHODS}
+)
 # Data sets of torchvision are fetched into their root by `download=True`, and read from it without.
 _FETCHED = "torchvision.datasets."
 
@@ -102,6 +107,8 @@ def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
         return None
     if (last(name) or end) == "open" or name in _ARCHIVES:
         return _opened(module, call, name)
+    if name in SHELLS:
+        return _by_the_shell(call)
     known = _FUNCTIONS.get(name)
     if known is None and isinstance(call.func, ast.Attribute) and not name.startswith(("numpy.", "torch.", "os.")):
         known = _METHODS.get(end)
@@ -158,6 +165,25 @@ def _fetched(call: ast.Call) -> FileCall | None:
     download = next((k.value for k in call.keywords if k.arg == "download"), None)
     fills = isinstance(download, ast.Constant) and download.value is True
     return FileCall(call, root, Act.FILLS if fills else Act.LOADS)
+
+
+def _by_the_shell(call: ast.Call) -> FileCall | None:
+    """`os.system(f"rm -rf {folder}")`, `subprocess.run(["rm", "-rf", folder])`: one folder, taken away."""
+    command = call.args[0] if call.args else None
+    path: ast.expr | None = None
+    if isinstance(command, (ast.List, ast.Tuple)) and len(command.elts) >= 3:
+        words = [w.value for w in command.elts[:-1] if isinstance(w, ast.Constant) and isinstance(w.value, str)]
+        if len(words) == len(command.elts) - 1 and _TAKES_AWAY.fullmatch(" ".join(words) + " "):
+            path = command.elts[-1]
+    elif isinstance(command, ast.JoinedStr) and len(command.values) in (2, 3):
+        head, value = command.values[:2]
+        ends = [v.value for v in command.values[2:] if isinstance(v, ast.Constant)]
+        closed = len(ends) == len(command.values) - 2 and all(str(e).strip("\"' ") == "" for e in ends)
+        if closed and isinstance(head, ast.Constant) and _TAKES_AWAY.fullmatch(str(head.value)):
+            path = value.value if isinstance(value, ast.FormattedValue) else None
+    elif isinstance(command, ast.BinOp) and isinstance(command.op, ast.Add) and isinstance(command.left, ast.Constant):
+        path = command.right if _TAKES_AWAY.fullmatch(str(command.left.value)) else None
+    return FileCall(call, path, Act.REMOVES) if path is not None else None
 
 
 def _opened(module: SourceModule, call: ast.Call, name: str) -> FileCall | None:

@@ -15,12 +15,14 @@ from codemods.analysis.files.file_paths import arguments_of, forms
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_a_program_of_one, is_asked_for
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one, leads_to
 from codemods.analysis.files.shared_places import is_of_one_item
+from codemods.analysis.files.taken_away import asking_round, is_a_person_asked, is_made_anew, made_of, puts_up_with_it
 from codemods.analysis.files.written_saves import is_in_memory, saves_in
-from codemods.analysis.names import dotted, is_parameter, last, qualified
+from codemods.analysis.names import is_parameter, qualified
 from codemods.analysis.output.effect_kinds import names_rank
 from codemods.analysis.output.rank_share import over_a_share
 from codemods.analysis.output.rank_values import under_such_a_name
 from codemods.analysis.paths import origin_text
+from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching, to_a_launcher
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.analysis.ranks.unused import is_never_run
@@ -34,7 +36,6 @@ from codemods.source import FunctionNode, SourceModule, walk
 
 _CLOCK = late(r"\b(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(|\brandom\b|token_hex|uuid")
 _LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|try_acquire|[bB]aton|filelock|fcntl")
-_GONE = frozenset({"FileNotFoundError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
 _OF_FRAMEWORKS = frozenset(
     {"fit", "train", "test", "validate", "predict", "run", "step", "update", "write", "setup", "build", "close"}
 )
@@ -79,12 +80,13 @@ def _find(project: Project, module: SourceModule) -> Iterator[FileOfAll]:
             continue
         if in_memory and is_in_memory(module, found.path):
             continue
-        way = _way(project, module, found)
         key = (id(module.function_of(call)), " ".join(module.text_of(found.path).split()))
-        if way is not None and key not in seen:
+        if key in seen:
+            continue
+        way = _way(project, module, found)
+        for each in (way, *_other_ways(project, module, found, way)) if way is not None else ():
             seen.add(key)
-            for each in (way, *_other_ways(project, module, found, way)):
-                yield FileOfAll(*_place(module, call, found.path, each), module, found, each)
+            yield FileOfAll(*_place(module, call, found.path, each), module, found, each)
 
 
 def _of_caches(project: Project, module: SourceModule) -> Iterator[int]:
@@ -108,7 +110,7 @@ def _other_ways(project: Project, module: SourceModule, found: FileCall, way: Wa
             continue
         above = way_of_every_rank(project, site.module, site.call)
         other = Way(((module, found.call), *above.frames), above.shown) if above is not None else None
-        if other is None or ranks_reaching(project, site.module, site.call).some or is_dead(project, other):
+        if other is None or _is_left_to_some(project, site.module, site.call, above) or is_dead(project, other):
             continue
         if _is_run_so(project, module, found, other) and not is_run_by_nobody(project, site.module, site.call, shared=False):
             yield other
@@ -118,14 +120,16 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     """How every rank comes to a change of one and the same path; None where any of it is not shown."""
     call, statement = found.call, module.statement_of(found.call)
     removes = found.act is Act.REMOVES or qualified(module, call.func) in (*MOVES, "shutil.copytree")
-    if removes and (_puts_up_with_it(module, call) or _is_a_person_asked(project, module, call)):
+    if removes and is_a_person_asked(project, module, call):
+        return None
+    if removes and puts_up_with_it(module, call) and not is_made_anew(project, module, found):
         return None
     if not _is_for_good(module, found) or (not removes and is_asked_for(module, call, found.path)):
         return None
-    if _CLOCK.search(origin_text(module, found.path)) or is_of_one_item(project, module, found.path):
+    if _CLOCK.search(made_of(module, found)) or is_of_one_item(project, module, found.path):
         return None
     way = way_of_every_rank(project, module, call)
-    if way is None or ranks_reaching(project, module, call).some or under_such_a_name(project, module, statement):
+    if way is None or _is_left_to_some(project, module, call, way) or under_such_a_name(project, module, statement):
         return None
     if over_a_share(module, [statement]) or is_path_of_one(project, module, found.path):
         return None
@@ -136,6 +140,15 @@ def _way(project: Project, module: SourceModule, found: FileCall) -> Way | None:
     if is_run_by_nobody(project, module, call, shared=False):
         return None
     return None if is_asked_for(module, call, found.path) and comes_first(project, way) and not removes else way
+
+
+def _is_left_to_some(project: Project, module: SourceModule, call: ast.Call, way: Way | None) -> bool:
+    """True where some caller keeps ranks from the place; the way itself was looked at, and is the only one where each has one."""
+    ranks = ranks_reaching(project, module, call)
+    if ranks is not Ranks.UNKNOWN or way is None:
+        return ranks.some
+    below = ((home, home.function_of(node)) for home, node in way.frames[:-1])
+    return len(way.frames) < 2 or any(f is None or len(callers_of(project, home, f)) != 1 for home, f in below)
 
 
 def _is_for_good(module: SourceModule, found: FileCall) -> bool:
@@ -152,38 +165,12 @@ def _is_for_good(module: SourceModule, found: FileCall) -> bool:
     return True
 
 
-def _puts_up_with_it(module: SourceModule, call: ast.Call) -> bool:
-    """True where the code goes on when another rank was there first."""
-    if any(k.arg in ("missing_ok", "ignore_errors", "dirs_exist_ok") for k in call.keywords):
-        return True
-    below: ast.AST = call
-    for up in module.ancestors(call):
-        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return False
-        if isinstance(up, (ast.With, ast.AsyncWith)) and "suppress(" in "".join(module.text_of(i.context_expr) for i in up.items):
-            return True
-        if isinstance(up, ast.Try) and any(s is below for s in up.body):
-            types = [t for h in up.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
-            if any(t is None or last(dotted(t)) in _GONE for t in types):
-                return True
-        below = up
-    return False
-
-
-def _is_a_person_asked(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True under a test that waits for an answer on the terminal, which one process has at most."""
-    tests = [up.test for up in module.ancestors(call) if isinstance(up, ast.If)]
-    for asked in (n for test in tests for n in walk(test) if isinstance(n, ast.Call)):
-        site = called_function(project, module, asked)
-        if dotted(asked.func) == "input" or (site is not None and "input(" in site.module.text_of(site.node)):
-            return True
-    return False
-
-
 def _is_one_path(project: Project, module: SourceModule, found: FileCall) -> bool:
     """True unless the ranks are seen to name it differently."""
     parts = [found.path, *(n for n in walk(found.path) if isinstance(n, (ast.Name, ast.Attribute)))]
-    return not any(variance(project).value(module, p).cause in (Cause.RANK, Cause.DATA, Cause.PLACE) for p in parts)
+    causes = {variance(project).value(module, p).cause for p in parts}
+    chosen = made_of(module, found) != origin_text(module, found.path)  # the clock is in the other arm
+    return not causes & {Cause.RANK, Cause.DATA} and (chosen or Cause.PLACE not in causes)
 
 
 # The way there
@@ -291,4 +278,4 @@ def _place(module: SourceModule, call: ast.Call, path: ast.expr, way: Way) -> tu
         above, site = way.frames[1]
         if above is module and above.function_of(site) is not None and isinstance(above.statement_of(site), ast.Expr):
             return above, above.statement_of(site), path
-    return home, home.statement_of(node), named
+    return home, asking_round(home, node) or home.statement_of(node), named

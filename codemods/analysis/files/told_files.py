@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.files.file_calls import Act
 from codemods.analysis.files.files_of_all import FileOfAll
 from codemods.analysis.files.filled_on_demand import is_asked_for
+from codemods.analysis.files.taken_away import puts_up_with_it
 from codemods.analysis.files.tests_at_hand import test_at_hand
 from codemods.analysis.guards.before_group import group_comes_later
 from codemods.analysis.guards.lost_groups import group_is_over
@@ -20,6 +21,8 @@ def message_of(found: FileOfAll) -> str:
     there = f"line {found.file.call.lineno}" if found.home is found.module else f"{found.home.path}:{found.file.call.lineno}"
     near = found.home is found.module and found.at is found.home.statement_of(found.file.call)
     who = f"every rank comes here, and {does}(…)" if near else f"every rank comes here, and {does}(…) in {there}"
+    if found.removes and puts_up_with_it(found.home, found.file.call):
+        return f"{who} takes `{what}` away: a rank that is late removes what another has made anew"
     if found.removes and is_asked_for(found.home, found.file.call, found.file.path):
         harm = "a rank that is late removes what another has made anew, or finds it gone behind its test"
         return f"{who} takes `{what}` away: {harm}"

@@ -10,6 +10,7 @@ from codemods.analysis.guards.global_rank_at import is_global
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.script_guards import bound_above, is_text
+from codemods.analysis.ranks.proven_rank import is_proven_global, local_beside
 from codemods.findings import Edit, ReplaceExpression
 from codemods.imports import plan_plain
 from codemods.project import Project
@@ -35,15 +36,18 @@ class DeviceRank:
 def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]:
     """The devices of the file that are chosen by the global rank; those of one name that lies about its rank together."""
     misnamed: dict[tuple[int, str], tuple[ast.expr, list[tuple[ast.expr, tuple[Edit, ...]]]]] = {}
-    for rank in dict.fromkeys(_numbers_of_devices(module)):
+    plain: dict[int, list[tuple[ast.expr, tuple[Edit, ...]]]] = {}
+    for rank in dict.fromkeys(_numbers_of_devices(project, module)):
         edits = _repair(project, module, rank)
         if not edits:
             continue
         source = _bound_as_local(module, rank)
         if source is None:
-            yield DeviceRank(rank, rank, edits)
+            plain.setdefault(id(module.statement_of(rank)), []).append((rank, edits))
         else:
             misnamed.setdefault((id(source), last(dotted(rank))), (source, []))[1].append((rank, edits))
+    for places in plain.values():  # `device_ids=[rank], output_device=rank` is one thing to tell
+        yield DeviceRank(places[0][0], places[0][0], tuple(dict.fromkeys(e for _, edits in places for e in edits)))
     for source, places in misnamed.values():
         yield DeviceRank(source, places[0][0], tuple(e for _, edits in places for e in edits))
 
@@ -54,7 +58,7 @@ def _bound_as_local(module: SourceModule, rank: ast.expr) -> ast.expr | None:
     return values[0] if len(values) == 1 else None
 
 
-def _numbers_of_devices(module: SourceModule) -> Iterator[ast.expr]:
+def _numbers_of_devices(project: Project, module: SourceModule) -> Iterator[ast.expr]:
     for call in module.nodes(ast.Call):
         name, end = qualified(module, call.func), last(dotted(call.func)) or getattr(call.func, "attr", "")
         given = [k.value for k in call.keywords if k.arg in _DEVICE_KEYWORDS]
@@ -64,12 +68,19 @@ def _numbers_of_devices(module: SourceModule) -> Iterator[ast.expr]:
         elif method and end in ("cuda", "to"):
             given += call.args[:1]
         elif last(name) not in _WRAPS:
-            given = [g for g in given if not isinstance(g, (ast.Name, ast.Call))]  # `device=rank` of any function says little
+            given = [g for g in given if _says_where(module, g)]
         for one in given:
-            yield from (r for r in _ranks_in(one) if _is_global(module, r))
+            yield from (r for r in _ranks_in(one) if _is_global(project, module, r))
     for line in module.nodes(ast.Assign):
         if isinstance(line.value, ast.JoinedStr):
-            yield from (r for r in _ranks_in(line.value) if _is_global(module, r))
+            yield from (r for r in _ranks_in(line.value) if _is_global(project, module, r))
+
+
+def _says_where(module: SourceModule, given: ast.expr) -> bool:
+    """False for `device=rank` of any function, which says little."""
+    if isinstance(given, ast.Call):
+        return isinstance(given.func, ast.Attribute) and given.func.attr == "format"
+    return not isinstance(given, (ast.Name, ast.Attribute)) or _process_index(module, given) is not None
 
 
 def _ranks_in(node: ast.expr) -> Iterator[ast.expr]:
@@ -98,8 +109,10 @@ def _is_cuda(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda:")
 
 
-def _is_global(module: SourceModule, node: ast.expr) -> bool:
-    return is_global(module, node) or _process_index(module, node) is not None
+def _is_global(project: Project, module: SourceModule, node: ast.expr) -> bool:
+    if is_global(module, node) or _process_index(module, node) is not None:
+        return True
+    return is_proven_global(project, module, node)
 
 
 def _process_index(module: SourceModule, node: ast.expr) -> ast.Attribute | None:
@@ -118,7 +131,11 @@ def _repair(project: Project, module: SourceModule, rank: ast.expr) -> tuple[Edi
         return (ReplaceExpression(module.path, span, f"{module.text_of(index.value)}.local_process_index"),)
     if (name := _at_hand(module, rank)) is not None:
         return (ReplaceExpression(module.path, span, name),)
-    if not _has_group(module) or _spawns_its_ranks(project, module):
+    if _spawns_its_ranks(project, module):
+        return ()
+    if (beside := local_beside(project, module, rank)) is not None:
+        return (ReplaceExpression(module.path, span, beside),)
+    if not _has_group(module) and not is_proven_global(project, module, rank):
         return ()
     if (planned := plan_plain(module, "os")) is None or "\n" in module.text_of(rank):
         return ()

@@ -32,6 +32,10 @@ from codemods.spoken import without_docstrings
 
 _ONE_MACHINE = late(rb"tcp://(?:127\.0\.0\.1|localhost)|environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
 _EQUAL = late(rb"\bassert\s+[\w.]*local_rank\s*==\s*[\w.]*get_rank\(\)|\bassert\s+[\w.]*get_rank\(\)\s*==\s*[\w.]*local_rank\b")
+# The project starts its processes itself, by the launcher's name in a list of arguments.
+_STARTS_ITSELF = late(
+    rb"[\"']-m[\"']\s*,\s*[\"']torch\.distributed\.(?:launch|run)[\"']|[\"']torchrun[\"']\s*,\s*f?[\"']--"
+)
 _WORDS = late(r"rank|world|replica|process|shard")
 
 
@@ -192,6 +196,8 @@ def is_for_one_node(project: Project) -> bool:
 def _is_for_one_node(project: Project) -> bool:
     if any(_EQUAL.search(project.read(p) or b"") for p in project.files_containing(b"get_rank()") if not is_test_file(p)):
         return True
+    if any(_starts_one_node(project, p) for w in (b"torch.distributed.", b"torchrun") for p in project.files_containing(w)):
+        return True
     for path in project.files_containing(b"init_process_group"):
         if is_test_file(path) or (module := project.module(path)) is None:
             continue
@@ -204,6 +210,12 @@ def _is_for_one_node(project: Project) -> bool:
             if index is not None and index.one_node and size not in (Among.WORLD, Among.PRODUCT):
                 return True
     return False
+
+
+def _starts_one_node(project: Project, path: str) -> bool:
+    """True for a file that runs the launcher and names no nodes: it starts the processes of this machine."""
+    data = project.read(path) or b""
+    return not is_test_file(path) and _STARTS_ITSELF.search(data) is not None and b"nnode" not in data
 
 
 # WORLD_SIZE taken for the processes of one node

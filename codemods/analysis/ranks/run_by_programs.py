@@ -11,14 +11,14 @@ import re
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassFacts, ClassSite, Role, class_facts, has_many_heirs, subclasses
-from codemods.analysis.distribution import is_test_file, ranks_in_file
+from codemods.analysis.distribution import is_own_test, is_test_module, ranks_in_file
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
+from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
-from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
 from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
@@ -89,8 +89,8 @@ def _shares_nothing(module: SourceModule) -> bool:
 
 def _has_programs(project: Project) -> bool:
     """False for a folder of classes and functions alone: somebody else's program runs those."""
-    found = project.keep("programs", lambda: tuple(p for p in project.files_containing(b"__main__") if not is_test_file(p)))
-    return bool(found)
+    named = project.files_containing(b"__main__")
+    return bool(project.keep("programs", lambda: tuple(p for p in named if not is_own_test(project, p))))
 
 
 class _Search:
@@ -108,7 +108,7 @@ class _Search:
 
     def comes_to(self, module: SourceModule, node: ast.AST, *, shown: bool) -> bool:
         """shown: what the way has come through so far speaks of several processes."""
-        if is_test_file(module.path) or is_of_one_process(module, node) or is_behind_an_end(module, node):
+        if is_test_module(module) or is_of_one_process(module, node) or is_behind_an_end(module, node):
             return False
         if cannot_be_imported(self._project, module) or is_tied_to_first_device(self._project, module):
             return False
@@ -198,7 +198,7 @@ class _Search:
         method = isinstance(module.parent(function), ast.ClassDef)
         places = [*((s.module, s.call, s.call.func) for s in used.calls), *((h.module, h.node, h.node) for h in used.handed_on)]
         for other, node, named in places:
-            if (method or _may_be_plain(other, named)) and not ranks_at(other, node, project=self._project).some:
+            if (method or _may_be_plain(other, named)) and not ranks_unless_one_fails(self._project, other, node).some:
                 if self.comes_to(other, node, shown=shown):
                     return True
         return self._presumed and self._is_fetched(module, function)
@@ -220,7 +220,7 @@ class _Search:
         if outer is not None and not self._is_run(module, outer, shown):
             return False
         for path in users:
-            other = project.module(path) if not is_test_file(path) else None
+            other = project.module(path) if not is_own_test(project, path) else None
             for read in other.reads_of(node.name) if other is not None else ():
                 if other is None or _is_inside(other, read, node) or only_names(other, read, made_by_methods=True):
                     continue

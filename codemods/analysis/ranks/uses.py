@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class, has_many_heirs, subclasses
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted, last
 from codemods.corpus import may_bring_in
 from codemods.project import Project
@@ -49,8 +49,8 @@ class Uses:
 
     def outside_tests(self) -> Uses:
         """Without those of the repository's own tests, unless there are no others."""
-        calls = tuple(s for s in self.calls if not is_test_file(s.module.path))
-        handed_on = tuple(h for h in self.handed_on if not is_test_file(h.module.path))
+        calls = tuple(s for s in self.calls if not is_test_module(s.module))
+        handed_on = tuple(h for h in self.handed_on if not is_test_module(h.module))
         return Uses(calls, handed_on, self.more) if calls or handed_on else self
 
 
@@ -98,7 +98,7 @@ def _in_files(project: Project, module: SourceModule, function: FunctionNode, us
 def _parted(module: SourceModule, users: Iterable[str]) -> tuple[list[str], list[str]]:
     """(files, the repository's own tests among them): half of all files that use a name may be tests, on one process."""
     paths = list(users)
-    tests = [p for p in paths if is_test_file(p)] if not is_test_file(module.path) else []
+    tests = [p for p in paths if is_test_file(p)] if not is_test_module(module) else []
     return [p for p in paths if p not in tests], tests
 
 

@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import ClassSite, Role, class_facts, external_role, find_class
-from codemods.analysis.distribution import is_test_file, ranks_in_file, ranks_in_importers
+from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_in_importers
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.buffers import has_buffers
@@ -121,7 +121,7 @@ class Analysis:
         """True where several processes are seen to run the file."""
         if module.path not in self._parallel:
             shown = ranks_in_file(self.project, module) or ranks_in_importers(self.project, module)
-            self._parallel[module.path] = shown is not None and not is_test_file(module.path)
+            self._parallel[module.path] = shown is not None and not is_test_module(module)
         return self._parallel[module.path]
 
     def annotated(self, module: SourceModule, annotation: ast.expr) -> Thing | None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.analysis.variance.paths import own_field, parameters
 from codemods.analysis.variance.settling import Settling
@@ -88,7 +88,7 @@ class Callers:
             uses = constructions(self.project, site.module, owner)
         else:
             uses = uses_of(self.project, site.module, site.node)
-        return [c for c in uses.outside_tests().calls if not is_test_file(c.module.path)] if uses is not None else []
+        return [c for c in uses.outside_tests().calls if not is_test_module(c.module)] if uses is not None else []
 
     def _called_objects(self, site: FunctionSite) -> list[CallSite]:
         """Calls of objects of the class, in the files that make them."""

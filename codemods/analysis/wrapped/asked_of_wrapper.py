@@ -13,6 +13,7 @@ from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.decided_alike import is_under_the_flag, may_be_replaced
 from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
+from codemods.analysis.wrapped.left_bare import left_bare_by
 from codemods.analysis.wrapped.made_models import classes_of, has_attribute, is_plain, is_pretrained
 from codemods.analysis.wrapped.passing_on import passes_on
 from codemods.analysis.wrapped.wrapper_tests import counts_devices, is_tested, several_processes
@@ -90,15 +91,17 @@ def _module_of_bare(project: Project, module: SourceModule, node: ast.Attribute,
     runs = isinstance(above, ast.Call) and above.func is node
     if found.many or runs or not isinstance(node.ctx, ast.Load) or not isinstance(above, ast.Attribute):
         return None
-    if not found.prepared and (not _is_bare_alone(found) or is_under_the_flag(module, node, found)):
+    flag = "" if found.prepared else left_bare_by(module, node, found)
+    if not found.prepared and not flag and (not _is_bare_alone(found) or is_under_the_flag(module, node, found)):
         return None
-    if not found.prepared and _ends_without_group(project, module, node, found):
+    if not found.prepared and not flag and _ends_without_group(project, module, node, found):
         return None
     if isinstance(found.model, ast.expr) and any(has_attribute(project, f, "module") for f in _classes(project, found)):
         return None
     receiver = module.text_of(node.value)
     who = "Accelerate does not wrap the model" if found.prepared else f"line {found.wrap.lineno} does not wrap the model"
-    text = f"`{receiver}.module`: with one process {who}, and this line raises AttributeError"
+    when = f"where `{flag}` does not hold" if flag else "with one process"
+    text = f"`{receiver}.module`: {when} {who}, and this line raises AttributeError"
     return Asked(node, node, found, receiver, "module", text, ".module", f".{above.attr}", known=True, inverse=True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_in
 from codemods.analysis.class_index import ClassSite, Role, class_facts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions
 from codemods.late_pattern import late
@@ -44,7 +44,7 @@ def set_by_first_batch(project: Project, module: SourceModule) -> Iterator[First
 def _is_made(project: Project, module: SourceModule, node: ast.ClassDef) -> bool:
     """True where an object of the class is made whatever the settings are: one that a setting asks for may never be."""
     made = constructions(project, module, node)
-    return made is not None and any(not is_test_file(c.module.path) and not _is_chosen(c.module, c.call) for c in made.calls)
+    return made is not None and any(not is_test_module(c.module) and not _is_chosen(c.module, c.call) for c in made.calls)
 
 
 def _is_chosen(module: SourceModule, call: ast.Call) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_in, bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
@@ -133,7 +133,7 @@ class _Slice:
         method = isinstance(module.parent(function), ast.ClassDef)
         for site in uses_of(self.project, module, function).calls[:MOST_CALLERS]:
             given = (bind(function, site.call, bound=method) or {}).get(name.id)
-            if given is not None and not is_test_file(site.module.path):
+            if given is not None and not is_test_module(site.module):
                 self.follow(site.module, given, depth + 1)
 
     def _given(self, module: SourceModule, name: ast.Name) -> Iterator[ast.AST]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import ClassFacts
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
@@ -142,7 +142,7 @@ def _handed_classes(project: Project, module: SourceModule, node: ast.expr) -> t
     out: list[ClassFacts] = []
     for site in uses_of(project, module, function).calls[:MOST_CALLERS]:
         given = (bind(function, site.call, bound=isinstance(module.parent(function), ast.ClassDef)) or {}).get(node.id)
-        if given is None or is_test_file(site.module.path) or wrapper_in(project, site.module, given) is not None:
+        if given is None or is_test_module(site.module) or wrapper_in(project, site.module, given) is not None:
             return ()
         out += classes_of(project, site.module, given)
     return tuple(out)

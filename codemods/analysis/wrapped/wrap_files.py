@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.project import Project
@@ -38,7 +38,7 @@ def callers(project: Project, module: SourceModule, function: FunctionNode) -> l
     uses = constructions(project, module, built) if built is not None else uses_of(project, module, function)
     if uses is None or uses.more or not all(_is_annotation(h.module, h.node) for h in uses.handed_on):
         return []
-    return [s for s in uses.calls if not is_test_file(s.module.path)]
+    return [s for s in uses.calls if not is_test_module(s.module)]
 
 
 def _is_annotation(module: SourceModule, node: ast.expr) -> bool:

@@ -11,7 +11,7 @@ from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_in
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.distribution import is_test_file
+from codemods.analysis.distribution import is_test_module
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
@@ -247,7 +247,7 @@ def _callers(project: Project, module: SourceModule, function: FunctionNode) -> 
     )
     if uses is None or uses.more:
         return []
-    return [s for s in uses.calls if not is_test_file(s.module.path)]
+    return [s for s in uses.calls if not is_test_module(s.module)]
 
 
 def _is_static(function: FunctionNode) -> bool:
