@@ -133,6 +133,10 @@ def evaluates(function: FunctionNode) -> bool:
     """True for a function that is decorated with `no_grad`, or says in its name that it evaluates."""
     if any(_NO_GRADIENT.search(ast.unparse(d)) for d in function.decorator_list):
         return True
+    return evaluates_by_name(function)
+
+
+def evaluates_by_name(function: FunctionNode) -> bool:
     return _EVALUATES.match(function.name) is not None
 
 
