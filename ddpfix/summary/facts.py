@@ -225,6 +225,11 @@ FACTS: Mapping[str, Facts] = {
         "Behind each validation rank 0 trains with new noise, as the other ranks do.",
         (),
     ),
+    "DDP415": Facts(
+        "Give the optimizer the scaled learning rate",
+        "On two processes the optimizer's rate is twice that of one where the setting asks for it.",
+        (),
+    ),
     "DDP501": Facts(
         "Leave checkpoints to the first process",
         "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it.",
