@@ -19,6 +19,9 @@ _RATE = late(r"(^|_)(lr|learning_?rate)(_|$)")
 _OPTIMIZER = late(r"optim|adam|sgd|lion|adafactor|rmsprop|lamb|adagrad")
 
 
+_Given = ast.Assign | ast.AnnAssign | ast.AugAssign
+
+
 @record
 class _Scaled:
     """The statement that scales. name: what it gives the rate to, as written. optimizer: the call, rate: its `lr=`.
@@ -26,7 +29,7 @@ class _Scaled:
     above: the optimizer is made before the statement runs. bound: the name has a value on every way to the optimizer.
     """
 
-    statement: ast.Assign | ast.AugAssign
+    statement: _Given
     name: str
     optimizer: ast.Call
     rate: ast.expr
@@ -79,26 +82,27 @@ class ScaledRateWithoutEffect(DdpCodemod):
     ask for it trains as before.
 
     ## Refuses
-    - Says nothing where anything behind the multiplication reads the product: a scheduler, a group of parameters, another function.
-    - Says nothing where the optimizer's rate is not what was multiplied, or several optimizers have rates that do not tell which.
+    - Says nothing where anything behind the multiplication reads the product: a scheduler, a group of parameters, a function.
+    - Says nothing where the optimizer's rate is not what was multiplied, or there are several optimizers.
     - Says nothing of a field (`args.lr`) whose object is handed on as a whole, and of rates in a loop.
     - Tells an optimizer that is made above the multiplication: the lines have to change places. Tells a name that has no value
       where the setting is off.
     - A repository's own tests.
 
     ## References
-    diffusers' training scripts, `--scale_lr` ("Scale the learning rate by the number of GPUs, gradient accumulation steps, and batch
-    size"), where the product is worked out above the optimizer. torch 2.13: an optimizer copies `lr` into its groups when it is made.
+    diffusers' training scripts, `--scale_lr` ("Scale the learning rate by the number of GPUs, gradient accumulation steps, and
+    batch size"), where the product is worked out above the optimizer. torch 2.13: an optimizer copies `lr` into its groups when
+    it is made.
     """
 
     code = "DDP415"
-    TRIGGERS = ((b"num_processes", b"world_size", b"gpus", b"num_devices", b"n_devices"), (b"lr=", b"lr ="), (b"lr", b"learning_rate"))
+    TRIGGERS = ((b"num_processes", b"world_size", b"gpus", b"num_devices", b"n_devices"), (b"lr=", b"lr ="))
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_file(module.path):
             return
-        for statement in (*module.nodes(ast.Assign), *module.nodes(ast.AugAssign)):
+        for statement in (*_assignments(module), *module.nodes(ast.AugAssign)):
             found = _scaled(module, statement)
             if found is not None:
                 yield self._told(module, found)
@@ -126,9 +130,10 @@ class ScaledRateWithoutEffect(DdpCodemod):
         return self.finding(module, found.statement, message, level=level, edits=edits, evidence=[made], reason=reason)
 
 
-def _scaled(module: SourceModule, statement: ast.Assign | ast.AugAssign) -> _Scaled | None:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    name, product = dotted(targets[0]) if len(targets) == 1 else "", list(_factors(statement.value))
+def _scaled(module: SourceModule, statement: _Given) -> _Scaled | None:
+    if statement.value is None:
+        return None
+    name, product = _target(statement), list(_factors(statement.value))
     if isinstance(statement, ast.AugAssign):
         product = [*product, statement.target] if isinstance(statement.op, ast.Mult) else []
     if not _RATE.search(last(name).lower()) or name.startswith("self.") or not _by_processes(product):
@@ -139,7 +144,8 @@ def _scaled(module: SourceModule, statement: ast.Assign | ast.AugAssign) -> _Sca
     if _is_read_behind(module, function, statement, name):
         return None
     given = _given_above(module, function, statement, name)
-    base = {name, *(dotted(g.value) for g in given), *(dotted(p) for p in product if _RATE.search(last(dotted(p)).lower()))} - {""}
+    rates = (dotted(p) for p in product if _RATE.search(last(dotted(p)).lower()))
+    base = {name, *(dotted(g.value) for g in given), *rates} - {""}
     made = [(call, rate) for call, rate in _optimizers(module, function) if dotted(rate) in base]
     others = [rate for _, rate in _optimizers(module, function) if dotted(rate) not in base]
     if len(made) != 1 or others:
@@ -168,17 +174,25 @@ def _factors(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
+def _assignments(module: SourceModule) -> Iterator[ast.Assign | ast.AnnAssign]:
+    yield from module.nodes(ast.Assign)
+    yield from module.nodes(ast.AnnAssign)
+
+
+def _target(statement: _Given) -> str:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return dotted(targets[0]) if len(targets) == 1 else ""
+
+
 def _given_above(
-    module: SourceModule, function: FunctionNode | None, statement: ast.Assign | ast.AugAssign, name: str
-) -> list[ast.Assign]:
+    module: SourceModule, function: FunctionNode | None, statement: _Given, name: str
+) -> list[ast.Assign | ast.AnnAssign]:
     """What the name is given before it is scaled: `rate = config.rate`."""
-    above = (a for a in module.nodes(ast.Assign) if a.lineno < statement.lineno and module.function_of(a) is function)
-    return [a for a in above if dotted(a.targets[0]) == name]
+    above = (a for a in _assignments(module) if a.lineno < statement.lineno and module.function_of(a) is function)
+    return [a for a in above if _target(a) == name and a.value is not None]
 
 
-def _is_read_behind(
-    module: SourceModule, function: FunctionNode | None, statement: ast.Assign | ast.AugAssign, name: str
-) -> bool:
+def _is_read_behind(module: SourceModule, function: FunctionNode | None, statement: _Given, name: str) -> bool:
     """True where something may read the product; where a function inside may, or the object that holds it is handed on."""
     end = statement.end_lineno or statement.lineno
     first, final = (function.lineno, function.end_lineno or 0) if function is not None else (0, len(module.text))
@@ -186,12 +200,14 @@ def _is_read_behind(
     for use in module.reads_of(root):
         if not first <= use.lineno <= final:
             continue
-        holder = module.parent(use)
-        whole = dotted(use) == root and not (isinstance(holder, ast.Attribute) and "." in name)
-        same = whole or dotted(holder) == name or dotted(use) == name
-        if same and (use.lineno > end or module.function_of(use) is not function):
+        chain: ast.AST = use
+        while isinstance(up := module.parent(chain), ast.Attribute):
+            chain = up
+        read = f"{dotted(chain)}."
+        if (f"{name}.".startswith(read) or read.startswith(f"{name}.")) and (use.lineno > end or module.function_of(use) is not function):
             return True
-    if any(name in n.names for n in (*module.nodes(ast.Global), *module.nodes(ast.Nonlocal))):
+    own = (*(n.names for n in module.nodes(ast.Global)), *(n.names for n in module.nodes(ast.Nonlocal)))
+    if any(name in names for names in own):
         return True
     words = ("locals", "globals", "vars", "eval")
     return any(isinstance(n, ast.Call) and dotted(n.func) in words and n.lineno > end for n in walk(function or module.tree))

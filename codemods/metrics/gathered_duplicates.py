@@ -21,8 +21,9 @@ _SAMPLER = (
     "repeated ones count twice, and the number changes with the number of ranks"
 )
 _REASON = (
-    "let each sample carry its number, gather the numbers too, and count each once; or give the evaluation a share without padding "
-    "(`Subset(data, range(rank, len(data), world_size))`) where its rounds come to no collective, and sum counts behind the loop"
+    "let each sample carry its number, gather the numbers too, and count each once; or give the evaluation a share without "
+    "padding (`Subset(data, range(rank, len(data), world_size))`) where its rounds come to no collective, and sum counts behind "
+    "the loop"
 )
 _GATHER = (
     "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of `{}`"

@@ -343,7 +343,8 @@ def main(args, net, loader):
 
 def test_a_helper_without_gradients_that_prepares_each_batch() -> None:
     check_told(SameRandomNumbers, PREPARED, reason="device_specific=True")
-    check_nothing(SameRandomNumbers, PREPARED.replace("        x = prepare(x)", "        if args.draw:\n            y = prepare(x)"))
+    sometimes = "        if args.draw:\n            y = prepare(x)"
+    check_nothing(SameRandomNumbers, PREPARED.replace("        x = prepare(x)", sometimes))
     check_nothing(SameRandomNumbers, PREPARED.replace("prepare", "sample"))
 
 

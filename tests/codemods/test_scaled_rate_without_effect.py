@@ -91,3 +91,11 @@ def test_another_rate_is_handed_over() -> None:
 
 def test_a_repository_s_own_tests() -> None:
     check_nothing(RULE, train(MADE, SCALED), path="tests/test_train.py")
+
+
+@pytest.mark.parametrize("use", ["schedule(optimizer, args.optim)", "schedule(optimizer, args.optim.lr)", "schedule(args)"])
+def test_a_field_of_a_field(use: str) -> None:
+    made = MADE.replace("lr=lr", "lr=args.optim.lr")
+    scaled = "args.optim.lr = args.optim.lr * accelerator.num_processes"
+    check_told(RULE, train(made, scaled, "schedule(optimizer, args.optim.steps)"), reason=ABOVE)
+    check_nothing(RULE, train(made, scaled, use))

@@ -587,7 +587,7 @@ def test_a_helper_that_reduces_what_it_shows() -> None:
 
 
 GATHERS = (
-    "def gather_entries(data):\n    out = {}\n    for key in data:\n        parts = [torch.empty_like(data[key]) for _ in range(2)]\n"
+    "def gather_entries(data):\n    out = {}\n    for key in data:\n        parts = [torch.empty_like(data[key])] * 2\n"
     "        dist.all_gather(parts, data[key])\n        out[key] = torch.cat(parts)\n    return out\n\n\n"
     "class Score:\n    def __init__(self):\n        self.right = 0\n\n    def add(self, found):\n"
     "        self.right += found['boxes']['a'].sum().item()\n\n    def value(self):\n        return self.right / 100\n\n\n"
