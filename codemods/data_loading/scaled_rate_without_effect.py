@@ -204,7 +204,8 @@ def _is_read_behind(module: SourceModule, function: FunctionNode | None, stateme
         while isinstance(up := module.parent(chain), ast.Attribute):
             chain = up
         read = f"{dotted(chain)}."
-        if (f"{name}.".startswith(read) or read.startswith(f"{name}.")) and (use.lineno > end or module.function_of(use) is not function):
+        same = f"{name}.".startswith(read) or read.startswith(f"{name}.")
+        if same and (use.lineno > end or module.function_of(use) is not function):
             return True
     own = (*(n.names for n in module.nodes(ast.Global)), *(n.names for n in module.nodes(ast.Nonlocal)))
     if any(name in names for names in own):

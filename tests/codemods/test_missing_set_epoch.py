@@ -281,15 +281,16 @@ BAR = "for i, x in tqdm(enumerate(loader), total=9) if rank == 0 else enumerate(
 
 
 def test_a_bar_of_rank_0_alone() -> None:
-    before, after = (script(*loop("for epoch in range(3):", *first, batches=BAR)) for first in ((), ("sampler.set_epoch(epoch)",)))
+    before = script(*loop(batches=BAR))
+    after = script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)", batches=BAR))
     check_transformed(MissingSetEpoch, before, after)
     check_told(MissingSetEpoch, script(*loop("while True:", batches=BAR)), reason="with a number that grows")
 
 
 def test_a_bar_that_has_a_name() -> None:
     named = "bar = tqdm(loader) if rank == 0 else loader"
-    before, after = (
-        script(*loop("for epoch in range(3):", *first, named, batches="for x in bar:")) for first in ((), ("sampler.set_epoch(epoch)",))
-    )
+    head, told = "for epoch in range(3):", "sampler.set_epoch(epoch)"
+    before = script(*loop(head, named, batches="for x in bar:"))
+    after = script(*loop(head, told, named, batches="for x in bar:"))
     check_transformed(MissingSetEpoch, before, after)
     check_nothing(MissingSetEpoch, before.replace("if rank == 0 else loader", "if rank == 0 else other"))
