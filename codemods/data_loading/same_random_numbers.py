@@ -16,7 +16,7 @@ from codemods.analysis.loading.passes import evaluates, training_passes
 from codemods.analysis.loading.programs import wrap_in, wraps
 from codemods.analysis.loading.same_program import callers, comes_to_training
 from codemods.analysis.loading.samplers import loader_of, short
-from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds, is_in_helper, seeded_by_rank, seeds_in
+from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds, is_in_helper, is_unused, seeded_by_rank, seeds_in
 from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
@@ -28,7 +28,7 @@ from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _OF_TORCH = frozenset({"manual_seed", "seed_everything", "set_seed"})
 _SHARED_OUT = (b"strategy", b"num_nodes", b"ddp")
-_EVALUATION = re.compile(r"(^|_)(eval\w*|test|infer\w*|predict\w*|sample|generate|demo|playground|chat|app)(_|$)")
+_EVALUATION = re.compile(r"(^|_)(eval\w*|test|infer\w*|predict\w*|sample|generate|demo|playground|chat|app|metri\w*|fid)(_|$)")
 
 
 class SameRandomNumbers(DdpCodemod):
@@ -83,7 +83,7 @@ class SameRandomNumbers(DdpCodemod):
 
     ## Refuses
     - Says nothing of a seed in a function that starts the ranks with `mp.spawn`: they do not have its numbers. Nothing of one in
-      a program that only evaluates.
+      a program that only evaluates, or in a helper that nobody calls.
     - Says nothing where any seed of the project differs between the ranks, or is `device_specific`.
     - Says nothing of numbers that decide over a step and not over samples: a task, a branch, one number for all.
     - Says nothing of draws in `forward` (dropout and its kin) but for the time steps of a diffusion, in evaluation, and in a
@@ -125,7 +125,7 @@ class SameRandomNumbers(DdpCodemod):
     def _of_process(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         """Draws from the numbers of the process, by the seed that fixed them."""
         seeds = [s for s in (*seeds_in(module), *handed_seeds(project, module)) if _fixes_torch(s)]
-        mine = [s for s in seeds if not is_in_helper(project, s) and not is_never_set(project, s)]
+        mine = [s for s in seeds if not is_in_helper(project, s) and not is_never_set(project, s) and not is_unused(project, s)]
         draws = [d for d in draws_near(project, module.path) if d.generator is None] if mine else []
         told: set[int] = set()
         for seed in mine:
@@ -287,6 +287,9 @@ def _importing(project: Project, module: SourceModule) -> list[SourceModule]:
 def _second_seed(module: SourceModule, project: Project, seed: Seed) -> tuple[list[Edit], str]:
     """A seed with the rank in it behind the wrap, where seed and wrap are made in one function or the seed is handed down."""
     name = qualified(module, seed.call.func)
+    of_accelerate = any(n.partition(".")[0] == "accelerate" for n in module.imported_modules)
+    if of_accelerate and not name.startswith("accelerate"):
+        return [], "seed again before training, with the rank in it: `torch.manual_seed(seed + accelerator.process_index)`"
     if name.startswith("accelerate"):
         return [], "give it `device_specific=True` behind `prepare`, if nothing drawn later has to be the same on all ranks"
     if last(name) != "manual_seed":

@@ -17,12 +17,13 @@ from codemods.source import SourceModule
 _OF_SAMPLES = late(r"pred|label|target|logit|output|answer|reference|hyp")
 _NUMBERS = frozenset({"mean", "sum", "item", "max", "min"})
 _SAMPLER = (
-    "this sampler repeats samples until every rank has as many, and the evaluation puts the ranks' counts together: the repeated "
-    "ones count twice, and the number changes with the number of ranks"
+    "this sampler repeats samples until every rank has as many, and the evaluation puts the ranks' results together: the "
+    "repeated ones count twice, and the number changes with the number of ranks"
 )
 _REASON = (
-    "give the evaluation a share without padding (`Subset(data, range(rank, len(data), world_size))`) where its rounds come to "
-    "no collective, or drop what is beyond `len(data)` once it is gathered"
+    "let each sample carry its number, gather the numbers too, and count each once; or give the evaluation a share without "
+    "padding (`Subset(data, range(rank, len(data), world_size))`) where its rounds come to no collective, and sum counts behind "
+    "the loop"
 )
 _GATHER = (
     "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of `{}`"
@@ -34,7 +35,8 @@ class GatheredDuplicates(DdpCodemod):
     """Samples that are repeated to even out the ranks, and count twice in a metric of all ranks.
 
     ## What it does
-    Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks. Finds
+    Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks, or
+    averages the scores of its batches over them. Finds
     `accelerator.gather` of predictions and labels in an evaluation loop, and writes `gather_for_metrics`.
 
     ## Why it matters
@@ -77,6 +79,7 @@ class GatheredDuplicates(DdpCodemod):
       them.
     - Says nothing where samples are told apart by name or number, or what is gathered is cut to the length of the data.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
+    - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.
     - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is told the epoch.
     - Says nothing where the way from the loop to the sampler is not seen.
     - Tells a sampler: the evaluation has to be given its share in another way.
@@ -98,7 +101,7 @@ class GatheredDuplicates(DdpCodemod):
             if found.module is module:
                 shown = [
                     Evidence("static", "the share is gone through here", found.where.path, found.loop.lineno),
-                    Evidence("static", "what the ranks counted comes together here", found.joined_in.path, found.joined.lineno),
+                    Evidence("static", "the results of the ranks come together here", found.joined_in.path, found.joined.lineno),
                 ]
                 yield self.finding(module, found.sampler, _SAMPLER, evidence=shown, reason=_REASON)
         for call in module.calls_named("gather"):

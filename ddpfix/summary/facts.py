@@ -240,6 +240,11 @@ FACTS: Mapping[str, Facts] = {
         "An evaluation on two processes counts as many rows as on one.",
         (),
     ),
+    "DDP416": Facts(
+        "Give the optimizer the scaled learning rate",
+        "On two processes the optimizer's rate is twice that of one where the setting asks for it.",
+        (),
+    ),
     "DDP501": Facts(
         "Leave checkpoints to the first process",
         "Two processes write each checkpoint once, and it loads; where it is loaded in the same run, the other process finds it.",

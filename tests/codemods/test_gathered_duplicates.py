@@ -169,3 +169,33 @@ def test_nothing_of_a_training_loop_that_gathers() -> None:
 
 def test_nothing_of_the_repositorys_own_tests() -> None:
     assert not findings_of(GatheredDuplicates, raw("dist.all_reduce(hits)"), path="tests/test_metric.py")
+
+
+MEAN = (
+    "def mean_of(value):\n    out = value.clone()\n    dist.all_reduce(out)\n    return out / dist.get_world_size()\n\n\n@torch"
+)
+
+
+def test_scores_of_batches_that_a_helper_averages() -> None:
+    source = raw(each="hits += mean_of(accuracy(model(x), y))").replace("@torch", MEAN, 1)
+    check_told(GatheredDuplicates, source, reason="share without padding")
+    check_nothing(GatheredDuplicates, source.replace("accuracy(model(x), y)", "loss_of(model(x), y)"))
+    check_nothing(GatheredDuplicates, source.replace("dist.all_reduce(out)", "out = out.float()"))
+
+
+def test_batches_of_one_sample_drop_nothing() -> None:
+    source = raw("dist.all_reduce(hits)").replace("data, 4, sampler", "data, 1, drop_last=True, sampler")
+    check_told(GatheredDuplicates, source, reason="share without padding")
+    check_nothing(GatheredDuplicates, source.replace("data, 1,", "data, 2,"))
+
+
+@pytest.mark.parametrize(("size", "told"), [("5000", False), ("1013", True), ("500", True)])
+def test_a_size_that_the_program_writes_out(size: str, told: bool) -> None:
+    source = raw("dist.all_reduce(hits)").replace("    loader = DataLoader", f"    num_samples = {size}\n    loader = DataLoader")
+    assert bool(findings_of(GatheredDuplicates, source)) is told
+
+
+def test_options_that_a_file_holds() -> None:
+    source = raw("dist.all_reduce(hits)").replace("data, 4, sampler", "data, **data.options, sampler")
+    check_nothing(GatheredDuplicates, source, files={"run.yaml": "valid:\n  batch_size: 4\n  drop_last: true\n"})
+    check_told(GatheredDuplicates, source, reason="share without", files={"run.yaml": "valid:\n  batch_size: 4\n"})

@@ -426,3 +426,17 @@ def test_a_branch_whose_module_may_have_no_parameters() -> None:
     net = RANDOM.replace("self.text = nn.Linear(4, 8)", "self.text = nn.Linear(4, 8) if wide else nn.Identity()")
     net = net.replace("def __init__(self)", "def __init__(self, wide=False)")
     check_nothing(Rule, WRAP.format(""), files={"net.py": net})
+
+
+def test_a_name_that_is_bound_again_behind_its_last_use() -> None:
+    """What the loss is made of was worked out above the branch, which binds the name again for a line of the log."""
+    judge = (
+        "class Loss(nn.Module):\n    def __init__(self, score=None):\n        super().__init__()\n"
+        "        self.net = nn.Linear(8, 1)\n        self.score = score\n\n"
+        "    def forward(self, x, step, weight):\n        real = self.net(x)\n        loss = self.score(real)\n"
+        "        if step % 100 == 0:\n            real = real.detach().mean()\n            print(real)\n        return loss\n"
+    )
+    source = WRAP.format("").replace("Net", "Loss")
+    check_nothing(Rule, source, files={"net.py": f"import torch\nfrom torch import nn\n\n\n{judge}"})
+    read = judge.replace("        loss = self.score(real)\n", "").replace("return loss", "return self.score(real)")
+    assert findings_of(Rule, source, {"net.py": f"import torch\nfrom torch import nn\n\n\n{read}"})

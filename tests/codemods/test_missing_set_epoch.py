@@ -275,3 +275,22 @@ def test_a_loader_for_each_epoch_of_a_fold() -> None:
     inner = "for epoch in range(9):"
     before = parts("for k in range(3):", inner=inner)
     check_transformed(MissingSetEpoch, before, parts("for k in range(3):", "loader.sampler.set_epoch(epoch)", inner=inner))
+
+
+BAR = "for i, x in tqdm(enumerate(loader), total=9) if rank == 0 else enumerate(loader):"
+
+
+def test_a_bar_of_rank_0_alone() -> None:
+    before = script(*loop(batches=BAR))
+    after = script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)", batches=BAR))
+    check_transformed(MissingSetEpoch, before, after)
+    check_told(MissingSetEpoch, script(*loop("while True:", batches=BAR)), reason="with a number that grows")
+
+
+def test_a_bar_that_has_a_name() -> None:
+    named = "bar = tqdm(loader) if rank == 0 else loader"
+    head, told = "for epoch in range(3):", "sampler.set_epoch(epoch)"
+    before = script(*loop(head, named, batches="for x in bar:"))
+    after = script(*loop(head, told, named, batches="for x in bar:"))
+    check_transformed(MissingSetEpoch, before, after)
+    check_nothing(MissingSetEpoch, before.replace("if rank == 0 else loader", "if rank == 0 else other"))

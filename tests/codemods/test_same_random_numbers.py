@@ -315,3 +315,54 @@ def test_the_seed_of_another_program_says_nothing_of_this_one() -> None:
 def test_a_playground() -> None:
     files = {"playground.py": "import torch\nimport train\n\ntorch.manual_seed(42)\n", "train.py": program(seed="pass")}
     assert not findings_of(SameRandomNumbers, files["playground.py"], path="playground.py", files=files)
+
+
+PREPARED = """\
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+
+def noised(x):
+    return x + torch.randn_like(x)
+
+
+def main(args, net, loader):
+    accelerator = Accelerator()
+    set_seed(args.seed)
+
+    @torch.no_grad()
+    def prepare(x):
+        return noised(x)
+
+    for x in loader:
+        x = prepare(x)
+        accelerator.backward(net(x))
+"""
+
+
+def test_a_helper_without_gradients_that_prepares_each_batch() -> None:
+    check_told(SameRandomNumbers, PREPARED, reason="device_specific=True")
+    sometimes = "        if args.draw:\n            y = prepare(x)"
+    check_nothing(SameRandomNumbers, PREPARED.replace("        x = prepare(x)", sometimes))
+    check_nothing(SameRandomNumbers, PREPARED.replace("prepare", "sample"))
+
+
+def test_a_seed_of_the_project_s_own_under_accelerate() -> None:
+    files = {"tools.py": "import torch\n\n\ndef set_seed(seed):\n    torch.manual_seed(seed)\n"}
+    source = PREPARED.replace("from accelerate.utils import", "from tools import")
+    check_told(SameRandomNumbers, source, files=files, reason="accelerator.process_index")
+
+
+def test_a_helper_that_nobody_calls() -> None:
+    called = PREPARED.replace("    set_seed(args.seed)\n", "    fix(args.seed)\n").replace(
+        "def noised", "def fix(seed):\n    set_seed(seed)\n\n\ndef noised"
+    )
+    assert findings_of(SameRandomNumbers, called)
+    check_nothing(SameRandomNumbers, called.replace("    fix(args.seed)\n", ""))
+
+
+def test_a_script_that_scores_images() -> None:
+    score = "import torch\nimport train\n\n\ndef score(seed):\n    torch.manual_seed(seed)\n\n\nscore(1)\n"
+    found = findings_of(SameRandomNumbers, score, files={"train.py": program()}, path="compute_metrics.py")
+    assert not found

@@ -253,3 +253,11 @@ def test_terms_under_constant_names() -> None:
 def test_terms_that_are_picked_by_what_they_hold() -> None:
     picked = "kept = {k: v for k, v in each.items() if v.sum() > 0}\n        for value in kept.values():"
     check_told(RULE, TERMS.replace("LOOP", picked), reason=WHY)
+
+
+@pytest.mark.parametrize("made", ["torch.as_tensor(rows).tensor_split(parts)", "torch.tensor_split(torch.ones(9), parts)"])
+def test_parts_that_are_a_multiple_of_the_ranks(made: str) -> None:
+    before = f"    parts = (len(rows) // (batch_size * world_size) + 1) * world_size\n    every = {made}\n"
+    source = train("every[rank::world_size]", before=before)
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace(made, "list(torch.as_tensor(rows))"), reason=WHY)

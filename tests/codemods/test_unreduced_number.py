@@ -551,3 +551,61 @@ def test_an_object_that_reduces_its_own_fields(fill: str) -> None:
 def test_a_count_that_each_rank_has_of_its_own(count: str) -> None:
     source = METRIC.replace("FILL", "metric").replace("REDUCE", "dist.all_reduce(self.right)")
     check_told(RULE, source.replace("COUNT", count), reason=WHY)
+
+
+@pytest.mark.parametrize("got", ["got if dist.get_rank() == 0 else None", "got"])
+def test_the_list_that_a_gather_to_one_rank_fills(got: str) -> None:
+    end = (
+        "loss = total / len(loader)\ngot = [None] * dist.get_world_size()\n"
+        f"dist.gather_object(obj=loss, object_gather_list={got}, dst=0)\n"
+        "if dist.get_rank() == 0:\n    loss = sum(got) / len(got)\n    print('valid loss', loss)"
+    )
+    check_nothing(RULE, evaluate(end))
+    check_told(RULE, evaluate(end.replace("loss = sum(got) / len(got)\n    ", "")), reason=WHY)
+
+
+def test_a_list_that_one_process_fills_by_itself() -> None:
+    end = (
+        "loss = total / len(loader)\ngot = [None] * dist.get_world_size()\nif writer.many:\n"
+        "    dist.all_gather_object(got, loss)\nelse:\n    got[0] = loss\n"
+        "if dist.get_rank() == 0:\n    loss = sum(got) / len(got)\n    print('valid loss', loss)"
+    )
+    check_nothing(RULE, evaluate(end))
+    check_told(RULE, evaluate(end.replace("dist.all_gather_object(got, loss)", "got = [loss]")), reason=WHY)
+
+
+REPORT = (
+    "\n\ndef log_mean(total, rounds, writer):\n    loss = torch.tensor(total / rounds)\n    dist.all_reduce(loss)\n"
+    "    if dist.get_rank() == 0:\n        writer.add_scalar('loss', loss / dist.get_world_size(), 1)\n"
+)
+
+
+def test_a_helper_that_reduces_what_it_shows() -> None:
+    source = evaluate("if dist.is_initialized():\n    log_mean(total, len(loader), writer)") + REPORT
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace("dist.all_reduce(loss)", "pass"), reason=WHY)
+
+
+GATHERS = (
+    "def gather_entries(data):\n    out = {}\n    for key in data:\n        parts = [torch.empty_like(data[key])] * 2\n"
+    "        dist.all_gather(parts, data[key])\n        out[key] = torch.cat(parts)\n    return out\n\n\n"
+    "class Score:\n    def __init__(self):\n        self.right = 0\n\n    def add(self, found):\n"
+    "        self.right += found['boxes']['a'].sum().item()\n\n    def value(self):\n        return self.right / 100\n\n\n"
+)
+
+
+def test_an_entry_that_is_gathered_in_its_place() -> None:
+    end = "acc = total.value()\nif dist.get_rank() == 0:\n    print('acc', acc)"
+    step = "found = model(batch)\n        found['boxes'] = gather_entries(found['boxes'])\n        total.add(found)"
+    source = evaluate(end, step=step).replace("total = 0.0", "total = Score()").replace("def evaluate", f"{GATHERS}def evaluate")
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace("gather_entries(found['boxes'])", "found['boxes']"), reason=WHY)
+
+
+def test_a_loss_that_is_reduced_in_a_loop_of_uneven_rounds() -> None:
+    step = (
+        "loss = loss_of(model(batch))\n        loss.backward()\n        dist.all_reduce(loss)\n        loss = loss / 2\n"
+        "        if dist.get_rank() == 0:\n            writer.add_scalar('loss', loss.item(), 1)"
+    )
+    uneven = "DataLoader(data[dist.get_rank() :: dist.get_world_size()], 8)"
+    check_nothing(RULE, evaluate("pass", step=step, loader=uneven))

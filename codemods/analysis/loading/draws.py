@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, Role, class_facts
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.loading.passes import CLIMBS, evaluates, is_head
+from codemods.analysis.loading.passes import CLIMBS, evaluates, evaluates_by_name, is_head
 from codemods.analysis.loading.same_program import callers, same_program
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.uses import constructions
@@ -93,7 +93,8 @@ def _trains(
             return True
         below = up
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if evaluates(up) or climbs >= CLIMBS or id(up) in seen:
+            each_step = _makes_no_graph(up) and not evaluates_by_name(up)  # it prepares the batch
+            if (evaluates(up) and not each_step) or climbs >= CLIMBS or id(up) in seen:
                 return False
             owner = module.parent(up)
             if isinstance(owner, ast.ClassDef) and up.name == "training_step":
@@ -104,8 +105,26 @@ def _trains(
                 return isinstance(owner, ast.ClassDef)
             if up.name in ("forward", "__init__", "__getitem__", "__iter__"):
                 return False
+            if each_step:
+                calls = callers(project, module, up)
+                return any(_is_made_each_step(s.module, s.call) for s in calls) and _callers_train(
+                    project, module, up, climbs, seen | {id(up)}, of_time=of_time
+                )
             return _callers_train(project, module, up, climbs, seen | {id(up)}, of_time=of_time)
     return False
+
+
+def _makes_no_graph(function: FunctionNode) -> bool:
+    return any("no_grad" in ast.unparse(d) for d in function.decorator_list)
+
+
+def _is_made_each_step(module: SourceModule, call: ast.Call) -> bool:
+    """True for `inputs, noise = prepare(batch)` in the loop that goes backward, under no test."""
+    statement = module.statement_of(call)
+    loop = module.parent(statement)
+    if isinstance(loop, ast.With):
+        loop = module.parent(loop)
+    return isinstance(statement, ast.Assign) and isinstance(loop, (ast.For, ast.While)) and _goes_backward(loop)
 
 
 def in_training_loop(project: Project, module: SourceModule, node: ast.AST, climbs: int = 0) -> bool:

@@ -30,8 +30,14 @@ _EVALUATES = late(r"(^|_)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(_|$)
 # What is averaged anyway, or is no sample's: a repeated one in a hundred moves it by less than the batches do.
 _NO_COUNT = late(r"loss|nelbo|avg|average|mean|time|elapsed|norm|lr\b|size|length|numel|barrier|stop|flag|exit|done|reduceop\.m")
 _AVERAGES = late(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
+# A mean of the ranks' means weighs a repeated sample as well: told for what is reported, not for a loss.
+_SCORES = late(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|correct)")
+_ROUND_SIZE = 8  # processes of one machine, and what most other numbers of them divide
+_SIZE = late(r"^(n|num|total)_\w*(samples|images|data|items|videos)$|^(n|num)_(test|val|eval)\w*$")
+_LARGE = 1000
+_DROPPING = (b"drop_last: true", b"drop_last: True", b'drop_last": true', b"drop_last = true")
 _APART = late(
-    r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\(|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|image_?ids?\b|by_(id|name)"
+    r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|image_?ids?\b|by_(id|name)"
 )
 
 _CUT = late(r"\[\s*:\s*(size|len\(|n_|num_|total|dataset|real)")
@@ -113,12 +119,12 @@ def evaluates(module: SourceModule, function: FunctionNode) -> bool:
 def _samplers(project: Project, module: SourceModule, loop: ast.For) -> Iterator[tuple[SourceModule, ast.Call]]:
     for origin in _sources(project, module, unpacked(loop.iter), 0):
         loader = loader_of(origin)
-        if loader is None or _drops_rest(loader):
+        if loader is None or _drops_rest(project, loader):
             continue
         for sampler in samplers_of(project, loader):
             if not is_distributed_sampler(project, sampler) or not isinstance(sampler.node, ast.Call):
                 continue
-            known = _fits(project, sampler) or _trains_with(sampler) or _asks_for_rest(sampler)
+            known = _fits(project, sampler) or _trains_with(sampler) or _asks_for_rest(sampler) or _divides(sampler)
             if _pads(sampler.node) and not known:
                 yield sampler.module, sampler.node
 
@@ -159,8 +165,13 @@ def _pads(call: ast.Call) -> bool:
     return given is None or (isinstance(given, ast.Constant) and not given.value)
 
 
-def _drops_rest(loader: Loader) -> bool:
+def _drops_rest(project: Project, loader: Loader) -> bool:
     """True for a loader that leaves its last batch out: there the repeated samples stand, but where the share divides."""
+    if loader.hides:  # `**config["loader"]`
+        return any(project.files_containing(word, kinds=(".yaml", ".yml", ".json", ".toml")) for word in _DROPPING)
+    size = loader.argument("batch_size", 1)
+    if size is None or (isinstance(size, ast.Constant) and size.value == 1):
+        return False  # each batch is full
     given = loader.argument("drop_last", 8)
     function = loader.module.function_of(loader.call)
     if isinstance(given, ast.Name) and function is not None:  # a parameter, by its default
@@ -177,6 +188,18 @@ def _asks_for_rest(sampler: Origin) -> bool:
     tests = (n.test for n in walk_scope(function) if isinstance(n, (ast.If, ast.Assert))) if function is not None else ()
     parts = (n for test in tests for n in ast.walk(test) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod))
     return any("len(" in ast.unparse(n.left) and _RANKS.search(ast.unparse(n.right).lower()) for n in parts)
+
+
+def _divides(sampler: Origin) -> bool:
+    """True where the sizes that the function writes out for its data divide by eight: nothing is repeated then."""
+    function = sampler.module.function_of(sampler.node)
+    made = (n for n in walk_scope(function) if isinstance(n, ast.Assign)) if function is not None else ()
+    sizes = [
+        a.value.value
+        for a in made
+        if isinstance(a.value, ast.Constant) and isinstance(a.value.value, int) and _SIZE.search(last(dotted(a.targets[0])))
+    ]
+    return bool(sizes) and all(n >= _LARGE and n % _ROUND_SIZE == 0 for n in sizes)
 
 
 def _fits(project: Project, sampler: Origin) -> bool:
@@ -212,6 +235,8 @@ def _joined(project: Project, site: FunctionSite, depth: int, after: int = 0) ->
             return _Joined(site.module, call)
     for call in calls if depth < _DEPTH else ():
         inner = _called(project, site.module, call)
+        if inner is not None and _averages_scores(site.module, call, inner):
+            return _Joined(site.module, call)
         if inner is None or _AVERAGES.search(inner.node.name.lower()):
             continue
         if _collects_and_cuts(project, inner):
@@ -220,6 +245,15 @@ def _joined(project: Project, site: FunctionSite, depth: int, after: int = 0) ->
             if (found := _joined(project, inner, depth + 1)) is not None and not _NO_COUNT.search(_arguments(site.module, call)):
                 return _Joined(site.module, call) if depth == 0 else found
     return None
+
+
+def _averages_scores(module: SourceModule, call: ast.Call, inner: FunctionSite) -> bool:
+    """True for `reduce_mean(acc)`: each batch's score is averaged over the ranks by a function of the project."""
+    given = _arguments(module, call)
+    if not _AVERAGES.search(inner.node.name.lower()) or not _SCORES.search(given) or "loss" in given:
+        return False
+    calls = (n for n in walk_scope(inner.node) if isinstance(n, ast.Call))
+    return any(last(name := qualified(inner.module, c.func)) in _JOINS and "dist" in name for c in calls)
 
 
 def _collects_and_cuts(project: Project, site: FunctionSite) -> bool:

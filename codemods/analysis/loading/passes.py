@@ -133,6 +133,10 @@ def evaluates(function: FunctionNode) -> bool:
     """True for a function that is decorated with `no_grad`, or says in its name that it evaluates."""
     if any(_NO_GRADIENT.search(ast.unparse(d)) for d in function.decorator_list):
         return True
+    return evaluates_by_name(function)
+
+
+def evaluates_by_name(function: FunctionNode) -> bool:
     return _EVALUATES.match(function.name) is not None
 
 
@@ -147,7 +151,7 @@ def _in_callers(
 
 def _sources(module: SourceModule, iterated: ast.expr) -> list[ast.expr]:
     """What a loop goes through; nothing for one that counts, or goes through something that is written out."""
-    inner = _behind_a_bar(module, unpacked(iterated))
+    inner = _behind_a_bar(module, _either(iterated))
     if isinstance(inner, ast.Call) and last(dotted(inner.func)) == "zip":
         return [s for a in inner.args for s in _sources(module, a)]
     if isinstance(inner, ast.Call) and last(dotted(inner.func)) in _COUNTS:
@@ -155,6 +159,14 @@ def _sources(module: SourceModule, iterated: ast.expr) -> list[ast.expr]:
     if isinstance(inner, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Constant, ast.ListComp, ast.GeneratorExp)):
         return []
     return [inner]
+
+
+def _either(node: ast.expr) -> ast.expr:
+    """`loader` for `tqdm(loader) if rank == 0 else loader`."""
+    if isinstance(node, ast.IfExp):
+        ways = [unpacked(node.body), unpacked(node.orelse)]
+        return ways[0] if ast.dump(ways[0]) == ast.dump(ways[1]) else node
+    return unpacked(node)
 
 
 def _behind_a_bar(module: SourceModule, node: ast.expr) -> ast.expr:
@@ -166,8 +178,11 @@ def _behind_a_bar(module: SourceModule, node: ast.expr) -> ast.expr:
                 if dotted(item.optional_vars) == node.id and isinstance(opened, ast.Call) and last(dotted(opened.func)) in _BARS:
                     return unpacked(opened)
     bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
-    values = [b.value for b in bound if b.value is not None]
-    if len(values) != len(bound) or not any(isinstance(v, ast.Call) and last(dotted(v.func)) in _BARS for v in values):
+    given = [b.value for b in bound if b.value is not None]
+    if len(given) != len(bound):
+        return node
+    values = [v for g in given for v in ([g.body, g.orelse] if isinstance(g, ast.IfExp) else [g])]
+    if not any(isinstance(v, ast.Call) and last(dotted(v.func)) in _BARS for v in values):
         return node
     behind = [unpacked(v) for v in values]
     alike = {ast.unparse(b) for b in behind}

@@ -96,6 +96,17 @@ def is_in_helper(project: Project, seed: Seed) -> bool:
     return seed.value.id in [a.arg for a in function.args.args] and bool(callers(project, seed.module, function))
 
 
+def is_unused(project: Project, seed: Seed) -> bool:
+    """True for a function that sets up what it is handed, and that nobody calls."""
+    function = seed.module.function_of(seed.call)
+    if function is None or not isinstance(seed.value, ast.Name) or seed.module.reads_of(function.name):
+        return False
+    if seed.value.id not in [a.arg for a in function.args.args] or isinstance(seed.module.parent(function), ast.ClassDef):
+        return False
+    loops = any(isinstance(n, (ast.For, ast.While)) for n in walk_scope(function))
+    return not loops and not callers(project, seed.module, function)
+
+
 def is_seeded(project: Project) -> bool:
     """True where anything outside of tests fixes the numbers that everything draws from."""
     return project.keep("is seeded", lambda: any(not s.own for m in _files(project) for s in seeds_in(m)))

@@ -30,10 +30,24 @@ def meet_all(flow: Flow, frame: Frame, a: Env, b: Env, test: ast.expr | None) ->
     out: Env = {}
     for name in {**a, **b}:
         if name in a and name in b:
-            out[name] = meet(flow, frame, a[name], b[name], test)
+            out[name] = meet(flow, frame, a[name], b[name], test if _is_read_behind(frame, name, test) else None)
         else:
             out[name] = a.get(name) or b.get(name) or NOTHING
     return out
+
+
+def _is_read_behind(frame: Frame, name: str, test: ast.expr | None) -> bool:
+    """False for a name that nothing in the function reads behind the branch: it was bound again for a line of the log."""
+    if test is None or "." in name or not name.isidentifier():
+        return True
+    branch = frame.module.parent(test)
+    while isinstance(branch, (ast.BoolOp, ast.UnaryOp)):
+        branch = frame.module.parent(branch)
+    ups = [branch, *frame.module.ancestors(branch)] if isinstance(branch, ast.If) else []
+    if not ups or any(isinstance(up, (ast.For, ast.AsyncFor, ast.While)) for up in ups):
+        return True
+    end, last = getattr(branch, "end_lineno", 0), frame.function.end_lineno or 0
+    return any(end < n.lineno <= last for n in frame.module.reads_of(name))
 
 
 def meet(flow: Flow, frame: Frame, a: Value, b: Value, test: ast.expr | None) -> Value:

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.binding import bind
+from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause, Value, along, join, made_of, plain
@@ -21,6 +22,16 @@ def assign(state: State, node: ast.Assign) -> None:
         if isinstance(target, ast.Attribute) and target.attr in STOP_FLAGS and not off:
             state.stops.append((node, value))
         bind(state, target, value)
+        if isinstance(target, ast.Subscript) and _is_gathered_back(state, target, node.value, value):
+            make_same(state, target.value)
+
+
+def _is_gathered_back(state: State, target: ast.Subscript, given: ast.expr, value: Value) -> bool:
+    """True for `out["boxes"] = gather_all(out["boxes"])`: what is handed on as `out` is what all ranks have."""
+    if value.cause.differs or not isinstance(given, ast.Call) or not any(m.carries for m in state.met.get(id(given), ())):
+        return False
+    entry = ast.unparse(target)
+    return any(ast.unparse(a) == entry for a in (*given.args, *(k.value for k in given.keywords)))
 
 
 def annotated_assign(state: State, node: ast.AnnAssign) -> None:

@@ -23,7 +23,8 @@ _NO_MEETING = frozenset({"init_process_group", "new_group", "DistributedDataPara
 _GIVES_BACK = ("accelerate", "fabric", "lightning")  # their collectives give a new tensor, and leave the old one as it is
 # Hooks in which Lightning logs by the step unless it is asked for the epoch.
 _BY_STEP = frozenset({"training_step", "training_step_end", "on_train_batch_start", "on_train_batch_end", "on_before_backward"})
-_TENSOR_KEYWORDS = ("tensor", "tensor_list", "object_list", "output_tensor")
+_TENSOR_KEYWORDS = ("tensor_list", "object_list", "output_tensor", "tensors", "tensor")
+_LIST_KEYWORDS = ("gather_list", "object_gather_list")
 
 
 def meet(state: State, node: ast.AST, *meetings: Meeting) -> None:
@@ -82,12 +83,19 @@ def collective_value(state: State, node: ast.Call, found: Collective, args: list
         return _sum_of_one_rank(state, node)
     position = IN_PLACE.get(found.name)
     if position is not None and found.framework not in _GIVES_BACK:
-        tensor = next((k.value for k in node.keywords if k.arg in _TENSOR_KEYWORDS), None)
-        if tensor is None and len(node.args) > position:
-            tensor = node.args[position]
-        if tensor is not None:
+        if (tensor := _given_at(node, position)) is not None:
             make_same(state, tensor)
     return SAME
+
+
+def _given_at(node: ast.Call, position: int) -> ast.expr | None:
+    """What a collective fills: the argument of that position, or the one of that name."""
+    given = {k.arg: k.value for k in node.keywords}
+    words = _LIST_KEYWORDS if position else _TENSOR_KEYWORDS
+    found = node.args[position] if len(node.args) > position else next((given[w] for w in words if w in given), None)
+    if isinstance(found, ast.IfExp):  # `got if rank == 0 else None`: the others have no list to fill
+        return found.orelse if isinstance(found.body, ast.Constant) else found.body
+    return found
 
 
 def _reduces_at_once(state: State, node: ast.Call) -> bool:

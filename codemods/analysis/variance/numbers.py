@@ -122,6 +122,8 @@ def _shown_in(analysis: Analysis, state: State, node: ast.Call) -> Iterator[Numb
         assert isinstance(node.func, ast.Attribute)
         if _value(analysis, state, node.func.value).cause is not Cause.RANK:
             return
+    if any(m.carries for m in state.met.get(id(node), ())):
+        return  # a function of the project that shows what it puts together itself
     parts = list(_parts(state, node))
     if any(_is_rank(_value(analysis, state, p)) for p in parts):
         return  # it says whose number it is
@@ -206,8 +208,8 @@ def _number(
     role = Role.DECIDES if decides else Role.CURVE if source.trains else Role.RESULT
     if not value.mean and ((decides and source.trains) or (role is Role.RESULT and not behind)):
         return None  # what a single batch gives
-    if _is_guess(analysis, value, source) or _may_gather(analysis, value):
-        return None
+    if value.decided or _is_guess(analysis, value, source) or _may_gather(analysis, value):
+        return None  # decided: the same on all ranks, but for how often they come there
     if decides and source.trains and value.origin is not None and not _SHARE.search(value.origin.text):
         return None  # the loop round it trains, but what it evaluates on is not seen
     everyone = decides and not is_on_zero(analysis.project, module, shown)

@@ -159,17 +159,24 @@ def _filled_in(arm: list[ast.stmt]) -> set[str]:
 
 def _arms(state: State, test: Value, arms: list[list[ast.stmt]]) -> bool:
     """The branches one by one, each from the same beginning; behind them holds what any of them left."""
-    before = state.env
+    before, made_before = state.env, state.made_same
     ends: list[_Env] = []
+    reduced: list[set[str]] = []
     state.control.append(test)
     state.in_place += 1
     for arm in arms:
-        state.env = dict(before)
+        state.env, state.made_same = dict(before), set()
         if not _block(state, arm):
             ends.append(state.env)
+            reduced.append(state.made_same)
+        made_before |= state.made_same
     state.in_place -= 1
     state.control.pop()
+    state.made_same = made_before
     state.env = _joined(ends) if ends else before
+    if not test.cause.differs:
+        for path in set().union(*reduced):  # what one way reduces: the other is that of a single process
+            state.env[path] = next(end[path] for end, made in zip(ends, reduced, strict=True) if path in made)
     return not ends
 
 

@@ -67,6 +67,8 @@ def _divides(state: State, node: ast.expr, depth: int = 0) -> bool:
         bounds = [node.slice.lower, node.slice.upper] if isinstance(node.slice, ast.Slice) else []
         return any(_divides(state, b, depth) for b in (node.value, *filter(None, bounds)))
     if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("tensor_split", "array_split"):
+            return any(_divides(state, a, depth) for a in node.args[-1:])  # as many parts as are asked for
         name = dotted(node.func)  # of `min` the last rank gets what is left
         passes = name in ("int", "list", "max", "range")
         return last(name) in ("divmod", "pad") or (passes and any(_divides(state, a, depth) for a in node.args))
