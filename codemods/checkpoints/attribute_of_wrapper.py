@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
 from codemods.analysis.distribution import is_test_module
@@ -100,7 +101,7 @@ class AttributeOfWrapper(DdpCodemod):
             return
         grouped: dict[tuple[int, str, str], list[Asked]] = {}
         for one in [*asked_here(project, module), *asked_in_callee(project, module)]:
-            if _is_second_try(module, one):
+            if _is_second_try(module, one) or _is_kept_on_wrapper(project, one):
                 continue
             key = (id(module.function_of(one.node)), one.receiver, one.key)
             grouped.setdefault(key, []).append(one)
@@ -116,6 +117,18 @@ class AttributeOfWrapper(DdpCodemod):
             module, first.node, f"{first.text}{where}", level=level, edits=edits,
             evidence=[*_wrapped(first.wrapped), *first.evidence], reason=reason,
         )  # fmt: skip
+
+
+def _is_kept_on_wrapper(project: Project, one: Asked) -> bool:
+    """True for `model.classes = 3` and `model.classes` where the project does both: what it puts on the wrapper is found there."""
+    if not isinstance(one.node, ast.Attribute) or one.inverse or one.node.attr != one.attribute:
+        return False
+    name = re.escape(one.attribute.encode())
+    if isinstance(one.node.ctx, ast.Store):
+        read = re.compile(rb"(?<![\w.])(?!self\b|cls\b)\w+\." + name + rb"\b(?!\s*=[^=])")
+        return any(read.search(project.read(path) or b"") for path in project.files_containing(b"." + one.attribute.encode()))
+    put = re.compile(rb"(?<![\w.])" + re.escape(dotted(one.node.value).encode()) + rb"\." + name + rb"\s*=[^=]")
+    return put.search(one.wrapped.module.data) is not None
 
 
 def _is_second_try(module: SourceModule, one: Asked) -> bool:

@@ -335,9 +335,8 @@ def is_for_everybody(module: SourceModule, statement: ast.stmt) -> bool:
     """True for output that is the same from every rank: it names no rank, host or device, and speaks of no trouble."""
     if names_rank(module.text_of(statement)):
         return False
-    prints = any(isinstance(n, ast.Name) and n.id == "print" for n in walk(statement))
     for node in walk(statement):
-        if prints and isinstance(node, (ast.Name, ast.Attribute)) and last(dotted(node)) in _DEVICE:
+        if isinstance(node, (ast.Name, ast.Attribute)) and last(dotted(node)) in _DEVICE:
             return False
         if isinstance(node, ast.Call) and qualified(module, node.func).startswith(_OF_THE_PROCESS):
             return False

@@ -454,3 +454,12 @@ def test_module_of_a_model_that_a_setting_leaves_bare(parts: dict[str, str]) -> 
 )
 def test_settings_that_leave_no_bare_model_there(use: str, parts: dict[str, str]) -> None:
     check_nothing(AttributeOfWrapper, staged(use, **parts), files=NETS)
+
+
+def test_what_is_put_on_the_wrapper_is_found_there() -> None:
+    wrap, put = "model = DDP(model)", "model.classes = 4"
+    for read in ("print(model.classes)", "validate(model)"):
+        other = {**NETS, "evaluation.py": "def validate(model):\n    return model.classes\n"}
+        source = PLAIN.format(prepare=wrap, use=f"{put}\n    {read}").replace("from nets", "from evaluation import validate\nfrom nets")
+        check_nothing(AttributeOfWrapper, source, files=other)
+    assert findings_of(AttributeOfWrapper, PLAIN.format(prepare=wrap, use="model.width = 4"), files=NETS)

@@ -556,3 +556,28 @@ def test_one_wrap_is_told_once() -> None:
     found = findings_of(WrongRank, script("rank = dist.get_rank()", wrap))
     assert len(found) == 1
     assert sum("LOCAL_RANK" in str(e) for e in found[0].edits) == 2
+
+
+NAMED_LOCAL = """\
+import os
+import torch
+import torch.distributed as dist
+
+
+def main(args):
+    dist.init_process_group("nccl")
+    local_rank = {source}
+    torch.cuda.set_device(local_rank)
+    args.device = torch.device("cuda", local_rank)
+    {more}
+"""
+
+
+def test_a_global_rank_that_is_called_local_is_repaired_where_it_is_bound() -> None:
+    group, both = "dist.get_rank()", 'int(os.environ.get("LOCAL_RANK", dist.get_rank()))'
+    handed = "args.local_rank = local_rank"
+    before, after = (NAMED_LOCAL.format(source=source, more=handed) for source in (group, both))
+    check_transformed(WrongRank, before, after)
+    asked = NAMED_LOCAL.format(source=group, more="return local_rank == 0")
+    (found,) = findings_of(WrongRank, asked)
+    assert [e.span.line for e in found.edits] == [9, 10]  # the name is asked for the one rank of all nodes, too

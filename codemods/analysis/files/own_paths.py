@@ -65,10 +65,17 @@ def _changes_by_rank(module: SourceModule) -> bool:
 
 
 def _stored(project: Project, module: SourceModule, path: ast.expr) -> Iterator[tuple[SourceModule, ast.expr]]:
-    """What other files put into the fields that a path is made of: `conf.dump`, where the settings say `self.dump = ...`."""
+    """What is put into the fields that a path is made of: into `conf.dump` in this file, and by other files into any `dump`.
+
+    The settings say `self.dump = ...` there.
+    """
     for part in walk(path):
         if not isinstance(part, ast.Attribute) or dotted(part.value) in ("self", "os", "torch") or not dotted(part):
             continue
+        written = dotted(part)
+        for node in module.nodes(ast.Assign):
+            if any(isinstance(t, ast.Attribute) and t.attr == part.attr and dotted(t) == written for t in node.targets):
+                yield module, node.value
         for home in _storing(project, module, part.attr):
             for node in home.nodes(ast.Assign):
                 if any(isinstance(t, ast.Attribute) and t.attr == part.attr for t in node.targets):

@@ -49,7 +49,33 @@ def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]
     for places in plain.values():  # `device_ids=[rank], output_device=rank` is one thing to tell
         yield DeviceRank(places[0][0], places[0][0], tuple(dict.fromkeys(e for _, edits in places for e in edits)))
     for source, places in misnamed.values():
-        yield DeviceRank(source, places[0][0], tuple(e for _, edits in places for e in edits))
+        edits = _at_the_source(module, source, [rank for rank, _ in places])
+        yield DeviceRank(source, places[0][0], edits or tuple(e for _, edits in places for e in edits))
+
+
+def _at_the_source(module: SourceModule, source: ast.expr, places: list[ast.expr]) -> tuple[Edit, ...]:
+    """The local rank in the place of the global one that `local_rank` is bound to, where all that reads the name means that.
+
+    Nothing where it is asked for something else: `if local_rank == 0:` may mean the one rank of all nodes.
+    """
+    name = last(dotted(places[0]))
+    function = module.function_of(source)
+    reads = [n for n in module.reads_of(name) if isinstance(n, ast.Name) and module.function_of(n) is function]
+    others = [n for n in reads if not any(n is place for place in places)]
+    if not others or not all(_is_handed_on(module, n) for n in others) or "\n" in module.text_of(source):
+        return ()
+    if (planned := plan_plain(module, "os")) is None:
+        return ()
+    text = f'int({planned.name}.environ.get("LOCAL_RANK", {module.text_of(source)}))'
+    return ReplaceExpression(module.path, module.span(source), text), *planned.edits
+
+
+def _is_handed_on(module: SourceModule, node: ast.Name) -> bool:
+    """True for `args.local_rank = local_rank` and `f(local_rank=local_rank)`."""
+    up = module.parent(node)
+    if isinstance(up, ast.Assign):
+        return all(last(dotted(target)) in LOCAL for target in up.targets)
+    return isinstance(up, ast.keyword) and (up.arg in LOCAL or up.arg in _DEVICE_KEYWORDS)
 
 
 def _bound_as_local(module: SourceModule, rank: ast.expr) -> ast.expr | None:
@@ -129,17 +155,18 @@ def _repair(project: Project, module: SourceModule, rank: ast.expr) -> tuple[Edi
     span = module.span(rank)
     if (index := _process_index(module, rank)) is not None:
         return (ReplaceExpression(module.path, span, f"{module.text_of(index.value)}.local_process_index"),)
+    written = module.text_of(rank)
     if (name := _at_hand(module, rank)) is not None:
-        return (ReplaceExpression(module.path, span, name),)
+        return (ReplaceExpression(module.path, span, name),) if name != written else ()
     if _spawns_its_ranks(project, module):
         return ()
     if (beside := local_beside(project, module, rank)) is not None:
-        return (ReplaceExpression(module.path, span, beside),)
+        return (ReplaceExpression(module.path, span, beside),) if beside != written else ()
     if not _has_group(module) and not is_proven_global(project, module, rank):
         return ()
-    if (planned := plan_plain(module, "os")) is None or "\n" in module.text_of(rank):
+    if (planned := plan_plain(module, "os")) is None or "\n" in written:
         return ()
-    text = f'int({planned.name}.environ.get("LOCAL_RANK", {module.text_of(rank)}))'
+    text = f'int({planned.name}.environ.get("LOCAL_RANK", {written}))'
     return ReplaceExpression(module.path, span, _quoted(module, rank, text)), *planned.edits
 
 

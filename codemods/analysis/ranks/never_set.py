@@ -35,7 +35,8 @@ def asks_for_what_nobody_sets(project: Project, module: SourceModule, test: ast.
     facts = class_facts(project, module, owner)
     if facts.unresolved or not all(last(b) in _PLAIN_BASES or family(b) == "abc" for b in facts.external):
         return False
-    return project.keep(("nobody sets", name.value), lambda: _nobody_sets(project, name.value))
+    wanted = name.value
+    return project.keep(("nobody sets", wanted), lambda: _nobody_sets(project, wanted))
 
 
 def _nobody_sets(project: Project, name: str) -> bool:
