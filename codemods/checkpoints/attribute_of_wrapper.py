@@ -120,7 +120,7 @@ class AttributeOfWrapper(DdpCodemod):
 
 
 def _is_kept_on_wrapper(project: Project, one: Asked) -> bool:
-    """True for `model.classes = 3` and `model.classes` where the project does both: what it puts on the wrapper is found there."""
+    """True for `model.classes = 3` and `model.classes` where the project does both: what is put on the wrapper is found there."""
     if not isinstance(one.node, ast.Attribute) or one.inverse or one.node.attr != one.attribute:
         return False
     name = re.escape(one.attribute.encode())

@@ -460,6 +460,6 @@ def test_what_is_put_on_the_wrapper_is_found_there() -> None:
     wrap, put = "model = DDP(model)", "model.classes = 4"
     for read in ("print(model.classes)", "validate(model)"):
         other = {**NETS, "evaluation.py": "def validate(model):\n    return model.classes\n"}
-        source = PLAIN.format(prepare=wrap, use=f"{put}\n    {read}").replace("from nets", "from evaluation import validate\nfrom nets")
-        check_nothing(AttributeOfWrapper, source, files=other)
+        source = PLAIN.format(prepare=wrap, use=f"{put}\n    {read}")
+        check_nothing(AttributeOfWrapper, f"from evaluation import validate\n{source}", files=other)
     assert findings_of(AttributeOfWrapper, PLAIN.format(prepare=wrap, use="model.width = 4"), files=NETS)

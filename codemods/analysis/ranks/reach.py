@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_index import Role, class_facts
+from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, family, last
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
@@ -119,6 +120,17 @@ def called_by_framework(project: Project, module: SourceModule, function: Functi
         return None
     if function.name == "prepare_data":
         return Ranks.LOCAL_ZERO  # Lightning calls it on one process of each node
+    if function.name == "_save" and _is_trainer_of_transformers(project, module, owner):
+        # Under `self.args.should_save` in transformers 4; 5.23 calls it on every rank, and asks in its own `_save`.
+        pin = transformers_pin(project, near=module.path)
+        return Ranks.ZERO if pin is not None and pin.surely_below((5,)) else Ranks.UNKNOWN
     if function.name in LIGHTNING_HOOKS or function.name in HF_CALLBACK_HOOKS:
         return Ranks.ALL if class_facts(project, module, owner).external else None
     return Ranks.ALL if function.name.startswith("__") else None  # the constructor: see who makes the object
+
+
+def _is_trainer_of_transformers(project: Project, module: SourceModule, owner: ast.ClassDef) -> bool:
+    if class_facts(project, module, owner).is_a(Role.HF_TRAINER):
+        return True
+    starred = any(family(i.dotted) == "transformers" for i in module.imports.get("*", ()))
+    return starred and any(last(dotted(base)).endswith("Trainer") for base in owner.bases)
