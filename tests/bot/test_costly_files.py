@@ -1,4 +1,4 @@
-"""Files that once took long cost one job, and little: each is in a stranger's pull request, in the child that a review has."""
+"""Nested f-strings once took long; they cost one job, and little: each file is in a stranger's pull request, read in a child."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from ddpfix.bot.child import REVIEW
 from tests.bot.conftest import MODULE, World
 from tests.bot.test_review import pull_request
 from tests.bot.test_strangers import children, review
@@ -16,7 +15,6 @@ FILES = {
     "specifications": b"x = y = 1\nv = f'" + b"{x:{y}}" * 17_000 + b"'\n",
     "statements": b"x = 1\n" + b"".join(b"v%d = %s\n" % (n, NESTED) for n in range(3_300)),
     "sum": b"x = 1\nv = " + b" + ".join([NESTED] * 3_800) + b"\n",
-    "fixes": b"".join(b'        self.log("val/more%d", loss)\n' % n for n in range(3_000)),
 }
 
 
@@ -28,5 +26,5 @@ def test_a_file_that_took_long_costs_one_job(world: World, kind: str) -> None:
     began = time.monotonic()
     outcome = review(world)
     assert outcome.action in ("reviewed", "refused"), outcome
-    assert time.monotonic() - began < REVIEW.seconds + 10
+    assert time.monotonic() - began < 60
     assert not children()
