@@ -17,6 +17,8 @@ BACKLOG = 512  # connections that are accepted in one go, before any of them is 
 HEADERS = 16 * 1024  # bytes; GitHub sends about one thousand
 SECONDS = 20.0  # from the first byte of a request to the last
 HELD = 64 * 1024 * 1024  # bytes of long bodies that are held at a time
+LAST = 3  # seconds in which a request has to be here, once the service is told to end
+ANSWERED = 10  # seconds in which it has to be answered then
 SHORT = 256 * 1024  # a body that is not long: `MOST` of them are 64 MiB
 
 
@@ -54,6 +56,13 @@ class Connection(H11Protocol):
         """Close it now, without a word: what is in the buffers goes, too."""
         self._wait_no_more()
         self.transport.abort()
+
+    def shutdown(self) -> None:
+        """The service ends: who still sends has `LAST` seconds."""
+        super().shutdown()
+        if self._late:
+            self._wait_no_more()
+            self._late = self.loop.call_later(LAST, self.leave)
 
     def _wait(self) -> None:
         if self._late is None:
@@ -107,4 +116,7 @@ def config() -> dict[str, Any]:
     sparing = Sparing()
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(sparing)
-    return {"http": Connection, "backlog": BACKLOG, "h11_max_incomplete_event_size": HEADERS, "timeout_keep_alive": 5}
+    return {
+        "http": Connection, "backlog": BACKLOG, "h11_max_incomplete_event_size": HEADERS, "timeout_keep_alive": 5,
+        "timeout_graceful_shutdown": ANSWERED,
+    }  # fmt: skip

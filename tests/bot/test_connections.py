@@ -9,6 +9,7 @@ import http.client
 import json
 import logging
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -156,6 +157,23 @@ def test_headers_and_bodies_have_a_deadline(server: Server) -> None:
             with contextlib.suppress(ConnectionResetError):
                 assert one.recv(1000) == b""
             assert time.monotonic() - began < 3
+
+
+def test_sigterm_does_not_wait_for_slow_connections(server: Server) -> None:
+    head = "POST /webhook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+    halves = [b"", b"POST /webhook HTTP/1.1\r\nHost", f"{head}X-Hub-Signature-256: sha256={'0' * 64}\r\n\r\n{{".encode()]
+    slow = [server.connect(half) for half in halves for _ in range(20)]
+    assert server.health() == 200  # they are taken
+    time.sleep(0.3)
+    began = time.monotonic()
+    server.process.send_signal(signal.SIGTERM)
+    try:
+        assert server.process.wait(19) == 0, server.log.read_text()
+        assert time.monotonic() - began < connections.LAST + 6
+        assert server.log.stat().st_size < 20_000
+    finally:
+        for one in slow:
+            one.close()
 
 
 def test_nonsense_does_not_fill_the_log(server: Server) -> None:

@@ -199,6 +199,18 @@ def test_apply_makes_what_was_accepted_and_ends(served: Running) -> None:
     assert served.ended()
 
 
+def test_edited_lines_of_a_file_that_the_fix_does_not_touch_are_not_taken(served: Running) -> None:
+    review = served.session.review
+    chosen, other = at(review, "classifier/resnet.py", 69, "DDP101"), served.repo / "train.py"
+    first = other.read_text().splitlines(keepends=True)[0]
+    edited = [{"path": "train.py", "line": 1, "before": first, "after": "import os; os.abort()\n"}]
+    body = {"version": 1, "base": review.base, "decisions": {chosen.id: {"verdict": "accept", "edited": edited}}}
+    said = served.post("apply", body).json()
+    assert "done" not in said and "Nothing to fix" in said["message"], said
+    assert other.read_text().startswith(first)
+    assert sh(served.repo, "branch", "--list", "ddpfix/*") == ""
+
+
 def test_a_repository_that_moved_on_is_read_again(served: Running) -> None:
     review = served.session.review
     gone, stays = at(review, "train.py", 60, "DDP203"), at(review, "classifier/data.py", 62, "DDP203")

@@ -34,7 +34,8 @@ class _Place:
 def names_of_batch(log: LogCall) -> frozenset[str]:
     """The names of the function of a log call that hold values of the batch: in another object, by what its callers hand in."""
     if log.held is None or log.in_hooked_class:
-        return made_of_batch(log.function)
+        key = ("names of batch", log.module.path, log.function.lineno, log.function.col_offset, log.function.name)
+        return log.project.memo(key, lambda: made_of_batch(log.function))
     scope = scope_of(log)
     given = {n for n in scope.given if classify(scope, ast.Name(n, ast.Load())).kind in _OF_THE_BATCH}
     return made_of_batch(log.function, given)

@@ -44,6 +44,7 @@ _PLAIN_CALLS = frozenset(
 )  # fmt: skip
 _TEXT_METHODS = frozenset({"startswith", "endswith", "lower", "upper", "format", "get", "keys"})
 # Decorators that call what they decorate, each time and on every rank.
+_TURNS = (ast.Return, ast.Continue, ast.Break, ast.Yield, ast.YieldFrom)
 _TRANSPARENT = frozenset(
     {"no_grad", "inference_mode", "enable_grad", "override", "overrides", "abstractmethod", "typechecked", "beartype", "jaxtyped",
      "staticmethod", "classmethod", "autocast", "custom_fwd", "final", "compile", "disable", "record_function", "implements",
@@ -128,7 +129,7 @@ def _round(place: Place) -> Iterator[Condition]:
     function = place.function
     if isinstance(function, ast.AsyncFunctionDef):
         yield Condition(f"the coroutine {function.name}", function.lineno, False)
-    if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk_scope(function)):
+    if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in _turns(place)):
         yield Condition(f"the generator {function.name}", function.lineno, False)
     for decorator in function.decorator_list:
         node = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -136,11 +137,18 @@ def _round(place: Place) -> Iterator[Condition]:
             yield Condition(f"the decorator @{short(place.module, decorator)}", decorator.lineno, True)
 
 
+def _turns(place: Place) -> tuple[ast.AST, ...]:
+    """Where the function leaves or yields; read once, not for each of the thousand places that it may have."""
+    function = place.function
+    key = ("turns", place.module.path, function.lineno, function.col_offset, function.name)
+    return place.project.memo(key, lambda: tuple(n for n in walk_scope(function) if isinstance(n, _TURNS)))
+
+
 def exits_above(place: Place, node: ast.AST) -> list[Condition]:
     """Early returns above `node`. Those in another branch of an `if` that `node` stands in cannot keep a rank from it."""
     found: list[Condition] = []
     module, line = place.module, line_of(node)
-    for leaving in walk_scope(place.function):
+    for leaving in _turns(place):
         if not isinstance(leaving, (ast.Return, ast.Continue, ast.Break)) or leaving.lineno >= line:
             continue
         if isinstance(leaving, (ast.Continue, ast.Break)) and not same_loop(module, leaving, node):
