@@ -119,7 +119,7 @@ def _generated(module: SourceModule, function: FunctionNode, part: ast.expr, gat
     """The call of `generate` that `part` comes from as it is; None where something else has had a hand in it."""
     source = _unwrapped(part)
     if isinstance(source, ast.Name):
-        bound = [b for b in bindings_in(module, function, source.id) if _is_above(b.node, gather)]
+        bound = [b for b in bindings_in(module, function, source.id) if _is_above(b.node, module.statement_of(gather))]
         values = [_unwrapped(b.value) for b in bound if b.value is not None]
         if len(values) != len(bound) or not values:
             return None
@@ -133,8 +133,8 @@ def _generated(module: SourceModule, function: FunctionNode, part: ast.expr, gat
     return source
 
 
-def _is_above(bound: ast.AST, gather: ast.Call) -> bool:
-    return getattr(bound, "lineno", 0) < gather.lineno
+def _is_above(bound: ast.AST, statement: ast.stmt) -> bool:
+    return (getattr(bound, "lineno", 0), getattr(bound, "col_offset", 0)) < (statement.lineno, statement.col_offset)
 
 
 def _unwrapped(node: ast.expr) -> ast.expr:

@@ -124,7 +124,7 @@ def _is_made_each_step(module: SourceModule, call: ast.Call) -> bool:
     loop = module.parent(statement)
     if isinstance(loop, ast.With):
         loop = module.parent(loop)
-    return isinstance(statement, ast.Assign) and isinstance(loop, (ast.For, ast.While)) and _goes_backward(loop)
+    return isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(loop, (ast.For, ast.While)) and _goes_backward(loop)
 
 
 def in_training_loop(project: Project, module: SourceModule, node: ast.AST, climbs: int = 0) -> bool:

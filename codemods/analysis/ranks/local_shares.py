@@ -28,9 +28,9 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
-from codemods.spoken import without_docstrings
 
 _ONE_MACHINE = late(rb"tcp://(?:127\.0\.0\.1|localhost)|environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
+_SETS_ADDRESS = late(rb"environ\[[\"']MASTER_ADDR[\"']\]\s*=\s*[\"'](?:127\.0\.0\.1|localhost)")
 _EQUAL = late(rb"\bassert\s+[\w.]*local_rank\s*==\s*[\w.]*get_rank\(\)|\bassert\s+[\w.]*get_rank\(\)\s*==\s*[\w.]*local_rank\b")
 # The project starts its processes itself, by the launcher's name in a list of arguments.
 _STARTS_ITSELF = late(
@@ -201,8 +201,8 @@ def _is_for_one_node(project: Project) -> bool:
     for path in project.files_containing(b"init_process_group"):
         if is_test_file(path) or (module := project.module(path)) is None:
             continue
-        if _ONE_MACHINE.search(module.data) and _ONE_MACHINE.search(without_docstrings(module.data)):
-            return True  # a way to start it that a text shows is one of several
+        if _ONE_MACHINE.search(module.data) and _joins_here(module):
+            return True
         for pair in _pairs(module):
             if pair.use is not Use.GROUP or pair.size is None:
                 continue
@@ -210,6 +210,14 @@ def _is_for_one_node(project: Project) -> bool:
             if index is not None and index.one_node and size not in (Among.WORLD, Among.PRODUCT):
                 return True
     return False
+
+
+def _joins_here(module: SourceModule) -> bool:
+    """True where an address of this machine is a value: a text that stands alone shows one of several ways to start."""
+    if _SETS_ADDRESS.search(module.data):
+        return True
+    values = (n.value for n in module.nodes(ast.Constant) if not isinstance(module.parent(n), ast.Expr))
+    return any(isinstance(v, str) and _ONE_MACHINE.search(v.encode()) is not None for v in values)
 
 
 def _starts_one_node(project: Project, path: str) -> bool:

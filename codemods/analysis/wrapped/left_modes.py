@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.guards.guard_place import comments_above, comments_inside
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering
+from codemods.analysis.whole_body import is_idle
 from codemods.findings import Edit, InsertAfter, RemoveStatement
 from codemods.project import Project
 from codemods.record import record
@@ -90,7 +92,8 @@ def _all_train(project: Project, module: SourceModule, loop: ast.stmt, name: str
 def _edits(module: SourceModule, call: ast.Call, test: ast.If) -> Iterator[Edit]:
     """The call behind the test, where it is the last that stands there."""
     statement = module.statement_of(call)
-    if test.orelse or not module.is_whole(test) or len(test.body) < 2 or test.body[-1] is not statement:
+    if not is_idle(test.orelse) or not module.is_whole(test) or len(test.body) < 2 or test.body[-1] is not statement:
         return
     yield RemoveStatement(module.path, module.span(statement))
-    yield InsertAfter(module.path, module.span(test), module.text_of(call))
+    said = [*comments_above(module, statement), *comments_inside(module, statement)]
+    yield InsertAfter(module.path, module.span(test), "\n".join([*(f"# {text}" for text in said), module.text_of(call)]))
