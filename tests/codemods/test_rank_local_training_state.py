@@ -299,7 +299,7 @@ def test_a_mode_that_rank_0_alone_puts_back() -> None:
     [
         ("                net.train()\n", "                net.train()\n                show(None)\n"),
         ("                net.train()\n", "                if step:\n                    net.train(True)\n"),
-        ("                net.train()\n", "                net.train()\n            else:\n                pass\n"),
+        ("                net.train()\n", "                net.train()\n            else:\n                show(None)\n"),
     ],
 )
 def test_modes_that_are_told(old: str, new: str) -> None:
