@@ -189,7 +189,7 @@ def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], opti
 
 
 def _switch(root: Path, committed: Committed) -> None:
-    """Check the branch out. Where that fails, a branch that this run made is taken back before GitRefusal is raised."""
+    """Check the branch out. Where that fails, a branch that this run made is removed before GitRefusal is raised."""
     from ddpfix import git
 
     try:

@@ -1,4 +1,4 @@
-"""The last apply taken back: which run it was, and what became of it in a few lines."""
+"""The last apply undone: which run it was, and what became of it in a few lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _undone(root: Path) -> str:
         done = git.undo_in_place(root, state_folder(root))
         return f"{_files(len(done.files))} as before.\n"
     back = git.undo(root)
-    lines = [f"The branch {back.branch} was gone already." if back.already_gone else f"The branch {back.branch} is taken back."]
+    lines = [f"The branch {back.branch} was gone already." if back.already_gone else f"The branch {back.branch} is undone."]
     if back.put_back:
         lines.append(f"The switch to it was cut short: {_files(len(back.put_back))} put back.")
     if back.restored:

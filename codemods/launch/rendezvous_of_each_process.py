@@ -27,7 +27,8 @@ class RendezvousOfEachProcess(DdpCodemod):
     that each spawned rank runs, or that the launcher of each node runs. Finds `MASTER_ADDR` fixed to `localhost` in a script that
     takes a number of nodes, and has no option for the address. Finds the arm that takes the rank from `SLURM_PROCID` and leaves
     the number of processes at its default of 1, where the arm beside it sets both, and takes `SLURM_NTASKS` for it. Tells a
-    `file://` rendezvous whose path is the same in every run, and which nothing removes.
+    `file://` rendezvous whose path is the same in every run, and which nothing removes: whether a run after a killed one meets by
+    the file that it left is a race.
 
     ## Why it matters
     All ranks have to meet at one address. Those that have drawn another port, or listen on their own node, wait in
@@ -136,7 +137,7 @@ class RendezvousOfEachProcess(DdpCodemod):
         return self.finding(
             module, place,
             f"the ranks meet by the file `{name}`, the same in every run, and nothing removes it: a run that is killed leaves it "
-            "behind, and those after it read the addresses of its ranks, and wait for them or end with \"Connection refused\"",
+            "behind, and a rank of a later run may read a dead rank's address in it, wait, and end with \"Connection refused\"",
             evidence=[Evidence("static", "the group is started by it", module.path, call.lineno)],
             reason="let the process that starts the ranks make a new file for each run (`tempfile.mkdtemp()`) and hand its path "
             "over, or meet by `env://`",

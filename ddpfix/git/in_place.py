@@ -50,7 +50,7 @@ def write_in_place(root: Path, files: Mapping[str, bytes], *, run_id: str, state
 def undo_in_place(root: Path, state_dir: Path, *, run_id: str | None = None) -> InPlaceRun:
     """Give the files of the last run in place below `root` (or of `run_id`) their old bytes and modes back.
 
-    Returns the run that was taken back. Raises GitRefusal, with every file as it was, where there is no such run or a
+    Returns the run that was undone. Raises GitRefusal, with every file as it was, where there is no such run or a
     file has changed since.
     """
     root = root.resolve()

@@ -61,7 +61,7 @@ Run = BranchRun | InPlaceRun
 
 
 def runs(folder: Path) -> list[Run]:
-    """The runs in a journal folder that can still be taken back, oldest first; what is no entry is passed over.
+    """The runs in a journal folder that can still be undone, oldest first; what is no entry is passed over.
 
     Raises OSError for an entry that cannot be read: it must not be taken for none.
     """

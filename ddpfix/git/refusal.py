@@ -27,7 +27,7 @@ class OverLimit(GitRefusal):
 
 
 class NothingToUndo(GitRefusal):
-    """No run is written down that could be taken back."""
+    """No run is written down that could be undone."""
 
 
 def check_run_id(run_id: str) -> None:

@@ -236,7 +236,7 @@ def _run_to_undo(git: Git, run_id: str | None) -> BranchRun:
 
 
 def _check_untouched(git: Git, run: BranchRun, tip: str) -> None:
-    # No tip: somebody deleted the branch. The tip before: this run, or taking it back, was cut short there.
+    # No tip: somebody deleted the branch. The tip before: this run, or its undo, was cut short there.
     if tip in (run.commit, run.previous, ""):
         return
     later = next(
@@ -244,4 +244,4 @@ def _check_untouched(git: Git, run: BranchRun, tip: str) -> None:
     )
     why = f"the run {later} has replaced it" if later else f"it has moved on to {described(git, tip)}"
     todo = f"undo {later} first" if later else f"keep what you need, then `git branch -D {run.branch}`"
-    raise GitRefusal(f"the branch {run.branch} is not taken back", why, todo)
+    raise GitRefusal(f"the branch {run.branch} is not undone", why, todo)

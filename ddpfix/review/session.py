@@ -105,7 +105,7 @@ class Session:
         self._save(self.decisions)
 
     def leave_open(self, item: ReviewItem) -> None:
-        """Go on without a decision; an earlier one is taken back."""
+        """Go on without a decision; an earlier one is undone."""
         if self._of.pop(item.id, None) is not None:
             self._save(self.decisions)
         self.pass_by(item)

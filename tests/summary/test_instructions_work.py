@@ -60,7 +60,7 @@ def test_taking_the_summary_off_the_branch_keeps_uncommitted_work(repo: Path) ->
     assert not (repo / SUMMARY).exists()
     assert (repo / "README.md").read_bytes() == b"mine\n"
     assert sh(repo, "log", "--format=%s", "-1") == "Reduce epoch metrics over the ranks (DDP101)"
-    with pytest.raises(dgit.GitRefusal, match="is not taken back"):
+    with pytest.raises(dgit.GitRefusal, match="is not undone"):
         dgit.undo(repo)
 
 
