@@ -1,7 +1,7 @@
 """Tests that never come out true: of a constant of the file that is off, of a parameter that no caller turns on.
 
 `if DEBUG:` below `DEBUG = False`; `if mode == "replace":` where all calls leave `mode="add"`; `if hasattr(self, "tiles"):` where
-nobody sets them.
+nobody sets them; `if self.use_average:` of an argument that all settings leave off.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_at_top, bindings_in
+from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_values import class_values
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.own_paths import are_sure, callers_of
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.described_parts import is_configured_off
 from codemods.analysis.ranks.never_set import asks_for_what_nobody_sets
 from codemods.analysis.ranks.uses import uses_of
 from codemods.project import Project
@@ -25,6 +29,8 @@ def is_never_asked_for(project: Project, module: SourceModule, node: ast.AST) ->
     own = [node.test] if isinstance(node, ast.If) and not node.orelse else []
     tested = [part for test in (*own, *_tests_over(module, node)) for part in _parts(test)]
     if any(_is_constant_off(module, part) or asks_for_what_nobody_sets(project, module, part) for part in tested):
+        return True
+    if any(_is_attribute_off(project, module, part) for part in tested):
         return True
     function = module.function_of(node)
     return function is not None and any(_is_false_for_all(project, module, function, part) for part in tested)
@@ -44,6 +50,35 @@ def _is_constant_off(module: SourceModule, part: ast.expr) -> bool:
         return False
     bound = bindings_at_top(module, part.id)
     return len(bound) == 1 and isinstance(bound[0].value, ast.Constant) and not bound[0].value.value
+
+
+def _is_attribute_off(project: Project, module: SourceModule, part: ast.expr) -> bool:
+    """True for `self.use_average` that `__init__` takes from an argument which all settings of the class leave off."""
+    owner = module.class_of(part) if isinstance(part, ast.Attribute) else None
+    if owner is None or not isinstance(part, ast.Attribute) or dotted(part) != f"self.{part.attr}":
+        return False
+    facts = class_facts(project, module, owner)
+    values = class_values(project, facts)
+    given = values.given.get(part.attr, [])
+    if len(given) != 1 or not values.set_once(part.attr) or given[0].part is not None or given[0].function is None:
+        return False
+    value, function = _told_by(given[0].value), given[0].function
+    if not isinstance(value, ast.Name) or function.name != "__init__":
+        return False
+    bound = bindings_in(given[0].site.module, function, value.id)
+    if len(bound) != 1 or not bound[0].parameter:
+        return False
+    return is_configured_off(project, given[0].site, function, value.id)
+
+
+def _told_by(value: ast.expr) -> ast.expr:
+    """`decay` of `decay is not None` and of `bool(decay)`: false where the argument is left off."""
+    if isinstance(value, ast.Compare) and len(value.ops) == 1 and isinstance(value.ops[0], ast.IsNot):
+        other = value.comparators[0]
+        return value.left if isinstance(other, ast.Constant) and other.value is None else value
+    if isinstance(value, ast.Call) and dotted(value.func) == "bool" and len(value.args) == 1:
+        return value.args[0]
+    return value
 
 
 def _sets_names_from_outside(module: SourceModule) -> bool:

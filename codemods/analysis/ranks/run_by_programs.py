@@ -16,6 +16,7 @@ from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.logged.own_programs import nobody_fits
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.cannot_run import cannot_be_imported, is_behind_an_end
+from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
 from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
@@ -170,9 +171,12 @@ class _Search:
         reached = _is_called_from_outside(self._project, facts, function.name) or _finds_by_text(module)
         if reached and not _is_hook(function.name) and self._has_dead_calls_alone(module, function):
             return False
+        having = self._having(site, function)
+        if reached and _is_hook_of_a_fitted_module(facts, function.name):
+            having = [s for s in having if not is_only_a_part(self._project, s)]
         if not reached and not self._has_calls(module, function, shown):
             return False
-        return any(self._is_run(s.module, s.node, shown) for s in self._having(site, function))
+        return any(self._is_run(s.module, s.node, shown) for s in having)
 
     def _has_dead_calls_alone(self, module: SourceModule, function: FunctionNode) -> bool:
         """True for a method that the project itself calls, and behind a `return` or `raise` only: no framework knows of it."""
@@ -267,11 +271,16 @@ def _is_called_from_outside(project: Project, facts: ClassFacts, name: str) -> b
 
     Lightning calls the hooks of a module that a Trainer gets: a project with a loop of its own runs none.
     """
-    if name in LIGHTNING_HOOKS and name not in _NETWORK and facts.is_a(Role.LIGHTNING_MODULE) and nobody_fits(project):
+    if _is_hook_of_a_fitted_module(facts, name) and nobody_fits(project):
         return False
     if name.startswith("__") or not any(facts.is_a(role) for role in _ROLES):
         return name.startswith("__") or bool(facts.external)
     return _is_hook(name)
+
+
+def _is_hook_of_a_fitted_module(facts: ClassFacts, name: str) -> bool:
+    """True for what Lightning's Trainer calls on the module it is handed, and not on the modules in it."""
+    return name in LIGHTNING_HOOKS and name not in _NETWORK and facts.is_a(Role.LIGHTNING_MODULE)
 
 
 def _is_hook(name: str) -> bool:
