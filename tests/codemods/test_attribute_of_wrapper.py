@@ -98,6 +98,15 @@ def test_a_class_that_is_not_seen() -> None:
     check_transformed(AttributeOfWrapper, known, known.replace("model.config", "model.module.config"), unsafe=True)
 
 
+@pytest.mark.parametrize("compiled", ["torch.compile(model)", "own.compile_blocks(args, model)"])
+def test_a_wrapper_that_is_compiled_as_well(compiled: str) -> None:
+    prepare = f"model, optimizer = accelerator.prepare(model, optimizer)\n    if args.quick:\n        model = {compiled}"
+    source = "import own\nimport torch\n" + prepared("print(model.width)", prepare=prepare)
+    after = source.replace("model.width", "accelerator.unwrap_model(model).width")
+    check_transformed(AttributeOfWrapper, source, after, files=NETS)
+    check_nothing(AttributeOfWrapper, source.replace(compiled, "own.taken_out(model)"), files=NETS)
+
+
 def test_a_question_by_name() -> None:
     source = prepared("if hasattr(model, 'report'):", "    accelerator.print('it reports')")
     after = source.replace("hasattr(model,", "hasattr(accelerator.unwrap_model(model),")

@@ -116,6 +116,10 @@ class _Search:
         name = last(dotted(call.func))
         if name == "deepcopy" and call.args:
             return self.of(module, call.args[0], depth + 1)
+        if "compile" in name:  # compiled in place or wrapped once more: neither has the model's attributes
+            found = next((f for a in call.args if (f := self.of(module, a, depth + 1)) is not None), None)
+            torch_own = qualified(module, call.func) == "torch.compile"
+            return found if torch_own or found is None else replace(found, always=False)
         if call.args and (handed_on := given_back(self.project, module, call)) is not None:
             return self.of(module, handed_on, depth + 1)
         if name not in giving(self.project):
