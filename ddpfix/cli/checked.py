@@ -47,8 +47,11 @@ def check(
     allow_plugins: bool = False,
     show_settings: bool = False,
     no_cache: bool = False,
+    why_not: str = "",
 ) -> int:
     """Write what is wrong in `paths` to stdout, and return the exit status. The options are those of the command."""
+    if why_not:
+        return _why_not(why_not, select, ignore, extend_select, config=config, isolated=isolated, plugins=allow_plugins)
     from ddpfix import checking
     from ddpfix.outputs import formats, text
 
@@ -85,6 +88,31 @@ def check(
     if not (no_cache or elsewhere):
         remember(projects, paths, (shown, notes, status))
     return status
+
+
+def _why_not(
+    given: str,
+    select: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    extend: Sequence[str] | None,
+    *,
+    config: Path | None,
+    isolated: bool,
+    plugins: bool,
+) -> int:
+    """Write what each codemod asked about `FILE:LINE`, and return the exit status."""
+    from ddpfix import why_not as asking
+
+    try:
+        path, line = asking.place(given)
+    except ValueError:
+        raise CommandError(f"--why-not takes FILE:LINE, not {given!r}", todo="Give `--why-not train.py:42`, say.") from None
+    ((tree, settings),) = asked([path], select, ignore, extend, False, None, config=config, isolated=isolated, plugins=plugins)
+    name = path.resolve().relative_to(tree.root).as_posix()
+    if not name.endswith(".py"):
+        raise CommandError(f"--why-not reads Python files, not {path}")
+    sys.stdout.write(asking.page(asking.why_not(tree, settings, name, line)))
+    return CLEAN
 
 
 def outputs(given: Sequence[str] | None) -> dict[Path, ModuleType]:

@@ -26,7 +26,7 @@ LISTS = {
     "--exclude": "exclude",
     "--output": "output",
 }
-TEXTS = {"--output-format": "output_format", "--fail-on": "fail_on", "--changed-since": "changed_since"}
+TEXTS = {"--output-format": "output_format", "--fail-on": "fail_on", "--changed-since": "changed_since", "--why-not": "why_not"}
 FILES = {"--baseline": "baseline", "--stdin-filename": "stdin_filename", "--config": "config"}
 
 

@@ -41,7 +41,7 @@ def is_only_a_part(project: Project, site: ClassSite) -> bool:
     """True where settings describe objects of the class as arguments of other objects only, and no program makes one itself."""
 
     def ask() -> bool:
-        found = _described(project, site)
+        found = _described(project, site) or []
         return bool(found) and all(d.inner for d in found) and not _is_made_by_a_program(project, site)
 
     return project.keep(("only a part", site.module.path, site.node.lineno), ask)
@@ -54,8 +54,13 @@ def is_configured_off(project: Project, site: ClassSite, function: FunctionNode,
     """
     default = defaults(function).get(name)
     kin = (site, *subclasses(project, site))
-    found = [d for s in kin for d in _described(project, s) or ()]
-    if not found or any(_described(project, s) is None or _is_made_by_a_program(project, s) for s in kin):
+    found: list[Described] = []
+    for one in kin:
+        described = _described(project, one)
+        if described is None or _is_made_by_a_program(project, one):
+            return False
+        found += described
+    if not found:
         return False
     left_off = isinstance(default, ast.Constant) and not default.value
     off = all(_is_off(d.arguments[name]) if name in d.arguments else left_off for d in found)

@@ -42,6 +42,9 @@ def check(
     allow_plugins: Plugins = False,
     show_settings: Annotated[bool, typer.Option("--show-settings", help="Say which settings hold here, check nothing.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Work everything out again.")] = False,
+    why_not: Annotated[
+        str, typer.Option("--why-not", metavar="FILE:LINE", help="Say what each codemod asked about this line, check nothing.")
+    ] = "",
 ) -> None:
     """Say what is wrong. Never changes code. Exit 0: nothing to fix; 1: findings; 2: an error."""
     from ddpfix.cli import checked
@@ -68,5 +71,6 @@ def check(
         allow_plugins=allow_plugins,
         show_settings=show_settings,
         no_cache=no_cache,
+        why_not=why_not,
     )
     raise typer.Exit(status)

@@ -1,0 +1,206 @@
+"""Why a line has no finding: which codemods looked at it, what they asked, and what the answers were.
+
+Nothing is written down twice: the codemods run as they always do, and the calls of their own functions are watched. A question
+is a function of `codemods` that was handed a node of the line, or the function round it; its docstring says what it asks.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+
+import codemods
+from codemods.codemod import DdpCodemod
+from codemods.find import find_in
+from codemods.findings import Finding
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+from ddpfix import engine, plugins
+from ddpfix.discovery import Tree
+from ddpfix.gate import Gate
+from ddpfix.settings import Settings
+
+MOST = 12  # questions that are shown of a codemod: the last ones decided
+_DEEPEST = 6  # calls below the codemod's own: what lies deeper is how an answer was worked out
+_HOME = str(Path(codemods.__file__).parent)
+_LOOKUPS = (str(Path(_HOME) / "source.py"), str(Path(_HOME) / "analysis" / "names.py"))  # they read the text, and judge nothing
+_GENERATOR = 0x20  # inspect.CO_GENERATOR: importing inspect takes longer than a check of a file
+
+
+@record
+class Question:
+    """A function that was asked about the line. about: `line` or `function`; text: the first line of its docstring."""
+
+    about: str
+    name: str
+    text: str
+    answer: str
+
+
+@record
+class Looked:
+    """What one codemod did. found: its findings whose span holds the line; questions: in the order they were asked."""
+
+    codemod: DdpCodemod
+    found: tuple[Finding, ...] = ()
+    questions: tuple[Question, ...] = ()
+
+
+@record
+class WhyNot:
+    """The answer for one line. closed: codemods without any of their words in the file; passed: those that leave the file out."""
+
+    path: str
+    line: int
+    source: str
+    looked: tuple[Looked, ...]
+    passed: tuple[DdpCodemod, ...]
+    closed: tuple[DdpCodemod, ...]
+    unread: str = ""
+
+
+def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
+    """What each codemod that the settings select makes of a line of a Python file. `path` is that of the tree."""
+    tree, chosen = plugins.with_codemods(tree, settings)
+    project = Project(tree.files, engine.disk_reader(tree.root), observed=tree.observed)
+    data = project.read(path) or b""
+    opened = [c for c in chosen if Gate([c]).open_for(data, path)]
+    asking = [c for c in opened if c.is_worth_parsing(path, project)]
+    closed = tuple(c for c in chosen if c not in opened)
+    passed = tuple(c for c in opened if c not in asking)
+    module = project.module(path)
+    if module is None:
+        return WhyNot(path, line, "", (), passed, closed, unread=project.why_unreadable(path))
+    text = module.lines[line - 1].strip() if line <= len(module.lines) else ""
+    looked = tuple(_watched(codemod, module, project, line) for codemod in asking)
+    return WhyNot(path, line, text, looked, passed, closed)
+
+
+def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: int) -> Looked:
+    """A run of one codemod over the file, with answers that earlier ones left behind taken away."""
+    fresh = Project(project.files, project.read)
+    again = fresh.module(module.path)
+    assert again is not None
+    questions: list[Question] = []
+    with _listening(again, line, questions):
+        found = find_in(again, fresh, [codemod])
+    here = tuple(f for f in found if f.span.line <= line <= f.span.end_line)
+    return Looked(codemod, here, tuple(dict.fromkeys(questions))[-MOST:])
+
+
+@contextmanager
+def _listening(module: SourceModule, line: int, heard: list[Question]) -> Iterator[None]:
+    """Writes down what functions of `codemods` are asked about the line, in the order of their answers."""
+    about = _nodes_of(module, line)
+    own: dict[CodeType, bool] = {}
+    judges: dict[CodeType, bool] = {}
+    depth = 0
+
+    def listen(frame: FrameType, event: str, value: object) -> None:
+        nonlocal depth
+        code = frame.f_code
+        if code not in own:
+            own[code] = code.co_filename.startswith(_HOME) and not code.co_name.startswith("<")
+            judges[code] = not code.co_flags & _GENERATOR and code.co_filename not in _LOOKUPS
+        if not own[code]:
+            return
+        if event == "call":
+            depth += 1
+        elif event == "return":
+            depth -= 1
+            if depth <= _DEEPEST and judges[code] and (said := _said(value)) and (what := _asked_about(frame, about)):
+                heard.append(Question(what, code.co_name.strip("_").replace("_", " "), _text_of(code), said))
+
+    before = sys.getprofile()
+    sys.setprofile(listen)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def _nodes_of(module: SourceModule, line: int) -> dict[int, str]:
+    """id of a node -> what it is: a part of the line, or the function that the line stands in."""
+    out: dict[int, str] = {}
+    for node in ast.walk(module.tree):
+        if isinstance(node, (ast.stmt, ast.expr)) and node.lineno == line:
+            out[id(node)] = "line"
+            function = module.function_of(node)
+            if function is not None:
+                out.setdefault(id(function), "function")
+    return out
+
+
+def _asked_about(frame: FrameType, about: dict[int, str]) -> str:
+    code = frame.f_code
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    kinds = {about.get(id(frame.f_locals.get(name))) for name in names}
+    return "line" if "line" in kinds else "function" if "function" in kinds else ""
+
+
+def _text_of(code: CodeType) -> str:
+    """The first line of the docstring, which a function's constants begin with; "" where it has none."""
+    first = code.co_consts[0] if code.co_consts else None
+    return first.strip().partition("\n")[0] if isinstance(first, str) and " " in first else ""
+
+
+def _said(value: object) -> str:
+    """The answer in a word; "" for a thing that was looked up: it decides nothing by itself."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or (isinstance(value, Collection) and not value):
+        return "nothing"
+    return ""
+
+
+def page(answer: WhyNot) -> str:
+    """The answer as text for a terminal."""
+    lines = [f"{answer.path}:{answer.line}: {answer.source}", ""]
+    if answer.unread:
+        return "\n".join([*lines, f"The file is not read: {answer.unread}", ""])
+    for looked in answer.looked:
+        lines += _of_codemod(looked)
+    silent = [c for c in answer.looked if not c.found and not c.questions]
+    nothing = "look at the file, and ask nothing about the line: what they look for does not stand there"
+    lines += _names(nothing, [s.codemod for s in silent])
+    lines += _names("leave the file out: its kind, or what the project holds, is not theirs", answer.passed)
+    lines += _names("find none of their words in the file", answer.closed)
+    return "\n".join(lines) + "\n"
+
+
+def _of_codemod(looked: Looked) -> Iterator[str]:
+    codemod = looked.codemod
+    head = f"{codemod.code} {codemod.rule_name()}"
+    for finding in looked.found:
+        yield f"{head} reports it ({finding.applicability.value}): {finding.message}"
+        if finding.reason:
+            yield f"    {finding.reason}"
+    if looked.found:
+        yield ""
+    elif looked.questions:
+        yield f"{head} asked, and reports nothing here. The last questions:"
+        for question in looked.questions:
+            of = "" if question.about == "line" else " of the function"
+            yield f"    {question.answer:<8} {question.name}{of}{f': {question.text}' if question.text else ''}"
+        yield ""
+
+
+def _names(what: str, those: Sequence[DdpCodemod]) -> list[str]:
+    if not those:
+        return []
+    return [f"{len(those)} {what}:", f"    {', '.join(c.code for c in those)}", ""]
+
+
+def place(given: str) -> tuple[Path, int]:
+    """`FILE:LINE` as its two parts. Raises ValueError."""
+    file, _, number = given.rpartition(":")
+    if not file or not number.isdigit() or int(number) < 1:
+        raise ValueError(given)
+    return Path(file), int(number)
+
+

@@ -1,0 +1,88 @@
+"""`ddpfix check --why-not FILE:LINE`: which codemods looked at a line, what they asked, and what the answers were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.programs import ddpfix
+
+SOURCE = """\
+import torch.distributed as dist
+
+
+def main():
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    print("starting")
+    if rank == 0:
+        print("on the first")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def asked(folder: Path, place: str, *options: str) -> tuple[int, str]:
+    ran = ddpfix(folder, "check", "--why-not", place, *options)
+    return ran.returncode, ran.stdout.decode()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(SOURCE)
+    (tmp_path / "pyproject.toml").write_text("[tool.ddpfix]\n")
+    return tmp_path
+
+
+def part(text: str, code: str) -> str:
+    """The lines about one codemod."""
+    return next((p for p in text.split("\n\n") if p.startswith(code)), "")
+
+
+def test_a_line_that_is_reported(folder: Path) -> None:
+    status, text = asked(folder, "train.py:7")
+    assert status == 0
+    assert text.startswith('train.py:7: print("starting")\n')
+    assert "reports it (safe): every rank prints in main" in part(text, "DDP203")
+
+
+def test_a_line_under_a_guard_names_the_question_that_let_it_be(folder: Path) -> None:
+    _, text = asked(folder, "train.py:9", "--select", "DDP203")
+    told = part(text, "DDP203")
+    assert "asked, and reports nothing here" in told
+    assert any(line.split()[0] in ("yes", "no", "nothing") for line in told.splitlines()[1:])
+
+
+def test_the_gate_and_what_asks_nothing(folder: Path) -> None:
+    _, text = asked(folder, "train.py:1")
+    closed = next(p for p in text.split("\n\n") if "find none of their words" in p)
+    assert "DDP101" in closed  # nothing of Lightning in the file
+    assert "DDP203" not in closed
+
+
+def test_the_same_answer_whatever_was_asked_before(folder: Path) -> None:
+    _, alone = asked(folder, "train.py:9", "--select", "DDP203")
+    _, together = asked(folder, "train.py:9")
+    assert part(alone, "DDP203") == part(together, "DDP203")
+
+
+def test_a_file_that_is_not_read(folder: Path) -> None:
+    (folder / "train.py").write_text("import torch.distributed as dist\nprint 'x'\n")
+    status, text = asked(folder, "train.py:2")
+    assert status == 0
+    assert "The file is not read:" in text
+
+
+@pytest.mark.parametrize("given", ["train.py", "train.py:", "train.py:0", "train.py:x"])
+def test_a_place_that_is_none(folder: Path, given: str) -> None:
+    status, _ = asked(folder, given)
+    assert status == 2
+
+
+def test_a_file_that_is_no_python(folder: Path) -> None:
+    (folder / "run.sh").write_text("torchrun train.py\n")
+    assert ddpfix(folder, "check", "--why-not", "run.sh:1").returncode == 2
