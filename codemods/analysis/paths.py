@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.bound_values import assigned
-from codemods.analysis.names import dotted, is_parameter, qualified
+from codemods.analysis.names import dotted, is_parameter, last, qualified
 from codemods.source import SourceModule, walk
 
 PATH_CLASSES = frozenset({"pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath"})
 _PATH_METHODS = frozenset({"resolve", "absolute", "expanduser", "with_suffix", "with_name", "joinpath"})
+_BARS = frozenset({"tqdm", "trange", "track"})
 
 
 def is_path(module: SourceModule, node: ast.expr, *, depth: int = 3) -> bool:
@@ -53,9 +54,28 @@ def origin_text(module: SourceModule, path: ast.expr, *, depth: int = 3) -> str:
     if depth > 0:
         for node in walk(path):
             if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) and name != "self":
-                values = [*assigned(module, node, name)[:4], *_put_behind(module, node, name)]
+                given = (v for v in assigned(module, node, name)[:4] if not counts(module, v, name))
+                values = [*(v for g in given for v in without_bar(g)), *_put_behind(module, node, name)]
                 parts += [origin_text(module, v, depth=depth - 1) for v in values]
     return " ".join(parts)
+
+
+def counts(module: SourceModule, items: ast.expr, name: str) -> bool:
+    """True where a name only counts what a loop goes through: `step` of `for step, batch in enumerate(loader)`."""
+    loop = module.parent(items)
+    for inner in without_bar(items)[:1]:
+        target = loop.target if isinstance(loop, (ast.For, ast.AsyncFor, ast.comprehension)) else None
+        counter = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
+        if isinstance(inner, ast.Call) and last(dotted(inner.func)) == "enumerate" and isinstance(counter, ast.Name):
+            return counter.id == name
+    return False
+
+
+def without_bar(items: ast.expr) -> list[ast.expr]:
+    """What a progress bar is made of; to whom it is shown (`disable=rank != 0`) makes no part of what it goes through."""
+    if isinstance(items, ast.Call) and last(dotted(items.func)) in _BARS and items.args:
+        return list(items.args)
+    return [items]
 
 
 def _put_behind(module: SourceModule, node: ast.AST, name: str) -> list[ast.expr]:

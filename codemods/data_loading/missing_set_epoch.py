@@ -44,7 +44,8 @@ class MissingSetEpoch(DdpCodemod):
     ## What it does
     Finds a training loop over a DataLoader whose `DistributedSampler` shuffles, inside of a loop over epochs, where no code calls
     `set_epoch` for it. It calls `set_epoch` at the top of each epoch. Loader and sampler are followed through functions, classes,
-    attributes and arguments, and so are classes of the project that derive from the sampler and read `self.epoch`.
+    attributes and arguments, into a project's own heir of `BatchSampler`, and so are classes of the project that derive from the
+    sampler and read `self.epoch`.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same

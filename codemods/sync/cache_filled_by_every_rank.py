@@ -32,8 +32,9 @@ class CacheFilledByEveryRank(DdpCodemod):
     project that answers for the path, and the reader may be the caller, or a loader that is given the path. A file that one call
     writes gets another name until it is whole; the rest is told. A wait of the function counts where it stands between the making
     and the reading, or above the test behind something that some ranks do alone: a training waits at many other places. Tells
-    what every rank fetches into one folder on the first run: `torch.hub.load`, data sets of torchvision and torchaudio with
-    `download=True`, and data sets of torch_geometric with a `process` or `download` of their own. A class that a Lightning data
+    what every rank fetches into one folder on the first run: `torch.hub.load`, the weights of OpenAI's `clip.load`, data sets of
+    torchvision and torchaudio with `download=True`, be the class in a variable or chosen by its name, and data sets of
+    torch_geometric with a `process` or `download` of their own. A class that a Lightning data
     module names is made on every rank; so is one that goes
     out of a factory or a registry which a script of several processes imports, or that a setting names for such a
     script.
@@ -93,6 +94,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     - Says nothing where nothing shows several processes, in the file or in one that imports it.
     - Says nothing of a fetch where `prepare_data` of the class, a call under a test of the rank, or a lock comes first, or a
       barrier above behind something that some ranks do alone and that may bring the files.
+    - Says nothing of `clip.load` from a file that lies there, and of a `clip` of the project's own.
     - Says nothing of a class of a factory where a file between it and the script lets one process in first.
     - Says nothing where some callers may not write (`if read_only: raise`).
     - Says nothing of what a Lightning script makes above `fit`, unless a text or a job script of the repository starts all
@@ -110,7 +112,7 @@ class CacheFilledByEveryRank(DdpCodemod):
     code = "DDP307"
     TRIGGERS = (
         (b"save", b"open(", b"dump", b"imwrite", b"write_", b"to_", b"extract", b"download", b"unpack", b"urlretrieve", b"build",
-         b"hub", b"memmap", b"generate", b"create", b"process", b"torch_geometric"),
+         b"hub", b"clip", b"memmap", b"generate", b"create", b"process", b"torch_geometric"),
         (b"load", b"open(", b"read", b"listdir", b"glob", b"iterdir", b"memmap", b"return", b"torch_geometric"),
     )
     SITES = (
@@ -120,7 +122,10 @@ class CacheFilledByEveryRank(DdpCodemod):
             b"exist", b"isfile", b"isdir", b"is_file", b"is_dir", b"has_file", b"has_dir", b"cached",
             b"there",
         ),
-        Site(rb"\bhub\.load\(|\bdownload[ \t]*=[ \t]*True|torch_geometric", b"hub.load(", b"download", b"torch_geometric"),
+        Site(
+            rb"\b(?:hub|clip)\.load\(|\bdownload[ \t]*=[ \t]*True|torch_geometric",
+            b"hub.load(", b"clip.load(", b"download", b"torch_geometric",
+        ),
     )
     READS_TESTS = False
 
@@ -157,13 +162,19 @@ class CacheFilledByEveryRank(DdpCodemod):
 
     def _fetched(self, module: SourceModule, fetch: Fetch) -> Finding:
         what = _text(module, fetch.call)
+        clip = what.endswith("clip.load")
         folder = " ".join(module.text_of(fetch.folder).split())[:60] if fetch.folder is not None else ""
         hub = qualified(module, fetch.call.func) == "torch.hub.load"
-        where = f"`{folder}`" if folder else "the cache of torch.hub" if hub else "its folder"
+        where = f"`{folder}`" if folder else "the cache of torch.hub" if hub else "~/.cache/clip" if clip else "its folder"
         message = (
             f"every rank calls {what}(…), and on the first run all of them download and unpack into {where} at once: one "
             "loads what another has half written, or takes away"
         )
+        if clip:
+            message = (
+                f"every rank calls {what}(…), and on the first run all of them download the weights into one file in {where}: "
+                "each empties what another writes, and the checksum of a half-written file ends the run"
+            )
         places = [Evidence("static", _text(h, n), h.path, _line(n)) for h, n in fetch.way.frames[:3]]
         reason = "fetch it once before the training starts, or let rank 0 call it first, with a barrier before the others do"
         return self.finding(module, module.statement_of(fetch.call), message, evidence=[*places, fetch.way.shown], reason=reason)

@@ -318,6 +318,11 @@ FACTS: Mapping[str, Facts] = {
         "The gradient of a step is made of all its micro batches: leaving one of the first out changes it.",
         (),
     ),
+    "DDP608": Facts(
+        "Give all ranks one batch size",
+        "A run whose memory is full on one GPU ends with that error, instead of hanging.",
+        ("CUDA out of memory", "Watchdog caught collective operation timeout"),
+    ),
     "DDP701": Facts(
         "Take the local rank from LOCAL_RANK as well",
         "Under torchrun each process takes another GPU; `--local_rank` and `--local-rank` are both accepted.",

@@ -209,6 +209,49 @@ def test_a_barrier_above_that_nobody_fetches_before() -> None:
     check_nothing(RULE, FETCH + MAIN + alone + fetch)
 
 
+def test_a_class_of_data_sets_that_a_name_holds() -> None:
+    arms = (
+        "    if args.name == 'c':\n        Set = datasets.CIFAR10\n        return Set(args.root, download=True)\n"
+        "    Set = args.own\n    return Set(args.root, download=True)\n"
+    )
+    assert [f.span.line for f in findings_of(RULE, FETCH + MAIN + arms)] == [9]
+    chosen = "    kind = getattr(datasets, args.name)\n    return kind(args.root, download={})\n"
+    check_told(RULE, FETCH + MAIN + chosen.format("True"), reason="fetch it once")
+    check_nothing(RULE, FETCH + MAIN + chosen.format("False"))
+    check_nothing(RULE, FETCH + MAIN + chosen.format("True").replace("datasets, ", "args.own, "))
+    check_nothing(RULE, FETCH + MAIN + "    kind = args.kind or datasets.MNIST\n    return kind(args.root, download=True)\n")
+
+
+CLIP = "import clip\nimport torch.distributed as dist\n\n\n" + MAIN
+
+
+@pytest.mark.parametrize("named", ["'ViT-B/32'", "args.model", "'RN50', device='cuda'"])
+def test_the_weights_of_clip(named: str) -> None:
+    found = check_told(RULE, f"{CLIP}    return clip.load({named})[0]\n", reason="fetch it once")
+    assert "the checksum of a half-written file ends the run" in found.message
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "clip.load(args.clip_path)",  # a file that lies there
+        "clip.load('weights/clip.pt')",
+        "clip.load(os.path.join(args.root, 'clip.bin'))",
+        "clip.load('ViT-B/32', download_root=f'w{dist.get_rank()}')",
+    ],
+)
+def test_clip_from_a_file_or_into_a_folder_of_the_rank(load: str) -> None:
+    check_nothing(RULE, f"import os\n{CLIP}    return {load}[0]\n")
+
+
+def test_clip_that_one_rank_fetches_first() -> None:
+    load = "    net = clip.load('ViT-B/32')[0]\n"
+    check_nothing(RULE, f"{CLIP}    if dist.get_rank() == 0:\n    {load}    dist.barrier()\n{load}")
+    check_nothing(RULE, f"{CLIP}    with filelock.FileLock('clip'):\n    {load}")
+    check_nothing(RULE, CLIP + load, files={"clip.py": "def load(name):\n    return [name]\n"})
+    check_nothing(RULE, (CLIP + load).replace("    dist.init_process_group('gloo')\n", "").replace("main(args)", "lonely()"))
+
+
 GRAPHS = (
     "from torch_geometric.data import InMemoryDataset\nimport pytorch_lightning as pl\n\n\n"
     "class Graphs(InMemoryDataset):\n    def process(self):\n        self.save(self.build(), self.processed_paths[0])\n\n\n"

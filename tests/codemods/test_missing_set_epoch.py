@@ -294,3 +294,50 @@ def test_a_bar_that_has_a_name() -> None:
     after = script(*loop(head, told, named, batches="for x in bar:"))
     check_transformed(MissingSetEpoch, before, after)
     check_nothing(MissingSetEpoch, before.replace("if rank == 0 else loader", "if rank == 0 else other"))
+
+
+# A batch sampler of the project round torch's sampler
+
+SORTED = (
+    "from torch.utils.data import BatchSampler\n\n\nclass Sorted(BatchSampler):\n"
+    "    def __init__(self, sampler, size, keys):\n        super().__init__(sampler, size, False)\n        self.keys = keys\n\n"
+    "    def __iter__(self):\n        for batch in super().__iter__():\n            yield sorted(batch, key=self.keys)\n"
+)
+
+
+def in_batches(*lines: str, sampler: str = "DistributedSampler(data)") -> str:
+    made = (f"parts = {sampler}", "batches = Sorted(parts, 8, len)", "loader = DataLoader(data, batch_sampler=batches)")
+    return script(*lines, made=made, head=f"{HEAD}from sorting import Sorted\n\n")
+
+
+def test_a_batch_sampler_of_the_project_round_it() -> None:
+    files = {"sorting.py": SORTED}
+    after = in_batches(*loop("for epoch in range(3):", "loader.batch_sampler.sampler.set_epoch(epoch)"))
+    check_transformed(MissingSetEpoch, in_batches(*loop()), after, files=files)
+    bare = {"sorting.py": SORTED.partition("    def __init__")[0] + "    pass\n"}
+    check_transformed(MissingSetEpoch, in_batches(*loop()), after, files=bare)
+    either = "DistributedSampler(data) if args.many else RandomSampler(data)"
+    guarded = ('if hasattr(loader.batch_sampler.sampler, "set_epoch"):', "    loader.batch_sampler.sampler.set_epoch(epoch)")
+    after = in_batches(*loop("for epoch in range(3):", *guarded), sampler=either)
+    head = "from torch.utils.data import RandomSampler\n"
+    check_transformed(MissingSetEpoch, head + in_batches(*loop(), sampler=either), head + after, files=files)
+
+
+@pytest.mark.parametrize(
+    "sorting",
+    [
+        SORTED + "\n    def set_epoch(self, n):\n        self.n = n\n",  # somebody may tell it
+        SORTED.replace("super().__init__(sampler,", "super().__init__(range(9),"),  # the base has another
+        SORTED.replace("(BatchSampler)", "(list)"),
+        SORTED.replace("from torch.utils.data", "from mine.sampling"),
+    ],
+)
+def test_batch_samplers_that_have_an_order_of_their_own(sorting: str) -> None:
+    check_nothing(MissingSetEpoch, in_batches(*loop()), files={"sorting.py": sorting})
+
+
+def test_a_batch_sampler_without_a_share_or_that_is_told() -> None:
+    files = {"sorting.py": SORTED}
+    check_nothing(MissingSetEpoch, in_batches(*loop(), sampler="DistributedSampler(data, shuffle=False)"), files=files)
+    check_nothing(MissingSetEpoch, in_batches(*loop(), sampler="args.sampler"), files=files)
+    check_nothing(MissingSetEpoch, in_batches(*loop("for epoch in range(3):", "parts.set_epoch(epoch)")), files=files)

@@ -785,3 +785,50 @@ def test_what_comes_behind_a_rank_that_gives_up() -> None:
     lines = "\n".join(KEPT)
     check_told(UnguardedFileIo, fresh(*lines.format("return -1").split("\n"), head=COPY), reason="a torn copy")
     check_nothing(UnguardedFileIo, fresh(*lines.format("return").split("\n"), head=COPY))
+
+
+# Files that are named after a step
+
+
+PICTURES = "from torchvision.utils import save_image\n\n\ndef pictures(net, folder, step):\n"
+PICTURES += "    save_image(net.sample(), f'{folder}/{step}.png')\n"
+
+
+def steps(loop: str, given: str = "step", *, trains: str = "net(x).backward()", bar: str = "") -> str:
+    return (
+        "import torch.distributed as dist\nfrom tqdm import tqdm, trange\nfrom show import pictures\n\n\n"
+        f"def main(net, loader, args):\n    dist.init_process_group('gloo')\n    rank = dist.get_rank()\n{bar}    {loop}\n"
+        f"        {trains}\n        if args.often:\n            pictures(net, 'out', {given})\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("loop", "given"),
+    [
+        ("for i, x in enumerate(loader):", "i"),
+        ("for step, x in enumerate(tqdm(loader, disable=rank != 0)):", "step"),
+        ("for i, x in tqdm(enumerate(loader), disable=rank != 0):", "f'{i:06d}'"),
+        ("for step in bar:", "step"),
+        ("for epoch in tqdm(range(9)):", "epoch"),
+    ],
+)
+def test_a_file_named_after_the_step_of_the_training(loop: str, given: str) -> None:
+    bar = "    bar = trange(9, disable=rank != 0)\n" if "bar:" in loop else ""
+    found = findings_of(UnguardedFileIo, PICTURES, {"train.py": steps(loop, given, bar=bar)}, path="show.py")
+    assert [f.applicability.value for f in found] == ["display"], found
+
+
+@pytest.mark.parametrize(
+    ("loop", "given", "trains"),
+    [
+        ("for i, x in enumerate(loader):", "x['name']", "net(x).backward()"),  # each rank has batches of its own
+        ("for x in loader:", "x.name", "net(x).backward()"),
+        ("for i, x in enumerate(args.scenes):", "i", "net(x)"),  # scenes may be shared out: no step of a training
+        ("for i, x in enumerate(loader):", "f'{i}-{rank}'", "net(x).backward()"),
+        ("for i, x in enumerate(loader):", "i * dist.get_world_size() + rank", "net(x)"),
+        ("for k in range(rank, 9, 2):", "k", "net(x)"),
+    ],
+)
+def test_a_file_named_after_what_only_one_rank_has(loop: str, given: str, trains: str) -> None:
+    files = {"train.py": steps(loop, given, trains=trains)}
+    check_nothing(UnguardedFileIo, PICTURES, files=files, path="show.py")

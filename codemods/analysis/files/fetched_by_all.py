@@ -1,10 +1,12 @@
-"""What every rank fetches into one folder on the first run: torch.hub's repositories, data sets with `download=True`."""
+"""What every rank fetches into one folder on the first run: torch.hub's repositories, CLIP's weights, `download=True`."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from codemods.analysis.bound_values import assigned
 from codemods.analysis.class_index import class_facts, find_class
 from codemods.analysis.files.before_fit import is_made_above_fit
 from codemods.analysis.files.dead_ways import is_dead
@@ -13,6 +15,7 @@ from codemods.analysis.files.filled_on_demand import is_thought_of
 from codemods.analysis.files.own_paths import is_own_path
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
+from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.late_pattern import late
 from codemods.project import Project
@@ -20,12 +23,15 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, line_of
 
 _SETS = ("torchvision.datasets.", "torchaudio.datasets.")
+_CHOSEN = "*"  # for the name of a class that the program chooses
+_OF_CLIP = late(r"RN50|RN101|ViT-[BL]/\d\d")
+_A_FILE = late(r"path|file|ckpt|checkpoint|weights|\.pt\b|\.pth\b|dir\b|folder|join\(", re.IGNORECASE)
 _LOCKS = late(r"\b\w*[lL]ock\(|\bacquire\(|filelock|main_process_first|local_files_only")
 _BARRIERS = late(r"wait_for_everyone|barrier\(|synchronize\(")
 # What some ranks do above a barrier that may bring the files, or let them wait for the one that does.
 _BRINGS = late(r"download|prepare|load|build|fetch|hub|[dD]ata|cache|get_\w+\(|make_|barrier|wait|sync")
 _GEOMETRIC = frozenset({"Dataset", "InMemoryDataset", "OnDiskDataset"})
-WORDS = (b"hub.load(", b"download=True", b"download = True", b"torch_geometric")
+WORDS = (b"hub.load(", b"clip.load(", b"download=True", b"download = True", b"torch_geometric")
 
 
 @record
@@ -45,7 +51,7 @@ def fetched_by_all(project: Project, module: SourceModule) -> Iterator[Fetch]:
     for call in module.nodes(ast.Call):
         fetched = _fetches(project, module, call)
         function = module.function_of(call)
-        if fetched is None or (key := (id(function), qualified(module, call.func))) in told:
+        if fetched is None or (key := (id(function), _class_name(module, call))) in told:
             continue
         if not _is_unguarded(project, module, call, function):
             continue
@@ -71,20 +77,57 @@ def _builds(project: Project, module: SourceModule, call: ast.Call) -> bool:
 
 def _fetches(project: Project, module: SourceModule, call: ast.Call) -> tuple[ast.expr, ...] | None:
     """The folder that a call fetches into, () where it is torch.hub's own; None for any other call."""
-    name = qualified(module, call.func)
+    name = _class_name(module, call)
     given = {k.arg: k.value for k in call.keywords}
+    if name == "clip.load":
+        return _of_clip(project, module, call, given)
     if name == "torch.hub.load":
         source = given.get("source")
         return None if isinstance(source, ast.Constant) and source.value == "local" else ()
     if module.holds(b"torch_geometric") and _builds(project, module, call):
         return ()
     download = given.get("download")
-    if not name.startswith(_SETS) or not last(name)[:1].isupper():
+    if not name.startswith(_SETS) or not (last(name)[:1].isupper() or last(name) == _CHOSEN):
         return None
     if not isinstance(download, ast.Constant) or download.value is not True:
         return None
     root = call.args[0] if call.args else given.get("root")
     return (root,) if root is not None else None
+
+
+def _class_name(module: SourceModule, call: ast.Call) -> str:
+    """The full name of what is called; for a variable, that of the class it holds: `Set = datasets.CIFAR10`."""
+    name = qualified(module, call.func)
+    if not isinstance(call.func, ast.Name) or name.startswith(_SETS):
+        return name
+    given = assigned(module, call.func, call.func.id)
+    round_call = {id(up) for up in module.ancestors(call)}
+    blocks = ((v, module.block_of(module.statement_of(v))) for v in given if v.lineno < call.lineno)
+    above = [v for v, block in blocks if any(id(s) in round_call for s in block)]
+    held = {_held(module, v) for v in (above[-1:] or given)}  # what the same arm puts into it
+    return sorted(held)[0] if held and all(h.startswith(_SETS) for h in held) else name
+
+
+def _held(module: SourceModule, value: ast.expr) -> str:
+    """`torchvision.datasets.CIFAR10`; where the class is chosen by its name, the package with a star."""
+    if isinstance(value, ast.Call) and dotted(value.func) == "getattr" and len(value.args) == 2:
+        return f"{qualified(module, value.args[0])}.{_CHOSEN}"
+    return qualified(module, value)
+
+
+def _of_clip(
+    project: Project, module: SourceModule, call: ast.Call, given: dict[str | None, ast.expr]
+) -> tuple[ast.expr, ...] | None:
+    """OpenAI's `clip.load("ViT-B/32")`: it writes the weights in place, and then holds them against their checksum."""
+    named = call.args[0] if call.args else given.get("name")
+    if named is None or project.resolve("clip.load", module.path) is not None or project.resolve("clip", module.path) is not None:
+        return None
+    if isinstance(named, ast.Constant):
+        known = isinstance(named.value, str) and _OF_CLIP.match(named.value) is not None
+    else:
+        known = not _A_FILE.search(origin_text(module, named))
+    folder = given.get("download_root")
+    return None if not known else (folder,) if folder is not None else ()
 
 
 def _is_unguarded(project: Project, module: SourceModule, call: ast.Call, function: FunctionNode | None) -> bool:

@@ -9,11 +9,14 @@ from codemods.analysis.bound_values import assigned
 from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.own_paths import callers_of
 from codemods.analysis.names import dotted, is_parameter, last
+from codemods.analysis.paths import counts, without_bar
+from codemods.analysis.ranks.rank_members import end_of
 from codemods.project import Project
 from codemods.source import SourceModule, walk
 
 _DEPTH = 3
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_TRAINS = frozenset({"backward", "manual_backward"})
 _COUNTS = ("epoch", "step", "stage", "fold", "split", "task", "phase", "iter", "round")
 
 
@@ -22,7 +25,7 @@ def is_of_one_item(project: Project, module: SourceModule, path: ast.expr, depth
     for node in _names(module, path, depth):
         loop = _loop_of(module, node)
         if loop is not None:
-            if not _is_written_out(module, loop.iter, node.id):
+            if not _is_same_for_all(module, loop, node.id):
                 return True
             continue
         if depth == 0 or not is_parameter(module, node.id, node):
@@ -57,12 +60,31 @@ def _loop_of(module: SourceModule, name: ast.Name) -> ast.For | ast.AsyncFor | a
     return None
 
 
+def _is_same_for_all(module: SourceModule, loop: ast.For | ast.AsyncFor | ast.comprehension, name: str) -> bool:
+    """True for what stands in the source, for epochs and steps that are counted, and for the steps of a loop that trains."""
+    if counts(module, loop.iter, name):
+        return not isinstance(loop, ast.comprehension) and _trains(loop)
+    items = without_bar(loop.iter)[0] if last(dotted(getattr(loop.iter, "func", None))) == "tqdm" else loop.iter
+    return _is_written_out(module, items, name)
+
+
+def _trains(loop: ast.For | ast.AsyncFor) -> bool:
+    calls = (n for s in loop.body for n in walk(s) if isinstance(n, ast.Call))
+    return any(end_of(c.func) in _TRAINS for c in calls)
+
+
 def _is_written_out(module: SourceModule, items: ast.expr, name: str) -> bool:
-    """True for a loop over what stands in the source, and for one that counts epochs."""
     if isinstance(items, (ast.List, ast.Tuple, ast.Set, ast.Dict)):
         return True
     if isinstance(items, ast.Name):
         given = assigned(module, items, items.id)
-        return bool(given) and all(isinstance(v, (ast.List, ast.Tuple, ast.Dict)) for v in given)
+        shown = (ast.List, ast.Tuple, ast.Dict)
+        return bool(given) and all(isinstance(v, shown) or _is_counted(v, name) for v in given)
+    return _is_counted(items, name)
+
+
+def _is_counted(items: ast.expr, name: str) -> bool:
     called = last(dotted(items.func)) if isinstance(items, ast.Call) else ""
+    if called == "tqdm" and isinstance(items, ast.Call) and items.args:
+        return _is_counted(items.args[0], name)
     return called in ("range", "trange", "count") and any(word in name.lower() for word in _COUNTS)

@@ -10,7 +10,7 @@ from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk
 
 _NONE = "None"
 
@@ -139,8 +139,38 @@ def samplers_of(project: Project, loader: Loader) -> tuple[Origin, ...]:
         ):
             out += origins(project, origin.module, call.args[0])
         else:
-            out.append(origin)
+            out += _inside(project, origin) or [origin]
     return tuple(out)
+
+
+def _inside(project: Project, origin: Origin) -> list[Origin]:
+    """The samplers that a project's own heir of torch's BatchSampler is given and hands to it, where one shares out."""
+    site = made_class(project, origin)
+    facts = class_facts(project, site.module, site.node) if site is not None else None
+    if facts is None or not isinstance(origin.node, ast.Call) or facts.method("set_epoch") is not None:
+        return []
+    if not any(last(n) == "BatchSampler" and family(n) == "torch" for n in facts.external):
+        return []
+    made = facts.method("__init__")
+    name = "sampler" if made is None else _handed_on(made[1])
+    given = bind(made[1], origin.node, bound=True) if made is not None else _plain(origin.node)
+    if given is None or name not in given:
+        return []
+    found = origins(project, origin.module, given[name])
+    return list(found) if any(is_distributed_sampler(project, o) for o in found) else []
+
+
+def _plain(call: ast.Call) -> dict[str, ast.expr]:
+    return {**({"sampler": call.args[0]} if call.args else {}), **{k.arg: k.value for k in call.keywords if k.arg}}
+
+
+def _handed_on(made: FunctionNode) -> str:
+    """The parameter that a constructor gives to that of the base as its sampler; "" for none."""
+    for call in (n for n in walk(made) if isinstance(n, ast.Call)):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "__init__" and "super" in ast.unparse(call.func.value):
+            given = _plain(call).get("sampler")
+            return given.id if isinstance(given, ast.Name) else ""
+    return ""
 
 
 def is_map_style(project: Project, origin: Origin) -> bool | None:

@@ -1,0 +1,49 @@
+"""Does a command in the repository's texts or job files start a script on several processes?"""
+
+from __future__ import annotations
+
+import re
+
+from codemods.findings import Evidence
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.text_file import SHELL_KINDS
+
+_KINDS = (*SHELL_KINDS, ".md", ".rst", ".txt", ".slurm", ".sbatch")
+_LAUNCHER = late(
+    r"(?<![A-Za-z0-9_-])(?:torchrun\b|torch\.distributed\.(?:run|launch)\b|accelerate\s+launch\b)|(?<![A-Za-z0-9_/.-])deepspeed\s"
+)
+# More than one, or as many as the machine or the job has.
+_MANY = late(
+    r"--nproc[_-]per[_-]node[= ]+(?!1\b)[\w$\"'{(]|--num[_-]processes[= ]+(?!1\b)[\w$\"'{(]|--multi[_-]gpu\b"
+    r"|--num[_-]gpus[= ]+(?!1\b)[\w$\"'{(]|--nnodes[= ]+(?!1\b)[\w$\"'{(]|--num[_-]machines[= ]+(?!1\b)[\w$\"'{(]"
+)
+_LINES = late(r"\\[ \t]*\n[ \t]*#?")
+
+
+def started_on_several(project: Project, path: str) -> Evidence | None:
+    """The command that starts the script of this path by a launcher, with more than one process."""
+    return project.keep(("started on several", path), lambda: _find(project, path))
+
+
+def _find(project: Project, path: str) -> Evidence | None:
+    name = path.rpartition("/")[2]
+    wanted = re.compile(rf"(?<![\w-])(?:[\w.$\{{\}}-]+/)*{re.escape(name)}(?![\w-])")
+    for place in project.files_containing(name.encode(), kinds=_KINDS):
+        text = (project.read(place) or b"").decode("utf-8", "replace")
+        at = 1
+        for line in _LINES.sub(" \0", text).split("\n"):
+            if _starts_several(line, wanted):
+                return Evidence("static", f"a command starts {name} on several processes", place, at)
+            at += 1 + line.count("\0")
+    return None
+
+
+def _starts_several(line: str, script: re.Pattern[str]) -> bool:
+    launcher = _LAUNCHER.search(line)
+    named = script.search(line, launcher.end()) if launcher is not None else None
+    if launcher is None or named is None:
+        return False
+    options = line[launcher.end() : named.start()]
+    all_of_the_machine = launcher[0].startswith("deepspeed") and "--num_gpus" not in options and "--include" not in options
+    return all_of_the_machine or _MANY.search(options) is not None
