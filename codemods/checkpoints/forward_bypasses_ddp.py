@@ -12,7 +12,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.wrapped.arms import are_other_arms
-from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, behind
+from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, behind, only_looks_at_gradients
 from codemods.analysis.wrapped.plain_parts import is_plain_part
 from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of, without_moves
@@ -89,7 +89,8 @@ class ForwardBypassesDdp(DdpCodemod):
     - Says nothing where the loss is made of a call of a wrapper too: that one makes DDP ready, and all gradients are averaged.
     - Says nothing of a method of a plain object that the module keeps (a schedule): no parameter runs in it.
     - Says nothing where a wrapper is handed to a function that is not followed.
-    - Says nothing of a backward pass without an optimizer step in the file, and of one for the gradient of an input.
+    - Says nothing of a backward pass without an optimizer step in the file, of one for the gradient of an input, and of one in a
+      function that sets the model to evaluation and has no optimizer (Grad-CAM).
     - Says nothing where the project averages gradients itself.
     - Says nothing of what rank 0 does alone, and of DataParallel, whose module is trained in either way.
     - Says nothing of a wrapper round layers that is handed on, kept or called anywhere, or whose model is wrapped, too.
@@ -215,6 +216,8 @@ def _trains(module: SourceModule, one: Backward) -> bool:
     if not module.calls_named("step") and not one.steps:
         return False
     function = module.function_of(one.call)
+    if function is not None and not one.steps and only_looks_at_gradients(module, function):
+        return False
     for read in module.reads_of("grad"):
         if isinstance(read, ast.Attribute) and module.function_of(read) is function and isinstance(read.value, ast.Name):
             if not any("param" in module.text_of(source) for source in _gone_through(module, read)):

@@ -292,6 +292,10 @@ def _second_seed(module: SourceModule, project: Project, seed: Seed) -> tuple[li
         return [], "seed again before training, with the rank in it: `torch.manual_seed(seed + accelerator.process_index)`"
     if name.startswith("accelerate"):
         return [], "give it `device_specific=True` behind `prepare`, if nothing drawn later has to be the same on all ranks"
+    if name.startswith("transformers.") and module.holds(b"TrainingArguments"):
+        return [], "put the rank into it, behind the arguments: `set_seed(training_args.seed + training_args.process_index)`"
+    if last(name) != "manual_seed" and not project.files_containing(b"ightning"):
+        return [], "seed again behind the wrap, with the rank in it: `torch.manual_seed(seed + dist.get_rank())`"
     if last(name) != "manual_seed":
         return (
             [],

@@ -15,8 +15,9 @@ from codemods.analysis.output.early_ranks import is_asked_too_early
 from codemods.analysis.output.file_readers import reader_on_every_rank, suffixes
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.rank_values import under_such_a_name
-from codemods.analysis.ranks.device_ranks import LOCAL, device_ranks
+from codemods.analysis.ranks.device_ranks import device_ranks
 from codemods.analysis.ranks.local_shares import is_for_one_node
+from codemods.analysis.ranks.misnamed_ranks import LOCAL
 from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_entering
@@ -104,6 +105,8 @@ class WrongRank(DdpCodemod):
     - Files of a project that asserts both ranks to be the same, or that nowhere speaks of more than one node, where no global
       rank is at hand beside the local one (Accelerate, Lightning and transformers have both).
     - Places that no program of the project comes to.
+    - The global rank that goes on under the name `local_rank` (`args.local_rank = local_rank`), where something else than a
+      device reads that name: told, for the name has to be bound to the local rank, and the other place asks for the global one.
     - A test of TrainingArguments that asks for more than the rank, `transformers` below 5 or not pinned.
     - A project that makes its process group itself; files without Lightning's Trainer.
     - A repository's own tests.
@@ -146,7 +149,10 @@ class WrongRank(DdpCodemod):
             text = module.text_of(found.rank)
             message = f"the device is chosen by the global rank ({text}): a second node has no such device"
             evidence = [Evidence("static", f"{text} counts the processes of all nodes", module.path, found.rank.lineno)]
-            yield self.finding(module, found.node, message, level=Applicability.SAFE, edits=found.edits, evidence=evidence)
+            level = Applicability.DISPLAY if found.told else Applicability.SAFE
+            yield self.finding(
+                module, found.node, message, level=level, edits=found.edits, evidence=evidence, reason=found.told
+            )
 
     # transformers 5
 

@@ -302,3 +302,27 @@ def test_a_network_that_is_put_into_another_model() -> None:
     check_nothing(ForwardBypassesDdp, HOOKED.replace("net(x).mean()", "network(x).mean()"))
     check_nothing(ForwardBypassesDdp, HOOKED.replace(".apply_to()", ".train()"))
     check_nothing(ForwardBypassesDdp, HOOKED.replace("optimizer.step()", "all_reduce_grads(network)\n        optimizer.step()"))
+
+
+PICTURES = """
+def pictures(model, loader, tokens):
+    model.{mode}()
+    inner = model.module
+    for x in loader:
+        score = inner.match(x, tokens)[:, 1].sum()
+        model.zero_grad()
+        score.backward()
+        {then}
+"""
+
+
+def test_gradients_that_are_only_looked_at() -> None:
+    shown = loop("loss = loss_fn(model(x), y)") + PICTURES
+    check_nothing(ForwardBypassesDdp, shown.format(mode="eval", then="show(inner.attention.gradients())"))
+    other = {"train.py": loop("loss = loss_fn(model(x), y)")}
+    caller = f"{HEAD}def main(net, loader):\n    model = DDP(net)\n    pictures(model, loader, 3)\n"
+    source = caller + PICTURES + "\n\ndef other(opt):\n    opt.step()\n"
+    check_nothing(ForwardBypassesDdp, source.format(mode="eval", then="pass"), files=other)
+    check_told(ForwardBypassesDdp, source.format(mode="train", then="pass"), files=other, reason="`match`")
+    check_told(ForwardBypassesDdp, source.format(mode="eval", then="model.optimizer.step()"), files=other, reason="`match`")
+    check_told(ForwardBypassesDdp, source.format(mode="eval", then="update(self.optim)"), files=other, reason="`match`")

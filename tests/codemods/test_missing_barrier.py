@@ -607,3 +607,44 @@ def start(accelerator, folder, model):
 """
     check_nothing(RULE, source)
     assert findings_of(RULE, source.replace("    os.makedirs(folder, exist_ok=True)\n    if", "    if", 1))
+
+
+PARENT = """\
+import torch.distributed as dist
+
+
+class Saver:
+    def keep(self, folder):
+        if dist.get_rank() == 0:
+            self.net.save_pretrained(folder)
+"""
+CHILD = """\
+from pathlib import Path
+
+import torch.distributed as dist
+
+from base import Saver
+
+
+class TwoTowers(Saver):
+    def keep(self, folder):
+        super().keep(folder)
+        towers = Path(f"{{folder}}/towers")
+        {asked}
+            {body}
+        if dist.get_rank() == 0:
+            self.tower.save_pretrained(towers)
+"""
+ASKED = "if not towers.exists():"
+
+
+@pytest.mark.parametrize("made", ["towers.mkdir(parents=True, exist_ok=True)", "towers.mkdir()"])
+def test_who_asks_for_a_folder_only_to_make_it_reads_nothing(made: str) -> None:
+    check_nothing(RULE, PARENT, files={"towers.py": CHILD.format(asked=ASKED, body=made).replace("base", "module")})
+    source = (
+        f"{DIST}def f(out, net):\n    if dist.get_rank() == 0:\n        net.save_pretrained(out)\n"
+        "    if not os.path.isdir(out):\n        {0}\n"
+    )
+    check_nothing(RULE, source.format("os.makedirs(out, exist_ok=True)"))
+    assert findings_of(RULE, source.format("raise FileNotFoundError(out)"))  # here the answer matters
+    assert findings_of(RULE, source.format("os.makedirs(out)\n    else:\n        net.load(out)"))

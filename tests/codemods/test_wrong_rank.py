@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.ranks.wrong_rank import WrongRank
-from ddpfix.testing import check_nothing, check_transformed, findings_of
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = "import os  # torchrun --nnodes=2 train.py\nimport torch\nimport torch.distributed as dist\n"
 LOCAL = "local_rank = int(os.environ['LOCAL_RANK'])"
@@ -581,3 +581,38 @@ def test_a_global_rank_that_is_called_local_is_repaired_where_it_is_bound() -> N
     asked = NAMED_LOCAL.format(source=group, more="return local_rank == 0")
     (found,) = findings_of(WrongRank, asked)
     assert [e.span.line for e in found.edits] == [9, 10]  # the name is asked for the one rank of all nodes, too
+
+
+NETS = """\
+from torch.nn.parallel import DistributedDataParallel
+
+
+def parallel(net, args):
+    local_rank = args.local_rank
+    return DistributedDataParallel(net, device_ids=[local_rank], output_device=local_rank)
+"""
+SAVES = "import torch\n\n\ndef keep(net, args):\n    if args.local_rank == 0:\n        torch.save(net, 'net.pt')\n"
+OWN = "import os\n\nlocal_rank = int(os.environ['LOCAL_RANK'])\nif local_rank == 0:\n    print('begin')\n"
+
+
+def test_a_misnamed_option_is_repaired_where_it_is_bound() -> None:
+    lines = ("dist.init_process_group('nccl')", "args.local_rank = {0}", "torch.cuda.set_device(args.local_rank)")
+    before, after = (
+        script(*(line.format(rank) for line in lines))
+        for rank in ("dist.get_rank()", 'int(os.environ.get("LOCAL_RANK", dist.get_rank()))')
+    )
+    check_transformed(WrongRank, before, after, files={"nets.py": NETS})
+    check_transformed(WrongRank, before, after, files={"nets.py": NETS, "other.py": OWN})  # a variable of another program
+
+
+@pytest.mark.parametrize("more", [SAVES, "def loader(d, args):\n    return Sampler(d, rank=args.local_rank)\n"])
+def test_a_misnamed_option_that_means_one_process_elsewhere_is_told(more: str) -> None:
+    lines = ("dist.init_process_group('nccl')", "args.local_rank = dist.get_rank()", "torch.cuda.set_device(args.local_rank)")
+    check_told(WrongRank, script(*lines), files={"nets.py": NETS, "more.py": more}, reason="ask for the global rank in more.py")
+    handed = NAMED_LOCAL.format(source="dist.get_rank()", more="args.local_rank = local_rank")
+    check_told(WrongRank, handed, files={"nets.py": NETS, "more.py": more}, reason="goes on from line 11")
+
+
+def test_a_misnamed_variable_that_is_handed_on_and_asked_is_told() -> None:
+    more = "args.local_rank = local_rank\n    if local_rank == 0:\n        print(args)"
+    check_told(WrongRank, NAMED_LOCAL.format(source="dist.get_rank()", more=more), reason="module.py:12")

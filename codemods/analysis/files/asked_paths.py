@@ -26,6 +26,19 @@ def asked(project: Project, module: SourceModule, test: ast.expr) -> Iterator[Fi
             yield found
 
 
+def only_makes_the_folder(module: SourceModule, call: ast.AST) -> bool:
+    """True for the question in `if not folder.exists(): folder.mkdir(exist_ok=True)`: nobody needs what lies there."""
+    if not isinstance(call, ast.Call) or (found := file_call(module, call)) is None or found.act is not Act.ASKS:
+        return False
+    test = module.parent(call)
+    up = module.parent(test) if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else None
+    if not isinstance(up, ast.If) or up.test is not test or up.orelse or len(up.body) != 1:
+        return False
+    only = up.body[0]
+    made = file_call(module, only.value) if isinstance(only, ast.Expr) and isinstance(only.value, ast.Call) else None
+    return made is not None and made.act is Act.MAKES and module.text_of(made.path) == module.text_of(found.path)
+
+
 def _by_a_helper(project: Project, module: SourceModule, call: ast.Call) -> FileCall | None:
     """`file_exists(path)`, where that function returns the answer for its parameter."""
     end = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""

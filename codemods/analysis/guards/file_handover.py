@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.distribution import is_test_file
+from codemods.analysis.files.asked_paths import only_makes_the_folder
 from codemods.analysis.files.file_calls import CHANGES, Act, file_call, meets, names_the_rank, settles
 from codemods.analysis.files.file_flow import (
     Step,
@@ -239,6 +240,8 @@ def _first(steps: list[Step], writes: list[Write], *, others: bool = False) -> t
     for step in steps:
         if step.act is None:
             return _WAITED
+        if step.act is Act.ASKS and only_makes_the_folder(step.module, step.call):
+            continue
         if step.ranks is not Ranks.ALL and not (others and step.ranks is Ranks.UNKNOWN):
             continue
         for write in list(writes):

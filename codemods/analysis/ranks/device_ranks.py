@@ -10,27 +10,36 @@ from codemods.analysis.guards.global_rank_at import is_global
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.script_guards import bound_above, is_text
+from codemods.analysis.ranks.misnamed_ranks import (
+    DEVICE_CALLS,
+    DEVICE_KEYWORDS,
+    LOCAL,
+    bound_as_local,
+    is_handed_on,
+    read_otherwise,
+)
 from codemods.analysis.ranks.proven_rank import is_proven_global, local_beside
 from codemods.findings import Edit, ReplaceExpression
 from codemods.imports import plan_plain
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule
+from codemods.source import SourceModule, line_of
 
-LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
-_DEVICE_CALLS = frozenset({"torch.cuda.set_device", "torch.device", "torch.cuda.device"})
 _WRAPS = frozenset({"DistributedDataParallel", "DDP"})
-_DEVICE_KEYWORDS = frozenset({"device", "index", "map_location", "device_map", "device_ids", "output_device"})
 _LAUNCHED = (b"torchrun", b"distributed.launch", b"distributed.run", b"LOCAL_RANK")
 
 
 @record
 class DeviceRank:
-    """node: the first place that is told; edits: what stands for the global rank at all of its places."""
+    """node: the first place that is told; edits: what stands for the global rank at all of its places.
+
+    told: why no edit is right, where there is none.
+    """
 
     node: ast.expr
     rank: ast.expr
     edits: tuple[Edit, ...]
+    told: str = ""
 
 
 def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]:
@@ -41,7 +50,7 @@ def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]
         edits = _repair(project, module, rank)
         if not edits:
             continue
-        source = _bound_as_local(module, rank)
+        source = bound_as_local(module, rank)
         if source is None:
             plain.setdefault(id(module.statement_of(rank)), []).append((rank, edits))
         else:
@@ -49,47 +58,55 @@ def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]
     for places in plain.values():  # `device_ids=[rank], output_device=rank` is one thing to tell
         yield DeviceRank(places[0][0], places[0][0], tuple(dict.fromkeys(e for _, edits in places for e in edits)))
     for source, places in misnamed.values():
-        edits = _at_the_source(module, source, [rank for rank, _ in places])
-        yield DeviceRank(source, places[0][0], edits or tuple(e for _, edits in places for e in edits))
+        yield _misnamed(project, module, source, places)
 
 
-def _at_the_source(module: SourceModule, source: ast.expr, places: list[ast.expr]) -> tuple[Edit, ...]:
-    """The local rank in the place of the global one that `local_rank` is bound to, where all that reads the name means that.
+def _misnamed(
+    project: Project, module: SourceModule, source: ast.expr, places: list[tuple[ast.expr, tuple[Edit, ...]]]
+) -> DeviceRank:
+    """The name gets the local rank where all that reads it means that; each place alone where nothing else gets the name.
 
-    Nothing where it is asked for something else: `if local_rank == 0:` may mean the one rank of all nodes.
+    Where it goes further and something asks for the one process of all nodes by it (`if args.local_rank == 0:`), no single
+    change is right.
     """
-    name = last(dotted(places[0]))
-    function = module.function_of(source)
-    reads = [n for n in module.reads_of(name) if isinstance(n, ast.Name) and module.function_of(n) is function]
-    others = [n for n in reads if not any(n is place for place in places)]
-    if not others or not all(_is_handed_on(module, n) for n in others) or "\n" in module.text_of(source):
-        return ()
-    if (planned := plan_plain(module, "os")) is None:
+    rank, name = places[0][0], last(dotted(places[0][0]))
+    inline = tuple(e for _, edits in places for e in edits)
+    further = _goes_further(module, source, [place for place, _ in places])
+    if further is None:
+        return DeviceRank(source, rank, inline)
+    if (other := read_otherwise(project, name, module.function_of(source))) is not None:
+        reason = (
+            f"`{name}` goes on from line {line_of(further)}: take LOCAL_RANK where it is bound, and ask for the global rank in "
+            f"{other[0]}:{other[1]} where one process of all nodes is meant"
+        )
+        return DeviceRank(source, rank, (), reason)
+    return DeviceRank(source, rank, _at_the_source(module, source) or inline)
+
+
+def _at_the_source(module: SourceModule, source: ast.expr) -> tuple[Edit, ...]:
+    """The local rank in the place of the global one that `local_rank` is bound to."""
+    if (planned := plan_plain(module, "os")) is None or "\n" in module.text_of(source):
         return ()
     text = f'int({planned.name}.environ.get("LOCAL_RANK", {module.text_of(source)}))'
     return ReplaceExpression(module.path, module.span(source), text), *planned.edits
 
 
-def _is_handed_on(module: SourceModule, node: ast.Name) -> bool:
-    """True for `args.local_rank = local_rank` and `f(local_rank=local_rank)`."""
-    up = module.parent(node)
-    if isinstance(up, ast.Assign):
-        return all(last(dotted(target)) in LOCAL for target in up.targets)
-    return isinstance(up, ast.keyword) and (up.arg in LOCAL or up.arg in _DEVICE_KEYWORDS)
-
-
-def _bound_as_local(module: SourceModule, rank: ast.expr) -> ast.expr | None:
-    """The value that is bound to `local_rank` and is the global one."""
-    values = values_of(module, rank) if isinstance(rank, ast.Name) and rank.id in LOCAL else []
-    return values[0] if len(values) == 1 else None
+def _goes_further(module: SourceModule, source: ast.expr, places: list[ast.expr]) -> ast.AST | None:
+    """Where the misnamed rank leaves the places that are seen: in an attribute, by `f(local_rank=local_rank)`."""
+    if isinstance(places[0], ast.Attribute):
+        return module.statement_of(source)
+    function = module.function_of(source)
+    reads = [n for n in module.reads_of(places[0].id) if isinstance(n, ast.Name)] if isinstance(places[0], ast.Name) else []
+    others = [n for n in reads if module.function_of(n) is function and not any(n is place for place in places)]
+    return next((module.statement_of(n) for n in others if is_handed_on(module, n)), None)
 
 
 def _numbers_of_devices(project: Project, module: SourceModule) -> Iterator[ast.expr]:
     for call in module.nodes(ast.Call):
         name, end = qualified(module, call.func), last(dotted(call.func)) or getattr(call.func, "attr", "")
-        given = [k.value for k in call.keywords if k.arg in _DEVICE_KEYWORDS]
+        given = [k.value for k in call.keywords if k.arg in DEVICE_KEYWORDS]
         method = isinstance(call.func, ast.Attribute)
-        if name in _DEVICE_CALLS:
+        if name in DEVICE_CALLS:
             given += call.args[-1:]
         elif method and end in ("cuda", "to"):
             given += call.args[:1]

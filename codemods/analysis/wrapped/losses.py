@@ -6,6 +6,7 @@ What is cut off from the gradient (`.detach()`, `.item()`, `torch.autograd.grad`
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_in, bindings_of
@@ -14,14 +15,16 @@ from codemods.analysis.distribution import is_test_module
 from codemods.analysis.model.signatures import bind, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import uses_of
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, child_nodes, once_a_module
+from codemods.source import FunctionNode, SourceModule, child_nodes, once_a_module, walk_scope
 
 DEPTH = 3  # functions inside functions that make the loss
 MOST_CALLERS = 6
 MOST = 3000  # expressions behind one loss
 _CUT = frozenset({"detach", "item", "tolist", "numpy", "size", "argmax", "detach_"})
+_OPTIMIZER = late(r"optim|\bopts?\b|scaler", re.I)
 QUIET = frozenset({"no_grad", "inference_mode"})
 
 
@@ -66,6 +69,12 @@ def behind(project: Project, one: Backward) -> list[Behind]:
     search = _Slice(project)
     search.follow(one.module, one.loss, 0)
     return search.found if len(search.seen) < MOST else []
+
+
+def only_looks_at_gradients(module: SourceModule, function: FunctionNode) -> bool:
+    """True for a function that evaluates and has no optimizer: its gradients are a picture (Grad-CAM), and train nothing."""
+    ends = {n.func.attr for n in walk_scope(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}
+    return "eval" in ends and not ends & {"step", "train"} and _OPTIMIZER.search(module.text_of(function)) is None
 
 
 def is_quiet(module: SourceModule, node: ast.AST) -> bool:

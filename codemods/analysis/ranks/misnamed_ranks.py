@@ -1,0 +1,81 @@
+"""The global rank under the name `local_rank`: where it is bound, and what reads the name beside the devices of the file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.guards.global_rank_at import is_global
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.natures import values_of
+from codemods.project import Project
+from codemods.source import SourceModule
+
+LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
+DEVICE_CALLS = frozenset({"torch.cuda.set_device", "torch.device", "torch.cuda.device"})
+DEVICE_KEYWORDS = frozenset({"device", "index", "map_location", "device_map", "device_ids", "output_device"})
+_MOST_FILES = 40
+
+
+def bound_as_local(module: SourceModule, rank: ast.expr) -> ast.expr | None:
+    """The value that is bound to `local_rank`, or to `args.local_rank`, and is the global one."""
+    if last(dotted(rank)) not in LOCAL:
+        return None
+    if isinstance(rank, ast.Name):
+        values = values_of(module, rank)
+        return values[0] if len(values) == 1 else None
+    text, home = module.text_of(rank), module.function_of(rank)
+    bound = [a for a in module.nodes(ast.Assign) if any(module.text_of(target) == text for target in a.targets)]
+    if len(bound) != 1 or len(bound[0].targets) != 1 or module.function_of(bound[0]) is not home:
+        return None
+    return bound[0].value if is_global(module, bound[0].value) else None
+
+
+def is_handed_on(module: SourceModule, node: ast.expr) -> bool:
+    """True for `args.local_rank = local_rank` and `f(local_rank=local_rank)`."""
+    up = module.parent(node)
+    if isinstance(up, ast.Assign):
+        return all(last(dotted(target)) in LOCAL for target in up.targets)
+    return isinstance(up, ast.keyword) and (up.arg in LOCAL or up.arg in DEVICE_KEYWORDS)
+
+
+def read_otherwise(project: Project, name: str, source: ast.AST | None) -> tuple[str, int] | None:
+    """A place of the project that reads `local_rank` and is no device: it may mean the one process of all nodes.
+
+    `if args.local_rank == 0:` and `DistributedSampler(data, rank=args.local_rank)` work by the global rank that stands there.
+    A variable that gets a value of its own elsewhere is another one. source: the function where the name is bound.
+    """
+    paths = sorted(p for p in project.files_containing(name.encode()) if p.endswith(".py") and not is_test_file(p))
+    for path in paths[:_MOST_FILES]:
+        module = project.module(path)
+        if module is None:
+            continue
+        for node in _reads(module, name):
+            if is_handed_on(module, node) or _chooses_a_device(module, node):
+                continue
+            if module.function_of(node) is source or not _has_its_own(module, node, name):
+                return path, node.lineno
+    return (paths[_MOST_FILES], 1) if len(paths) > _MOST_FILES else None
+
+
+def _reads(module: SourceModule, name: str) -> Iterator[ast.expr]:
+    for node in module.reads_of(name):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+            yield node
+
+
+def _has_its_own(module: SourceModule, node: ast.expr, name: str) -> bool:
+    values = values_of(module, node) if isinstance(node, ast.Name) else []
+    return bool(values) and not any(last(dotted(value)) == name for value in values)
+
+
+def _chooses_a_device(module: SourceModule, node: ast.expr) -> bool:
+    up = module.parent(node)
+    while isinstance(up, (ast.List, ast.Tuple, ast.FormattedValue, ast.JoinedStr, ast.Dict)):
+        node, up = up, module.parent(up)
+    if isinstance(up, ast.keyword):
+        return up.arg in DEVICE_KEYWORDS
+    if not isinstance(up, ast.Call) or node is up.func:
+        return False
+    return qualified(module, up.func) in DEVICE_CALLS or (isinstance(up.func, ast.Attribute) and up.func.attr in ("cuda", "to"))
