@@ -366,3 +366,17 @@ def test_a_script_that_scores_images() -> None:
     score = "import torch\nimport train\n\n\ndef score(seed):\n    torch.manual_seed(seed)\n\n\nscore(1)\n"
     found = findings_of(SameRandomNumbers, score, files={"train.py": program()}, path="compute_metrics.py")
     assert not found
+
+
+FIXED = "import random\n\nimport torch\n\n\ndef fix_seed(number):\n    random.seed(number)\n    torch.manual_seed(number)\n"
+
+
+def test_the_advice_is_that_of_the_framework() -> None:
+    tools = HEAD.replace("import torch\n", "import torch\nfrom tools import fix_seed\n", 1)
+    helper = program(seed="fix_seed(args.seed)", head=tools)
+    check_told(SameRandomNumbers, helper, files={"tools.py": FIXED}, reason="torch.manual_seed(seed + dist.get_rank())")
+    head = HEAD.replace("import torch\n", "import torch\nfrom transformers import TrainingArguments, set_seed\n", 1)
+    arguments = program("training_args = TrainingArguments('out')", seed="set_seed(training_args.seed)", head=head)
+    check_told(SameRandomNumbers, arguments, reason="training_args.process_index")
+    alone = program(seed="set_seed(args.seed)", head=head.replace("TrainingArguments, ", ""))
+    check_told(SameRandomNumbers, alone, reason="torch.manual_seed(seed + dist.get_rank())")
