@@ -88,3 +88,48 @@ def test_a_log_of_each_rank_stays_outside_the_test() -> None:
     for found in findings_of(RULE, source):
         for edit in found.edits:
             assert "logging" not in source.splitlines()[getattr(edit, "last", edit.span).end_line - 1]
+
+
+OWN_SHARE = """\
+import json
+import torch
+
+
+class Reader:
+    def __init__(self, net):
+        self.net = net
+
+    def score(self, loader, out):
+        rows = []
+        for batch in {over}:
+            rows.{how}(self.net(batch))
+        {then}
+        put(out, rows)
+
+
+def put(out, rows):
+    with open(out, "w") as f:
+        json.dump(rows, f)
+"""
+STARTED = {
+    "train.py": (
+        "import torch.distributed as dist\n\nfrom module import Reader\n\n\ndef main(net, args):\n"
+        "    dist.init_process_group('nccl')\n    Reader(net).score(args.loader, args.out)\n\n\n"
+        "if __name__ == '__main__':\n    main(None, None)\n"
+    )
+}
+
+
+@pytest.mark.parametrize("over", ["loader", "enumerate(self.test_loader)", "self.batches(loader)"])
+def test_rows_of_the_batches_may_be_a_share(over: str) -> None:
+    for how in ("append", "extend"):
+        source = OWN_SHARE.format(over=over, how=how, then="pass")
+        check_told(RULE, source, files=STARTED, reason="gather the parts first")
+
+
+@pytest.mark.parametrize(
+    ("over", "then"), [("self.names", "pass"), ("loader", "rows = all_gather(rows)"), ("loader", "rows = [0]; broadcast(rows)")]
+)
+def test_rows_that_are_no_share(over: str, then: str) -> None:
+    found = findings_of(RULE, OWN_SHARE.format(over=over, how="append", then=then), files=STARTED)
+    assert all("gather the parts" not in f.reason for f in found)

@@ -1,0 +1,48 @@
+"""Is what a file gets filled batch by batch? Then it may be the rank's own share, and rank 0 alone would lose all others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.names import dotted, last
+from codemods.late_pattern import late
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+
+_BATCHES = late(r"loader|iterator|batches|\bdl\b|_iter\b")
+_JOINED = late(r"gather|all_reduce|broadcast")
+_FILLS = frozenset({"append", "extend", "update", "add"})
+_MOST = 3  # calls on the way
+
+
+@record
+class Filled:
+    """What is written, and the line of the loop that fills it."""
+
+    name: str
+    line: int
+
+
+def filled_by_batches(frames: tuple[tuple[SourceModule, ast.AST], ...]) -> Filled | None:
+    """The list or dict that a statement on the way to a write hands on, filled in a loop over batches and never gathered."""
+    for home, node in frames[:_MOST]:
+        function = home.function_of(node)
+        if function is None or _JOINED.search(home.text_of(function)):
+            continue
+        handed = {n.id for n in walk(home.statement_of(node)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        for name, line in _filled(home, function):
+            if name in handed:
+                return Filled(name, line)
+    return None
+
+
+def _filled(module: SourceModule, function: FunctionNode) -> Iterator[tuple[str, int]]:
+    for loop in walk_scope(function):
+        if not isinstance(loop, ast.For) or _BATCHES.search(module.text_of(loop.iter).lower()) is None:
+            continue
+        for node in (n for s in loop.body for n in walk(s)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
+                yield last(dotted(node.func.value)), loop.lineno
+            elif isinstance(node, ast.Assign):
+                yield from ((last(dotted(t.value)), loop.lineno) for t in node.targets if isinstance(t, ast.Subscript))
