@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.global_rank_at import is_global
@@ -51,18 +50,12 @@ def read_otherwise(project: Project, name: str, source: ast.AST | None) -> tuple
         module = project.module(path)
         if module is None:
             continue
-        for node in _reads(module, name):
+        for node in module.reads_of(name):
             if is_handed_on(module, node) or _chooses_a_device(module, node):
                 continue
             if module.function_of(node) is source or not _has_its_own(module, node, name):
                 return path, node.lineno
     return (paths[_MOST_FILES], 1) if len(paths) > _MOST_FILES else None
-
-
-def _reads(module: SourceModule, name: str) -> Iterator[ast.expr]:
-    for node in module.reads_of(name):
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
-            yield node
 
 
 def _has_its_own(module: SourceModule, node: ast.expr, name: str) -> bool:
