@@ -366,3 +366,56 @@ def test_a_script_that_scores_images() -> None:
     score = "import torch\nimport train\n\n\ndef score(seed):\n    torch.manual_seed(seed)\n\n\nscore(1)\n"
     found = findings_of(SameRandomNumbers, score, files={"train.py": program()}, path="compute_metrics.py")
     assert not found
+
+
+STEPS = """\
+import torch
+
+
+def epoch(net, loader):
+    for x in loader:
+        batch_size = len(x)
+        noise = torch.randn(batch_size, 100).to(x.device)
+        net(x, noise).mean().backward()
+"""
+MODELS = """\
+import torch
+import torch.distributed as dist
+
+
+def made(net):
+    return {}
+"""
+WRAPPED = "torch.nn.parallel.DistributedDataParallel(net)"
+
+
+def in_three_files(seed: str, *, made: str = WRAPPED, more: str = "") -> list[int]:
+    """The lines of the findings where one file seeds, one wraps the model and a third draws."""
+    main = f"import torch\nfrom models import made\nfrom steps import epoch\n\n\ndef main(args):\n    {seed}\n"
+    main += f"    epoch(made(args.net), args.loader)\n{more}"
+    files = {"main.py": main, "models.py": MODELS.format(made), "steps.py": STEPS}
+    return [f.span.line for f in findings_of(SameRandomNumbers, main, path="main.py", files=files)]
+
+
+@pytest.mark.parametrize("seed", ["torch.manual_seed(args.seed)", "torch.random.manual_seed(args.seed)"])
+def test_seed_wrap_and_draw_in_files_of_their_own(seed: str) -> None:
+    assert in_three_files(seed) == [7]
+
+
+def test_a_model_that_no_file_of_the_program_wraps() -> None:
+    assert not in_three_files("torch.manual_seed(args.seed)", made="net")
+    assert not in_three_files("torch.manual_seed(args.seed)", made="torch.nn.DataParallel(net)")
+
+
+def test_a_seed_with_the_rank_in_files_of_their_own() -> None:
+    assert not in_three_files("torch.random.manual_seed(args.seed + torch.distributed.get_rank())")
+
+
+def test_the_generator_of_a_shuffle_has_the_rank() -> None:
+    order = "    order = torch.Generator().manual_seed(args.seed + torch.distributed.get_rank())\n"
+    assert in_three_files("torch.manual_seed(args.seed)", more=order) == [7]
+
+
+def test_a_second_seed_of_the_process_has_the_rank() -> None:
+    second = "    torch.manual_seed(args.seed + torch.distributed.get_rank())\n"
+    assert not in_three_files("torch.manual_seed(args.seed)", more=second)
