@@ -80,6 +80,7 @@ class LoadOnOneGpu(DdpCodemod):
     ## Refuses
     - Says nothing where one rank alone loads, and in a file that neither wraps a model, nor starts the group, nor has an
       Accelerator.
+    - Says nothing in an arm beside the one that wraps the model (`if args.dist == "OFF"`).
     - Says nothing where no file of the project saves such a state under that key, or saves it from the CPU.
     - Says nothing of weights that were trained elsewhere (`args.pretrained`): where they were saved is not shown.
     - Says nothing where each process sees one GPU alone, and where nothing is on a GPU.

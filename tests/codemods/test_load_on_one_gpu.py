@@ -118,3 +118,19 @@ class Alone:
     check_nothing(LoadOnOneGpu, source)
     several = source.replace("class Alone:\n", "class Several:\n    distributed = True\n")
     check_transformed(LoadOnOneGpu, several, several.replace("load(path)", 'load(path, map_location="cpu")'))
+
+
+@pytest.mark.parametrize("test", ['args.mode == "one"', "not args.mode"])
+def test_the_arm_for_one_process(test: str) -> None:
+    wrap = "    model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])\n"
+    source = TRAIN.replace(wrap, f"    if args.mode:\n    {wrap}").replace("    if args.resume:", f"    if {test}:")
+    check_nothing(LoadOnOneGpu, source)
+
+
+def test_the_arm_of_the_wrap() -> None:
+    wrap = "    model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])\n"
+    before, after = (
+        t.replace(wrap, f"    if args.mode:\n    {wrap}").replace("    if args.resume:", "    if args.mode:")
+        for t in (TRAIN, LOADED)
+    )
+    check_transformed(LoadOnOneGpu, before, after)

@@ -47,6 +47,8 @@ def resumed_states(project: Project, module: SourceModule) -> Iterator[Resumed]:
         owner = module.class_of(load)
         if owner is not None and not _IN_CLASS.search(module.text_of(owner)):
             continue  # a trainer for one process beside that for several
+        if _is_beside_the_wrap(module, load):
+            continue
         if (found := _resumed(project, module, load)) is not None:
             yield found
 
@@ -58,6 +60,35 @@ def _is_foreign(module: SourceModule, path: ast.expr) -> bool:
         bound = bindings_in(module, module.function_of(name), name.id)
         texts += [module.text_of(b.value) for b in bound if b.value is not None]
     return any(_FOREIGN.search(text.lower()) for text in texts)
+
+
+def _is_beside_the_wrap(module: SourceModule, load: ast.Call) -> bool:
+    """True in the arm for one process: the wrap stands under another answer to the same question."""
+    mine = _answers(module, load)
+    wraps = [c for c in module.calls_named("DistributedDataParallel", "DDP") if module.function_of(c) is module.function_of(load)]
+    for wrap in wraps:
+        for asked, arm in _answers(module, wrap):
+            names = {dotted(n) for n in walk(asked.test) if isinstance(n, (ast.Name, ast.Attribute))} - {""}
+            for other, own in mine:
+                same = ast.dump(other.test) == ast.dump(asked.test) and own == arm
+                if not same and any(dotted(n) in names for n in walk(other.test) if isinstance(n, ast.Attribute)):
+                    return True
+                if not same and other is asked:
+                    return True
+    return False
+
+
+def _answers(module: SourceModule, node: ast.AST) -> list[tuple[ast.If, bool]]:
+    """The tests over a place in its function, each with whether the place is in the arm where it holds."""
+    found: list[tuple[ast.If, bool]] = []
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+        if isinstance(up, ast.If):
+            found.append((up, any(below is s for s in up.body)))
+        below = up
+    return found
 
 
 def _resumed(project: Project, module: SourceModule, load: ast.Call) -> Resumed | None:
