@@ -14,7 +14,7 @@ from codemods.analysis.loading.origins import Origin, all_known, made_class, ori
 from codemods.analysis.loading.own_generators import draws_from_own, equal_generator, parts_of
 from codemods.analysis.loading.passes import evaluates, training_passes
 from codemods.analysis.loading.programs import wrap_in, wraps
-from codemods.analysis.loading.same_program import callers, comes_to_training
+from codemods.analysis.loading.same_program import callers, comes_to_training, reached
 from codemods.analysis.loading.samplers import loader_of, short
 from codemods.analysis.loading.seeds import Seed, depends_on_rank, handed_seeds, is_in_helper, is_unused, seeded_by_rank, seeds_in
 from codemods.analysis.loading.worker_seeds import is_never_set, leaves_workers
@@ -137,7 +137,7 @@ class SameRandomNumbers(DdpCodemod):
             if near and depends_on_rank(project, module, seed.value):
                 continue
             function = id(module.function_of(seed.call))
-            if near and function not in told and not seeded_by_rank(project, module.path):
+            if near and function not in told and not seeded_by_rank(project, module.path, of_process=True):
                 told.add(function)
                 edits, reason = _second_seed(module, project, seed)
                 yield self._tell(module, seed.call, near, edits, reason)
@@ -219,13 +219,13 @@ class SameRandomNumbers(DdpCodemod):
 def _fixes_torch(seed: Seed) -> bool:
     """True for a seed of the numbers that torch draws from, with a number that is given."""
     if seed.helper:
-        return seed.helper == "torch.manual_seed"
+        return seed.helper in ("torch.manual_seed", "torch.random.manual_seed")
     name = qualified(seed.module, seed.call.func)
     if seed.own or seed.value is None or last(name) not in _OF_TORCH:
         return False
     root = name.partition(".")[0]
     if last(name) == "manual_seed":
-        return name == "torch.manual_seed"
+        return name in ("torch.manual_seed", "torch.random.manual_seed")
     return root in ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "transformers") or _is_fabric(
         seed.module, seed.call
     )
@@ -270,12 +270,21 @@ def _runs_on_several(project: Project, draw: SourceModule, seed: SourceModule) -
     files = [draw, seed]
     if any(wrap_in(m) is not None for m in files) or any(wrap_in(f) for f in _importing(project, draw)):
         return True
+    if _is_wrapped_below(project, seed):
+        return True
     names = {n for m in files for n in m.imported_modules}
     if any(n.partition(".")[0] == "accelerate" or "fabric" in n for n in names):
         return any(ranks_in_file(project, m) is not None for m in files)
     if any(n.partition(".")[0] in ("lightning", "pytorch_lightning") for n in names):
         return any(project.files_containing(word) for word in _SHARED_OUT)
     return False
+
+
+def _is_wrapped_below(project: Project, seed: SourceModule) -> bool:
+    """True where a file that the program of the seed imports wraps the model, such as one that prepares all the models."""
+    wrapping = {p for p in project.files_containing(b"DistributedDataParallel") if not is_test_file(p)}
+    near = wrapping & reached(project, seed.path) if wrapping else set()
+    return any((other := project.module(p)) is not None and wrap_in(other) is not None for p in sorted(near))
 
 
 def _importing(project: Project, module: SourceModule) -> list[SourceModule]:

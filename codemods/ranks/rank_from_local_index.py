@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.guards.entry_points import group_name
-from codemods.analysis.ranks.counted_among import Among, environment
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.counted_among import Among, environment, is_lightning
 from codemods.analysis.ranks.local_shares import (
     LocalShare,
     Use,
@@ -25,6 +26,7 @@ _TAKEN = {
     Use.GROUP: "the process joins the group with it as its rank",
     Use.SAMPLER: "the sampler deals the data out by it",
     Use.SHARE: "the process takes its share of the data by it",
+    Use.SLOT: "the process puts its own tensor in that place among those of all processes",
 }
 
 
@@ -34,7 +36,9 @@ class RankFromLocalIndex(DdpCodemod):
     ## What it does
     Finds a local rank (`LOCAL_RANK`, `args.local_rank`, `accelerator.local_process_index`, the first argument of what `mp.spawn`
     starts) that is handed to `init_process_group`, to a distributed sampler or to a share of the data (`rows[i::n]`, `islice`,
-    `shard`), beside a number of processes that counts all nodes. Puts the global rank there (unsafe). Finds `WORLD_SIZE`
+    `shard`), beside a number of processes that counts all nodes, or that the same function hands over with the rank that it works
+    out of both (`node * gpus + gpu`). Puts the global rank there (unsafe). Finds the own tensor that is put back among those of
+    `all_gather` by the local rank, and takes the place of the global rank (safe). Finds `WORLD_SIZE`
     multiplied by a number of nodes: torchrun counts the nodes in it already; `LOCAL_WORLD_SIZE` is meant (unsafe).
 
     ## Why it matters
@@ -71,8 +75,9 @@ class RankFromLocalIndex(DdpCodemod):
     ```
 
     ## Safety
-    Always unsafe: that the nodes read the same data is an assumption, for on a disk of its own each node may hold its own part;
-    that the launcher sets `RANK` beside `LOCAL_RANK`, as torchrun does, is another.
+    Safe: the place of the own tensor, for `all_gather` orders them by rank. Else unsafe: that the nodes read the same data is an
+    assumption, for on a disk of its own each node may hold its own part; that the launcher sets `RANK` beside `LOCAL_RANK`, as
+    torchrun does, is another.
 
     ## Refuses
     - Says nothing in a repository's own tests.
@@ -81,6 +86,7 @@ class RankFromLocalIndex(DdpCodemod):
     - Says nothing in a project that joins its processes at an address of its own machine, or that numbers all of them by their
       place on it: it is for one node.
     - Says nothing where the project itself sets `LOCAL_RANK` or `WORLD_SIZE`.
+    - Says nothing of an own tensor in the list that a group of some of the processes has filled.
     - Says nothing of a rank that is worked out (`node_rank * gpus + local_rank`), or that only bears the name of a local one.
     - Tells the number that `mp.spawn` gives: how the number of this node is called has to be decided.
     - Tells `WORLD_SIZE` that is used for more than such a product, and places that no import of torch.distributed reaches.
@@ -109,12 +115,14 @@ class RankFromLocalIndex(DdpCodemod):
     def _share(self, module: SourceModule, found: LocalShare) -> Finding:
         text = " ".join(module.text_of(found.index).split())
         edits, reason = _repaired(module, found)
+        level = Applicability.SAFE if found.use is Use.SLOT else Applicability.UNSAFE
         evidence = [Evidence("static", f"here {_TAKEN[found.use]}", *found.place)]
         if found.size is not None and found.among is not None:
             evidence.append(Evidence("static", f"the number beside it counts {found.among.value}", *found.place))
         return self.finding(
             module, found.index, f"`{text}` is the number of a process on its node, and {_TAKEN[found.use]}: {_shown(found)}",
-            level=Applicability.UNSAFE if edits else Applicability.DISPLAY, edits=edits, evidence=evidence, reason=reason,
+            level=level if edits else Applicability.DISPLAY, edits=edits, evidence=evidence,
+            reason="" if edits and level is Applicability.SAFE else reason,
         )  # fmt: skip
 
     def _product(self, module: SourceModule, found: WorldAsNode) -> Finding:
@@ -137,6 +145,8 @@ class RankFromLocalIndex(DdpCodemod):
 
 
 def _shown(found: LocalShare) -> str:
+    if found.use is Use.SLOT:
+        return "all_gather puts them in the order of the ranks, so on a second node it takes the place of another's"
     if found.use is Use.GROUP:
         return "with a second node two processes claim each rank, and the others of the group never come"
     if found.among is Among.NODE:
@@ -146,6 +156,11 @@ def _shown(found: LocalShare) -> str:
 
 def _repaired(module: SourceModule, found: LocalShare) -> tuple[list[Edit], str]:
     span = module.span(found.index)
+    if found.whole:
+        return [ReplaceExpression(module.path, span, found.whole)], "assumes that the nodes read the same data"
+    if isinstance(found.index, ast.Attribute) and last(dotted(found.index.value)) == "trainer" and is_lightning(module):
+        holder = module.text_of(found.index.value)
+        return [ReplaceExpression(module.path, span, f"{holder}.global_rank")], "assumes that the nodes read the same data"
     if isinstance(found.index, ast.Attribute) and found.index.attr == "local_process_index":
         holder = module.text_of(found.index.value)
         return [ReplaceExpression(module.path, span, f"{holder}.process_index")], "assumes that the nodes read the same data"

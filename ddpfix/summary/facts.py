@@ -255,6 +255,11 @@ FACTS: Mapping[str, Facts] = {
         "A checkpoint that was written on two processes loads into a bare model, and its keys do not begin with `module.`.",
         ("Error(s) in loading state_dict",),
     ),
+    "DDP503": Facts(
+        "Load checkpoints to the CPU on every rank",
+        "A resumed run goes on at its old loss, and nvidia-smi shows each process on its own GPU alone.",
+        ("Expected all tensors to be on the same device",),
+    ),
     "DDP504": Facts(
         "Train through the DDP wrapper",
         "After some steps on two processes the weights of both agree.",

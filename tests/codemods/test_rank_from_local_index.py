@@ -237,3 +237,105 @@ def test_one_of_several_ways_to_start() -> None:
 def test_ways_that_are_right_or_not_shown(what: str, old: str, new: str) -> None:
     assert old in WAYS
     check_nothing(RankFromLocalIndex, WAYS.replace(old, new, 1))
+
+
+WORKED_OUT = ("rank = args.node * args.gpus + gpu", "dist.init_process_group('nccl', rank=rank, world_size=size)")
+
+
+@pytest.mark.parametrize("name", ["rank", "args.rank", "global_rank"])
+def test_the_rank_is_worked_out_beside(name: str) -> None:
+    lines = [w.replace("rank = ", f"{name} = ", 1).replace("rank=rank", f"rank={name}") for w in WORKED_OUT]
+    before = script(*lines, "s = DistributedSampler(data, num_replicas=size, rank=gpu)", arguments="gpu, data, args, size", below=SPAWN)
+    after = before.replace("num_replicas=size, rank=gpu", f"num_replicas=size, rank={name}")
+    check_transformed(RankFromLocalIndex, before, after, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("what", "lines"),
+    [
+        ("the sampler has the worked out rank", (*WORKED_OUT, "s = DistributedSampler(data, num_replicas=size, rank=rank)")),
+        ("the sampler has another number", (*WORKED_OUT, "s = DistributedSampler(data, num_replicas=args.gpus, rank=gpu)")),
+        ("nothing takes rank and number together",
+         ("rank = args.node * args.gpus + gpu", "s = DistributedSampler(data, num_replicas=size, rank=gpu)")),
+        ("what is worked out is no rank",
+         ("seed = args.node * args.gpus + gpu", "start(seed, size)",
+          "s = DistributedSampler(data, num_replicas=size, rank=gpu)")),
+        ("it is a sum and no product",
+         ("rank = args.offset + gpu", "start(rank, size)", "s = DistributedSampler(data, num_replicas=size, rank=gpu)")),
+        ("it is worked out behind the sampler",
+         ("s = DistributedSampler(data, num_replicas=size, rank=gpu)", *WORKED_OUT)),
+        ("all processes meet at this machine",
+         ("rank = args.node * args.gpus + gpu",
+          "dist.init_process_group('nccl', init_method='tcp://127.0.0.1:2', rank=rank, world_size=size)",
+          "s = DistributedSampler(data, num_replicas=size, rank=gpu)")),
+    ],
+)  # fmt: skip
+def test_a_worked_out_rank_that_is_taken_or_not_shown(what: str, lines: tuple[str, ...]) -> None:
+    check_nothing(RankFromLocalIndex, script(*lines, arguments="gpu, data, args, size", below=SPAWN))
+
+
+SLOT = """\
+import torch
+import torch.distributed as dist
+
+
+class Pairs:
+    def all_of(self, own):
+        parts = [torch.zeros_like(own) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, own)
+        parts[self.args.local_rank] = own
+        return torch.cat(parts)
+"""
+
+
+def test_the_own_tensor_among_all() -> None:
+    check_transformed(RankFromLocalIndex, SLOT, SLOT.replace("parts[self.args.local_rank]", "parts[dist.get_rank()]"))
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("a group of some processes", "(parts, own)", "(parts, own, group=self.node)"),
+        ("the global rank", "self.args.local_rank]", "dist.get_rank()]"),
+        ("an index of another kind", "self.args.local_rank]", "self.place]"),
+        ("another list", "parts[self", "rows[self"),
+        ("another tensor is put there", "] = own", "] = own.detach() * 0"),
+        ("a helper of the project's own", "dist.all_gather(", "self.all_gather("),
+        ("the project's local rank is the rank", "        parts = [",
+          "        self.args.local_rank = dist.get_rank()\n        parts = ["),
+    ],
+)  # fmt: skip
+def test_a_place_that_is_right_or_not_shown(what: str, old: str, new: str) -> None:
+    assert old in SLOT
+    check_nothing(RankFromLocalIndex, SLOT.replace(old, new, 1))
+
+
+LIGHTNING = """\
+import pytorch_lightning as pl
+from torch.utils.data import DataLoader
+
+from samplers import ByLength{more}
+
+
+class Speech(pl.LightningModule):
+    def train_dataloader(self):
+        sampler = ByLengthSampler(self.rows, world_size=self.trainer.world_size, rank=self.trainer.local_rank)
+        return DataLoader(self.rows, batch_sampler=sampler)
+"""
+
+
+def test_the_trainer_has_both() -> None:
+    source = LIGHTNING.format(more="Sampler")
+    check_transformed(RankFromLocalIndex, source, source.replace("trainer.local_rank", "trainer.global_rank"), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rank=self.trainer.local_rank", "rank=self.trainer.global_rank"),
+        ("self.trainer.world_size", "self.trainer.num_devices"),
+        ("pytorch_lightning as pl", "own_trainer as pl"),
+    ],
+)
+def test_a_trainer_that_is_right_or_not_lightning(old: str, new: str) -> None:
+    check_nothing(RankFromLocalIndex, LIGHTNING.format(more="Sampler").replace(old, new, 1))

@@ -97,7 +97,9 @@ def test_a_generator_of_its_own() -> None:
     check_nothing(SameRandomNumbers, MODULE.format(seed="7").replace("training_step", "validation_step"))
 
 
-TRANSFORM = HEAD + """\
+TRANSFORM = (
+    HEAD
+    + """\
 class Crop:
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -120,6 +122,7 @@ def main(args):
     for x in torch.utils.data.DataLoader(rows, sampler=torch.utils.data.DistributedSampler(rows)):
         model(x).mean().backward()
 """
+)
 
 
 def test_a_transform_with_a_generator_of_its_own() -> None:
@@ -380,3 +383,56 @@ def test_the_advice_is_that_of_the_framework() -> None:
     check_told(SameRandomNumbers, arguments, reason="training_args.process_index")
     alone = program(seed="set_seed(args.seed)", head=head.replace("TrainingArguments, ", ""))
     check_told(SameRandomNumbers, alone, reason="torch.manual_seed(seed + dist.get_rank())")
+
+
+STEPS = """\
+import torch
+
+
+def epoch(net, loader):
+    for x in loader:
+        batch_size = len(x)
+        noise = torch.randn(batch_size, 100).to(x.device)
+        net(x, noise).mean().backward()
+"""
+MODELS = """\
+import torch
+import torch.distributed as dist
+
+
+def made(net):
+    return {}
+"""
+WRAPPED = "torch.nn.parallel.DistributedDataParallel(net)"
+
+
+def in_three_files(seed: str, *, made: str = WRAPPED, more: str = "") -> list[int]:
+    """The lines of the findings where one file seeds, one wraps the model and a third draws."""
+    main = f"import torch\nfrom models import made\nfrom steps import epoch\n\n\ndef main(args):\n    {seed}\n"
+    main += f"    epoch(made(args.net), args.loader)\n{more}"
+    files = {"main.py": main, "models.py": MODELS.format(made), "steps.py": STEPS}
+    return [f.span.line for f in findings_of(SameRandomNumbers, main, path="main.py", files=files)]
+
+
+@pytest.mark.parametrize("seed", ["torch.manual_seed(args.seed)", "torch.random.manual_seed(args.seed)"])
+def test_seed_wrap_and_draw_in_files_of_their_own(seed: str) -> None:
+    assert in_three_files(seed) == [7]
+
+
+def test_a_model_that_no_file_of_the_program_wraps() -> None:
+    assert not in_three_files("torch.manual_seed(args.seed)", made="net")
+    assert not in_three_files("torch.manual_seed(args.seed)", made="torch.nn.DataParallel(net)")
+
+
+def test_a_seed_with_the_rank_in_files_of_their_own() -> None:
+    assert not in_three_files("torch.random.manual_seed(args.seed + torch.distributed.get_rank())")
+
+
+def test_the_generator_of_a_shuffle_has_the_rank() -> None:
+    order = "    order = torch.Generator().manual_seed(args.seed + torch.distributed.get_rank())\n"
+    assert in_three_files("torch.manual_seed(args.seed)", more=order) == [7]
+
+
+def test_a_second_seed_of_the_process_has_the_rank() -> None:
+    second = "    torch.manual_seed(args.seed + torch.distributed.get_rank())\n"
+    assert not in_three_files("torch.manual_seed(args.seed)", more=second)

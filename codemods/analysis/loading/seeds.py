@@ -112,14 +112,15 @@ def is_seeded(project: Project) -> bool:
     return project.keep("is seeded", lambda: any(not s.own for m in _files(project) for s in seeds_in(m)))
 
 
-def seeded_by_rank(project: Project, path: str) -> bool:
-    """True where a seed in the program of a file differs between the ranks."""
-    return project.keep(("seeded by rank", path), lambda: _by_rank(project, path))
+def seeded_by_rank(project: Project, path: str, *, of_process: bool = False) -> bool:
+    """True where a seed in the program of a file differs between the ranks. of_process: that of a generator does not count."""
+    return project.keep(("seeded by rank", path, of_process), lambda: _by_rank(project, path, of_process=of_process))
 
 
-def _by_rank(project: Project, path: str) -> bool:
+def _by_rank(project: Project, path: str, *, of_process: bool) -> bool:
     files = list(_files(project, near=path))
     seeds = [s for m in files for s in seeds_in(m) if not is_in_helper(project, s)]
+    seeds = [s for s in seeds if not (of_process and _is_of_new_generator(s))]
     seeds += [s for m in files for s in handed_seeds(project, m)]
     return any(_is_plainly_of_rank(project, s) for s in seeds) or any(
         depends_on_rank(project, s.module, s.value, clocks=False) for s in seeds
@@ -142,6 +143,12 @@ def _handing(project: Project) -> frozenset[str]:
         return frozenset(p for p in project.files_containing(b"seed") if _HANDS.search(project.read(p) or b""))
 
     return project.keep("files that hand seeds", build)
+
+
+def _is_of_new_generator(seed: Seed) -> bool:
+    """True for `torch.Generator().manual_seed(seed + rank)`: what everything else draws is not changed by it."""
+    made = seed.call.func.value if isinstance(seed.call.func, ast.Attribute) else None
+    return seed.own and isinstance(made, ast.Call) and qualified(seed.module, made.func) == "torch.Generator"
 
 
 def is_of_rank(project: Project, seed: Seed) -> bool:

@@ -13,7 +13,7 @@ from enum import Enum
 
 from codemods.analysis.bindings import Binding, attribute_bindings, bindings_of
 from codemods.analysis.call_graph import called_function
-from codemods.analysis.names import dotted, qualified
+from codemods.analysis.names import dotted, family, qualified
 from codemods.analysis.ranks.handed_arguments import arguments
 from codemods.analysis.ranks.rank_members import end_of, field_bindings, spawned_parameter
 from codemods.analysis.ranks.rank_sources import imported_value
@@ -141,10 +141,17 @@ def size_of(project: Project, value: Value) -> Among | None:
         return Among.WORLD if name == "torch.distributed.get_world_size" and not node.args and not node.keywords else None
     if isinstance(node, ast.Attribute) and node.attr == "num_processes" and "accelerat" in dotted(node.value).lower():
         return Among.WORLD  # of Accelerate, on all machines
+    if dotted(node).endswith("trainer.world_size") and is_lightning(module):
+        return Among.WORLD
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         counted = any(is_node_count(module, side) for side in (node.left, node.right))
         return Among.PRODUCT if counted else None
     return None
+
+
+def is_lightning(module: SourceModule) -> bool:
+    """True for a file that imports Lightning, whose Trainer has `world_size`, `global_rank` and `local_rank`."""
+    return any(family(name) == "lightning" for name in module.imported_modules)
 
 
 def is_node_count(module: SourceModule, node: ast.expr) -> bool:

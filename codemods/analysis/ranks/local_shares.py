@@ -8,12 +8,13 @@ from enum import Enum
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.entry_points import starts_group
-from codemods.analysis.names import last, qualified
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.counted_among import (
     Among,
     environment,
     index_among,
     index_of,
+    is_lightning,
     is_node_count,
     is_node_index,
     sets_environment,
@@ -24,6 +25,7 @@ from codemods.analysis.ranks.counted_among import (
 )  # fmt: skip
 from codemods.analysis.ranks.rank_members import end_of
 from codemods.analysis.ranks.rank_sources import shows_processes
+from codemods.analysis.ranks.worked_out_ranks import worked_out_rank
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -45,13 +47,14 @@ class Use(Enum):
     GROUP = "init_process_group"
     SAMPLER = "a sampler"
     SHARE = "a share of the data"
+    SLOT = "a place among the tensors of all processes"
 
 
 @record
 class LocalShare:
     """index: the number of the process, as it is handed over in `module`. size: the number of processes beside it.
 
-    among: what the size counts. use: what both are used for, at `place`.
+    among: what the size counts. use: what both are used for, at `place`. whole: what the function calls the global rank.
     """
 
     module: SourceModule
@@ -61,6 +64,7 @@ class LocalShare:
     among: Among | None
     use: Use
     place: tuple[str, int]
+    whole: str = ""
 
 
 @record
@@ -94,11 +98,14 @@ def _pairs_of_project(project: Project) -> list[tuple[SourceModule, Pair]]:
     return project.memo("process shares", lambda: list(_all_pairs(project)))
 
 
-_SPEAKS = (b"Sampler", b"init_process_group", b"islice", b"shard", b"split_dataset_by_node", b"world_size", b"num_replicas")
+_SPEAKS = (
+    b"Sampler", b"init_process_group", b"islice", b"shard", b"split_dataset_by_node", b"world_size", b"num_replicas",
+    b"all_gather(",
+)  # fmt: skip
 # where an index and a number of processes can stand together: what `_pairs` looks at, in bytes
 _SITES = late(
     rb"init_process_group|Sampler\w*\(|islice\(|split_dataset_by_node|\bshard\s*\("
-    rb"|\[[^\]\n:]*:[^\]\n:]*:\s*[^\W\d]|%\s*[^\W\d][\w.()\[\]]*\s*\)?\s*[!=]="
+    rb"|\[[^\]\n:]*:[^\]\n:]*:\s*[^\W\d]|%\s*[^\W\d][\w.()\[\]]*\s*\)?\s*[!=]=|\[[\w.]*(?:local|LOCAL)\w*\][ ]*=[^=]"
 )
 
 
@@ -131,6 +138,7 @@ def _pairs(module: SourceModule) -> Iterator[Pair]:
             yield Pair(given["rank"], given["world_size"], Use.SHARE, call)
         elif end == "shard" and "index" in given and "num_shards" in given:
             yield Pair(given["index"], given["num_shards"], Use.SHARE, call)
+    yield from _slots(module)
     for piece in module.nodes(ast.Slice):
         if piece.lower is not None and piece.step is not None and not isinstance(piece.step, (ast.Constant, ast.UnaryOp)):
             yield Pair(piece.lower, piece.step, Use.SHARE, piece)
@@ -140,17 +148,35 @@ def _pairs(module: SourceModule) -> Iterator[Pair]:
                 yield Pair(test.comparators[0], test.left.right, Use.SHARE, test)
 
 
+def _slots(module: SourceModule) -> Iterator[Pair]:
+    """`parts[i] = own` behind `all_gather(parts, own)`: the tensors of all processes stand in the order of their ranks."""
+    for assign in module.nodes(ast.Assign):
+        target = assign.targets[0]
+        if len(assign.targets) != 1 or not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Slice):
+            continue
+        own = ast.dump(assign.value), module.function_of(assign)
+        for call in module.calls_named("all_gather"):
+            if qualified(module, call.func) != "torch.distributed.all_gather" or len(call.args) != 2 or call.keywords:
+                continue
+            if (ast.dump(call.args[1]), module.function_of(call)) == own and dotted(call.args[0]) == dotted(target.value) != "":
+                yield Pair(target.slice, None, Use.SLOT, assign)
+
+
 def _judged(project: Project, module: SourceModule, pair: Pair) -> Iterator[LocalShare]:
+    place = module.path, getattr(pair.at, "lineno", getattr(pair.index, "lineno", 0))
+    if pair.size is not None and pair.use is not Use.GROUP and (whole := worked_out_rank(module, pair.index, pair.size)):
+        if not is_for_one_node(project):
+            yield LocalShare(module, pair.index, Among.NODE, pair.size, Among.WORLD, pair.use, place, whole)
+        return
     values = values_behind(project, module, pair.index)
     local = [(v, a) for v in values if (a := index_of(project, v)) is not None and a.one_node]
     if not local:
         return
     for value, counted in local:
         among = size_beside(project, module, pair.size, value) if pair.size is not None else None
-        if pair.size is None and pair.use is Use.SAMPLER:
+        if pair.size is None and pair.use in (Use.SAMPLER, Use.SLOT):
             among = Among.WORLD  # it asks the group
         if _is_wrong(project, module, pair, counted, among):
-            place = module.path, getattr(pair.at, "lineno", getattr(pair.index, "lineno", 0))
             home, index = value.given_in, value.given
             if index is pair.index and len(local) < len(values):  # one of several ways to start the program: the others are right
                 home, index = value.module, value.node
@@ -158,7 +184,8 @@ def _judged(project: Project, module: SourceModule, pair: Pair) -> Iterator[Loca
 
 
 def _is_wrong(project: Project, module: SourceModule, pair: Pair, counted: Among, among: Among | None) -> bool:
-    if is_for_one_node(project) or sets_environment(project, "LOCAL_RANK"):
+    of_trainer = dotted(pair.index).endswith("trainer.local_rank") and is_lightning(module)  # its group is its own
+    if not of_trainer and (is_for_one_node(project) or sets_environment(project, "LOCAL_RANK")):
         return False
     if counted is Among.SPAWNED:
         return among is Among.PRODUCT and not _spawns_all(project, module, pair)

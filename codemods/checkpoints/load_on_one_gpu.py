@@ -1,0 +1,131 @@
+"""DDP503: every rank reads a checkpoint onto the GPU that it was saved from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_module
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.wrapped.resumed_states import Resumed, resumed_states
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability, Evidence, Finding, SetKeyword
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule
+
+# Classes of averages have a `load_state_dict` of their own, which may keep the tensors as they come.
+_OWN = late(r"ema|averag|shadow|swa|teacher|queue|bank", 0)
+# A process that sees one card calls it GPU 0; a list of cards is for all of them.
+_ONE_CARD = late(
+    rb"environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\]\s*=\s*(?:[\"']\d[\"']|[^\n,]*rank|f?(?:str\()?[\"'{]*[\w.]*gpu(?:_id)?\b)|"
+    rb"set_default_device\("
+)
+
+
+class LoadOnOneGpu(DdpCodemod):
+    """Every rank reads the checkpoint of this training onto the GPU of the rank that saved it.
+
+    ## What it does
+    Finds `torch.load(path)` without `map_location` on every rank, where `load_state_dict` takes a state from it under the key by
+    which the project saves one. Adds `map_location="cpu"`.
+
+    ## Why it matters
+    A tensor is loaded to the device that it was saved from, and rank 0 saves from GPU 0. Each process then makes a context on
+    GPU 0 and puts model and optimizer there a second time before they are copied to its own GPU: with eight processes GPU 0
+    holds eight copies, and a run that fitted when it was started ends out of memory when it is resumed.
+
+    ## Example
+    ```python
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def resume(net, optimizer, path, gpu):
+        model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])
+        state = torch.load(path)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        return model
+
+
+    def save(model, optimizer, path):
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def resume(net, optimizer, path, gpu):
+        model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])
+        state = torch.load(path, map_location="cpu")
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        return model
+
+
+    def save(model, optimizer, path):
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    ```
+
+    ## Safety
+    Safe where each state goes to `load_state_dict` of a model, an optimizer, a schedule or a scaler, which copies it to the
+    device of what it fills, and all else that is read are counts. Unsafe where something else is read from the file, where the
+    file is handed on, and where an average or a class of the project takes a state: it may keep the tensors where they are.
+
+    ## Refuses
+    - Says nothing where one rank alone loads, and in a file that neither wraps a model, nor starts the group, nor has an
+      Accelerator.
+    - Says nothing in an arm beside the one that wraps the model (`if args.dist == "OFF"`).
+    - Says nothing where no file of the project saves such a state under that key, or saves it from the CPU.
+    - Says nothing of weights that were trained elsewhere (`args.pretrained`): where they were saved is not shown.
+    - Says nothing where each process sees one GPU alone, and where nothing is on a GPU.
+    - Says nothing of a load with `map_location`, by position or name.
+    - A repository's own tests.
+
+    ## References
+    `torch.load` and `Optimizer.load_state_dict` in torch 2.13's documentation; PyTorch's tutorial on DDP saves on one rank and
+    loads with `map_location`.
+    """
+
+    code = "DDP503"
+    TRIGGERS = ((b"torch",), (b"load(",), (b"load_state_dict",), (b"Parallel", b"init_process_group", b"Accelerator("))
+    READS_TESTS = False
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_module(module) or _ONE_CARD.search(module.data) or not (module.holds(b"cuda") or module.holds(b"ccelerat")):
+            return
+        for found in resumed_states(project, module):
+            if ranks_reaching(project, module, found.load).some:
+                continue
+            yield self._tell(project, module, found)
+
+    def _tell(self, project: Project, module: SourceModule, found: Resumed) -> Finding:
+        saved = found.saved[1]
+        said = f"the project saves `{found.key}` here, from the device that rank 0 trains on"
+        reason = _kept(project, module, found)
+        return self.finding(
+            module, found.load,
+            f"every rank reads this file onto the GPU that it was saved from: GPU 0 holds `{found.key}` once for each process",
+            level=Applicability.UNSAFE if reason else Applicability.SAFE,
+            edits=[SetKeyword(module.path, module.span(found.load), "map_location", '"cpu"')],
+            evidence=[Evidence("static", said, found.saved[0].path, saved.lineno)],
+            reason=reason,
+        )  # fmt: skip
+
+
+def _kept(project: Project, module: SourceModule, found: Resumed) -> str:
+    """What may keep a tensor on the device that it is loaded to; "" where nothing does."""
+    if found.others:
+        return f"assumes that `{' '.join(module.text_of(found.others[0]).split())[:60]}` works with tensors on the CPU as well"
+    for call in found.fills:
+        receiver = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        if not receiver or _OWN.search(last(receiver).lower()) or any(k.arg == "assign" for k in call.keywords):
+            return f"assumes that `{receiver or 'load_state_dict'}` copies what it is given to its own device"
+    if project.files_containing(b"def load_state_dict("):
+        return "assumes that the project's own `load_state_dict` copies what it is given to its own device"
+    return ""

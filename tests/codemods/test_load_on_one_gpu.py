@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.checkpoints.load_on_one_gpu import LoadOnOneGpu
+from ddpfix.testing import check_nothing, check_transformed
+
+TRAIN = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def train(net, adam, args, gpu):
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])
+    first = 0
+    if args.resume:
+        state = torch.load(args.resume)
+        model.load_state_dict(state["weights"])
+        adam.load_state_dict(state["adam"])
+        first = state["epoch"]
+    for epoch in range(first, 9):
+        if dist.get_rank() == 0:
+            torch.save({"weights": model.state_dict(), "adam": adam.state_dict(), "epoch": epoch}, "last.pt")
+"""
+LOADED = TRAIN.replace("torch.load(args.resume)", 'torch.load(args.resume, map_location="cpu")')
+
+
+def test_example_of_the_page() -> None:
+    sections = LoadOnOneGpu.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(LoadOnOneGpu, before, after)
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("as it stands", "dist.get_rank() == 0", "dist.get_rank() == 0"),
+        ("the same name is bound again", "    for epoch", "    state = None\n    for epoch"),
+        ("the keys are asked for",
+         '        first = state["epoch"]', '        if "epoch" in state:\n            first = state["epoch"]'),
+        ("the state is taken by get", 'state["adam"])', 'state.get("adam"))'),
+        ("the file is trusted", "torch.load(args.resume", "torch.load(args.resume, weights_only=True"),
+    ],
+)  # fmt: skip
+def test_files_of_this_training(what: str, old: str, new: str) -> None:
+    check_transformed(LoadOnOneGpu, TRAIN.replace(old, new), LOADED.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("an average may keep them", "adam.load", "ema.load"),
+        ("a part of another kind", 'first = state["epoch"]', 'args.centers = state["centers"]'),
+        ("the file is handed on", 'first = state["epoch"]', "first = args.read(state)"),
+        ("assigned", 'state["weights"])', 'state["weights"], assign=True)'),
+        ("a class of the project's own", "\n\ndef train", "\n\nclass Net:\n    def load_state_dict(self, x): ...\n\n\ndef train"),
+    ],
+)
+def test_tensors_that_may_stay_where_they_are(what: str, old: str, new: str) -> None:
+    check_transformed(LoadOnOneGpu, TRAIN.replace(old, new, 1), LOADED.replace(old, new, 1), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("a device by name", "args.resume)", "args.resume, map_location=f'cuda:{gpu}')"),
+        ("a device by position", "args.resume)", "args.resume, 'cpu')"),
+        ("unknown options", "args.resume)", "args.resume, **args.options)"),
+        ("one rank loads", "    if args.resume:", "    if args.resume and dist.get_rank() == 0:"),
+        ("weights of somebody else", "args.resume)", "args.pretrained)"),
+        ("nothing is saved by these keys", '{"weights": model.state_dict(), "adam": adam.state_dict(), ', "{"),
+        ("they are saved from the CPU", "        if dist",
+         "        held = {k: v.cpu() for k, v in net.state_dict().items()}\n        if dist"),
+        ("each process sees one card", "    first = 0",
+         "    import os\n    os.environ['CUDA_VISIBLE_DEVICES'] = str(gpu)\n    first = 0"),
+        ("nothing is on a GPU", "net.cuda(gpu), device_ids=[gpu]", "net"),
+        ("a reader of the project's own", "torch.load", "args.load"),
+    ],
+)  # fmt: skip
+def test_loads_that_are_right_or_not_shown(what: str, old: str, new: str) -> None:
+    assert old in TRAIN
+    check_nothing(LoadOnOneGpu, TRAIN.replace(old, new, 1))
+
+
+def test_a_program_of_one_process() -> None:
+    source = TRAIN.replace('    dist.init_process_group("nccl")\n', "")
+    source = source.replace("DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])", "net.cuda()")
+    check_nothing(LoadOnOneGpu, source)
+
+
+def test_the_tests_of_a_repository() -> None:
+    check_nothing(LoadOnOneGpu, TRAIN, path="tests/test_resume.py")
+
+
+def test_a_state_that_is_filled_key_by_key() -> None:
+    saved = '{"weights": model.state_dict(), "adam": adam.state_dict(), "epoch": epoch}'
+    filled = '            out = {"epoch": epoch}\n            out["weights"] = model.state_dict()\n            torch.save('
+    before, after = (t.replace("            torch.save(", filled).replace(saved, "out") for t in (TRAIN, LOADED))
+    check_transformed(LoadOnOneGpu, before, after)
+
+
+def test_a_list_of_cards_for_all_processes() -> None:
+    cards = "    import os\n    os.environ['CUDA_VISIBLE_DEVICES'] = ','.join(args.cards)\n    first = 0"
+    check_transformed(LoadOnOneGpu, TRAIN.replace("    first = 0", cards, 1), LOADED.replace("    first = 0", cards, 1))
+
+
+def test_a_trainer_for_one_process_beside_that_for_several() -> None:
+    alone = """
+
+class Alone:
+    def resume(self, path):
+        state = torch.load(path)
+        self.net.load_state_dict(state["weights"])
+"""
+    source = LOADED + alone
+    check_nothing(LoadOnOneGpu, source)
+    several = source.replace("class Alone:\n", "class Several:\n    distributed = True\n")
+    check_transformed(LoadOnOneGpu, several, several.replace("load(path)", 'load(path, map_location="cpu")'))
+
+
+@pytest.mark.parametrize("test", ['args.mode == "one"', "not args.mode"])
+def test_the_arm_for_one_process(test: str) -> None:
+    wrap = "    model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])\n"
+    source = TRAIN.replace(wrap, f"    if args.mode:\n    {wrap}").replace("    if args.resume:", f"    if {test}:")
+    check_nothing(LoadOnOneGpu, source)
+
+
+def test_the_arm_of_the_wrap() -> None:
+    wrap = "    model = DistributedDataParallel(net.cuda(gpu), device_ids=[gpu])\n"
+    before, after = (
+        t.replace(wrap, f"    if args.mode:\n    {wrap}").replace("    if args.resume:", "    if args.mode:")
+        for t in (TRAIN, LOADED)
+    )
+    check_transformed(LoadOnOneGpu, before, after)
