@@ -245,7 +245,9 @@ WORKED_OUT = ("rank = args.node * args.gpus + gpu", "dist.init_process_group('nc
 @pytest.mark.parametrize("name", ["rank", "args.rank", "global_rank"])
 def test_the_rank_is_worked_out_beside(name: str) -> None:
     lines = [w.replace("rank = ", f"{name} = ", 1).replace("rank=rank", f"rank={name}") for w in WORKED_OUT]
-    before = script(*lines, "s = DistributedSampler(data, num_replicas=size, rank=gpu)", arguments="gpu, data, args, size", below=SPAWN)
+    before = script(
+        *lines, "s = DistributedSampler(data, num_replicas=size, rank=gpu)", arguments="gpu, data, args, size", below=SPAWN
+    )
     after = before.replace("num_replicas=size, rank=gpu", f"num_replicas=size, rank={name}")
     check_transformed(RankFromLocalIndex, before, after, unsafe=True)
 
