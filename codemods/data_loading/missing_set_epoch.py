@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import bindings_of
+from codemods.analysis.bindings import bindings_in, bindings_of
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.loading.endless import Endless, endless_passes
 from codemods.analysis.loading.epochs import (
     Counter,
     are_told_instead,
@@ -16,8 +17,8 @@ from codemods.analysis.loading.epochs import (
     place_for,
     written_at,
 )
-from codemods.analysis.loading.origins import Origin, all_known, origins
-from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, training_passes
+from codemods.analysis.loading.origins import BARS, Origin, all_known, origins
+from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, training_passes, uses_framework
 from codemods.analysis.loading.samplers import (
     Loader,
     heir_shuffles,
@@ -27,15 +28,15 @@ from codemods.analysis.loading.samplers import (
     loader_of,
     samplers_of,
     short,
-    shuffles,
+    shuffles_by_callers,
 )  # fmt: skip
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertBefore, ReplaceExpression
+from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule
+from codemods.source import FunctionNode, SourceModule, walk
 
 
 class MissingSetEpoch(DdpCodemod):
@@ -45,7 +46,8 @@ class MissingSetEpoch(DdpCodemod):
     Finds a training loop over a DataLoader whose `DistributedSampler` shuffles, inside of a loop over epochs, where no code calls
     `set_epoch` for it. It calls `set_epoch` at the top of each epoch. Loader and sampler are followed through functions, classes,
     attributes and arguments, into a project's own heir of `BatchSampler`, and so are classes of the project that derive from the
-    sampler and read `self.epoch`.
+    sampler and read `self.epoch`. A generator that goes through such a loader without end (`while True: for x in loader: yield x`)
+    counts its rounds and tells them.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -97,6 +99,7 @@ class MissingSetEpoch(DdpCodemod):
     - Says nothing of a loop over files that makes a loader of each, once; with a loop round it, the number is that of the outer
       loop, and it tells one that counts nothing.
     - Tells a loader that has no name at the loop over epochs, and a loop that counts nothing.
+    - Tells a generator without end that somebody hands something else than a loader of torch.
 
     ## References
     The documentation of `torch.utils.data.distributed.DistributedSampler` ("calling the set_epoch() method at the beginning of
@@ -130,6 +133,30 @@ class MissingSetEpoch(DdpCodemod):
                 done.add(key)
                 if (told := self._tell(module, project, missing, epochs, name)) is not None:
                     yield told
+        for endless in endless_passes(project, module) if module.holds(b"yield") else ():
+            if not may_be_told(project, endless.paths) and _trains(project, endless):
+                yield self._of_endless(module, endless)
+
+    def _of_endless(self, module: SourceModule, found: Endless) -> Finding:
+        name, sampler = found.name, found.sampler
+        message = (
+            f"nobody calls set_epoch of the sampler of `{short(found.loader.module, found.loader.call)}`: each round of this loop "
+            "has the same batches in the same order"
+        )
+        evidence = [Evidence("static", f"`{short(sampler.module, sampler.node)}`", sampler.module.path, sampler.line)]
+        count = next((n for n in ("epoch", "rounds") if not _stands_in(found.function, n)), "")
+        at = found.through.iter
+        if not found.known or not count or not module.is_whole(found.through) or not module.is_whole(found.loop):
+            reason = f"count the rounds here, and call `{name}.sampler.set_epoch(n)` before each"
+            return self.finding(module, at, message, evidence=evidence, reason=reason)
+        call = f"{name}.sampler.set_epoch({count})"
+        told = call if found.sure else f'if hasattr({name}.sampler, "set_epoch"):\n    {call}'
+        edits: list[Edit] = [
+            InsertBefore(module.path, module.span(found.loop), f"{count} = 0"),
+            InsertBefore(module.path, module.span(found.through), told),
+            InsertAfter(module.path, module.span(found.through), f"{count} += 1"),
+        ]
+        return self.finding(module, at, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
 
     def _tell(self, module: SourceModule, project: Project, missing: _Missing, epochs: Epochs, name: str) -> Finding | None:
         counter = counter_of(epochs)
@@ -156,6 +183,17 @@ class MissingSetEpoch(DdpCodemod):
         if counter is None and outer is not epochs:
             reason = "call `sampler.set_epoch(n)` with the number of the outer loop: that of the inner one comes back each time"
         return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
+
+
+def _trains(project: Project, found: Endless) -> bool:
+    """True where a file that makes the loader, or hands it over, trains with it."""
+    modules = (project.module(p) for p in sorted(found.paths) if p.endswith(".py"))
+    return any(m is not None and m.holds(b"backward(") and not uses_framework(m) for m in modules)
+
+
+def _stands_in(function: FunctionNode, name: str) -> bool:
+    parameters = (a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs))
+    return name in parameters or any(isinstance(n, ast.Name) and n.id == name for n in walk(function))
 
 
 def _numbered(counter: Counter | None) -> Counter | None:
@@ -199,7 +237,7 @@ def _missing(project: Project, found: Pass) -> _Missing | None:
 def _is_told_epochs(project: Project, sampler: Origin) -> bool:
     """True for torch's sampler that shuffles, and for a class of the project that takes its order from the epoch."""
     if is_distributed_sampler(project, sampler):
-        return bool(shuffles(sampler))
+        return bool(shuffles_by_callers(project, sampler))
     return is_epoch_heir(project, sampler) and bool(heir_shuffles(project, sampler))
 
 
@@ -238,6 +276,12 @@ def _repair(
     return edits, f"assumes that `{number}` is the same on every rank", Applicability.UNSAFE
 
 
+def _is_behind_a_bar(module: SourceModule, epochs: Epochs, name: str) -> bool:
+    """True where the name at the loop over epochs is also given to a bar, which has no `sampler`: `loader = tqdm(loader)`."""
+    bound = bindings_in(module, module.function_of(epochs.loop), name)
+    return any(isinstance(b.value, ast.Call) and last(dotted(b.value.func)) in BARS for b in bound)
+
+
 def _holder(module: SourceModule, missing: _Missing, epochs: Epochs, name: str) -> tuple[str, bool]:
     """How the sampler is written at the loop over epochs: by its own name where it has one there, else through the loader."""
     given = missing.loader.batch_sampler if missing.heir and missing.loader.sampler is None else missing.loader.sampler
@@ -248,7 +292,7 @@ def _holder(module: SourceModule, missing: _Missing, epochs: Epochs, name: str) 
             return given.id, True
     if here and given is not None and dotted(given).startswith("self."):
         return dotted(given), True
-    if not name:
+    if not name or _is_behind_a_bar(module, epochs, name):
         return "", False
     if missing.loader.batch_sampler is None:
         return f"{name}.sampler", False

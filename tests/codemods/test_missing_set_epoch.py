@@ -341,3 +341,110 @@ def test_a_batch_sampler_without_a_share_or_that_is_told() -> None:
     check_nothing(MissingSetEpoch, in_batches(*loop(), sampler="DistributedSampler(data, shuffle=False)"), files=files)
     check_nothing(MissingSetEpoch, in_batches(*loop(), sampler="args.sampler"), files=files)
     check_nothing(MissingSetEpoch, in_batches(*loop("for epoch in range(3):", "parts.set_epoch(epoch)")), files=files)
+
+
+ENDLESS = """\
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, RandomSampler
+
+
+def batches(loader):
+    while True:
+        for x in loader:
+            yield x
+
+
+def shared(data, shuffle, several):
+    if several:
+        return DistributedSampler(data, shuffle=shuffle)
+    return RandomSampler(data)
+
+
+def train(model, data, optimizer, args):
+    loader = DataLoader(data, batch_size=8, sampler=shared(data, shuffle=True, several=args.several))
+    loader = batches(loader)
+    for step in range(1000):
+        optimizer.zero_grad()
+        model(next(loader)).mean().backward()
+        optimizer.step()
+"""
+COUNTED = """\
+def batches(loader):
+    epoch = 0
+    while True:
+        if hasattr(loader.sampler, "set_epoch"):
+            loader.sampler.set_epoch(epoch)
+        for x in loader:
+            yield x
+        epoch += 1
+"""
+BARE = ENDLESS[ENDLESS.index("def batches") : ENDLESS.index("\n\ndef shared")]
+
+
+def test_a_generator_that_never_ends_counts_its_rounds() -> None:
+    check_transformed(MissingSetEpoch, ENDLESS, ENDLESS.replace(BARE, COUNTED))
+
+
+def test_a_sampler_in_every_run_is_told_without_a_test() -> None:
+    always = ENDLESS.replace("shared(data, shuffle=True, several=args.several)", "DistributedSampler(data)")
+    plain = COUNTED.replace('        if hasattr(loader.sampler, "set_epoch"):\n    ', "")
+    check_transformed(MissingSetEpoch, always, always.replace(BARE, plain))
+
+
+def test_a_generator_that_is_handed_something_else_as_well_is_told() -> None:
+    more = ENDLESS + "\n\ndef shown(items):\n    return batches(items.chosen)\n"
+    check_told(MissingSetEpoch, more, reason="count the rounds here")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("shuffle=True", "shuffle=False"),
+        ("shuffle=True", "shuffle=args.mixed"),
+        ("while True:", "while args:"),
+        ("            yield x\n", "            yield x\n        loader.sampler.set_epoch(3)\n"),
+        (".backward()", ".item()"),
+    ],
+)
+def test_generators_that_are_fine(old: str, new: str) -> None:
+    check_nothing(MissingSetEpoch, ENDLESS.replace(old, new))
+
+
+def test_a_bar_of_the_project_and_a_name_that_is_given_to_one() -> None:
+    shown = "def shown(batches):\n    if main():\n        return tqdm(batches)\n    return batches\n\n\n"
+    before = script(*loop(batches="for i, x in enumerate(shown(loader)):"), head=HEAD + "\n" + shown)
+    after = script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)", batches="for i, x in enumerate(shown(loader)):"),
+                   head=HEAD + "\n" + shown)  # fmt: skip
+    check_transformed(MissingSetEpoch, before, after)
+
+
+PASS = """\
+from torch.utils.data import DataLoader, DistributedSampler
+from tqdm import tqdm
+
+
+def train(model, loader, optimizer):
+    model.train()
+    if first():
+        loader = tqdm(loader)
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+
+
+def main(model, data, optimizer):
+    loader = DataLoader(data, sampler=DistributedSampler(data))
+    for epoch in range(3):
+        train(model, loader, optimizer)
+"""
+
+
+def test_a_bar_over_a_parameter_and_a_method_of_that_name() -> None:
+    after = PASS.replace("        train(model, loader", "        loader.sampler.set_epoch(epoch)\n        train(model, loader")
+    check_transformed(MissingSetEpoch, PASS, after)
+
+
+def test_a_bar_has_no_sampler() -> None:
+    made = ("loader = DataLoader(data, sampler=DistributedSampler(data))", "loader = tqdm(loader)")
+    check_told(MissingSetEpoch, script(*loop(), made=made), reason="the loader has no name at this loop")

@@ -9,6 +9,7 @@ from codemods.analysis.bindings import Binding, bindings_at_top, bindings_of
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.class_values import class_values
+from codemods.analysis.loading.same_program import may_be_called
 from codemods.analysis.model.signatures import bind, defaults, returned
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import constructions, uses_of
@@ -21,6 +22,7 @@ MOST = 24
 Key = int | str
 _SPAWNS = frozenset({"spawn", "start_processes"})
 _SAME_THING = frozenset({"to", "cuda", "cpu"})
+BARS = frozenset({"tqdm", "auto_tqdm"})  # what is gone through behind a bar is what it was given
 
 
 @record
@@ -154,6 +156,8 @@ class _Search:
         uses, found = uses.outside_tests(), False
         static = any(dotted(d) == "staticmethod" for d in function.decorator_list)
         for site in uses.calls:
+            if not may_be_called(module, function, site):
+                continue
             given = bind(function, site.call, bound=method and not static)
             value = given.get(name, default) if given is not None else None
             found = True
@@ -218,6 +222,9 @@ class _Search:
             return
         if last(name) in _SAME_THING and isinstance(node.func, ast.Attribute):
             yield from self.of(module, node.func.value, path, depth)
+            return
+        if last(name) in BARS and node.args:
+            yield from self.of(module, node.args[0], path, depth)
             return
         called = called_function(self.project, module, node)
         if called is not None:

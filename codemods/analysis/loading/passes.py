@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.same_program import callers, same_program
+from codemods.analysis.model.signatures import returned
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import CallSite
 from codemods.analysis.variance.paths import unpacked
@@ -107,7 +109,7 @@ def _round(project: Project, place: CallSite, backward: CallSite, climbs: int, s
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _in_callers(project, module, up, backward, climbs, seen)
             return
-        if isinstance(up, ast.For) and (sources := _sources(module, up.iter)):
+        if isinstance(up, ast.For) and (sources := _sources(project, module, up.iter)):
             for source in sources:
                 yield Pass(module, up, source, backward)
             return
@@ -149,11 +151,11 @@ def _in_callers(
         yield from _round(project, site, backward, climbs + 1, seen | {id(function)})
 
 
-def _sources(module: SourceModule, iterated: ast.expr) -> list[ast.expr]:
+def _sources(project: Project, module: SourceModule, iterated: ast.expr) -> list[ast.expr]:
     """What a loop goes through; nothing for one that counts, or goes through something that is written out."""
-    inner = _behind_a_bar(module, _either(iterated))
+    inner = _behind_an_own_bar(project, module, _behind_a_bar(module, _either(iterated)))
     if isinstance(inner, ast.Call) and last(dotted(inner.func)) == "zip":
-        return [s for a in inner.args for s in _sources(module, a)]
+        return [s for a in inner.args for s in _sources(project, module, a)]
     if isinstance(inner, ast.Call) and last(dotted(inner.func)) in _COUNTS:
         return []
     if isinstance(inner, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Constant, ast.ListComp, ast.GeneratorExp)):
@@ -187,6 +189,23 @@ def _behind_a_bar(module: SourceModule, node: ast.expr) -> ast.expr:
     behind = [unpacked(v) for v in values]
     alike = {ast.unparse(b) for b in behind}
     return behind[0] if len(alike) == 1 and dotted(behind[0]) else node
+
+
+def _behind_an_own_bar(project: Project, module: SourceModule, node: ast.expr) -> ast.expr:
+    """`loader` for `show(loader)`, and for a name that is given nothing else: a function that puts a bar round its argument."""
+    value = node
+    if isinstance(node, ast.Name):
+        bound = bindings_of(module, node)
+        value = bound[0].value if len(bound) == 1 and bound[0].value is not None and not bound[0].part else node
+    if not isinstance(value, ast.Call) or not value.args or not dotted(value.args[0]):
+        return node
+    called = called_function(project, module, value)
+    if called is None or not called.node.args.args:
+        return node
+    values = returned(called.node, called.module)
+    first = called.node.args.args[0].arg
+    barred = any(isinstance(v, ast.Call) for v in values) and all(dotted(unpacked(v)) == first for v in values)
+    return value.args[0] if barred else node
 
 
 def _drawn(module: SourceModule, loop: ast.For | ast.While) -> list[ast.expr]:

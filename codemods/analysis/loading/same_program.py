@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+
 from codemods.analysis.distribution import imports_of, is_test_file
+from codemods.analysis.names import dotted
 from codemods.analysis.ranks.uses import CallSite, uses_of
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
@@ -66,6 +69,14 @@ def callers(project: Project, module: SourceModule, function: FunctionNode) -> t
 
     A method is looked for by its name alone: sibling scripts that each have a Trainer would else call each other's.
     """
-    calls = uses_of(project, module, function).outside_tests().calls
+    calls = [s for s in uses_of(project, module, function).outside_tests().calls if may_be_called(module, function, s)]
     near = [s for s in calls if s.module is module] or [s for s in calls if not is_test_file(s.module.path)]
     return tuple(s for s in near[:MOST_CALLERS] if same_program(project, s.module.path, module.path))
+
+
+def may_be_called(module: SourceModule, function: FunctionNode, site: CallSite) -> bool:
+    """False for `model.train()`, where `train` is a plain function: only what was imported holds one."""
+    func = site.call.func
+    if isinstance(module.parent(function), ast.ClassDef) or not isinstance(func, ast.Attribute):
+        return True
+    return dotted(func).partition(".")[0] in site.module.imports

@@ -112,6 +112,20 @@ def shuffles(origin: Origin) -> bool | None:
     return bool(given.value) if isinstance(given, ast.Constant) else None
 
 
+def shuffles_by_callers(project: Project, origin: Origin) -> bool | None:
+    """As `shuffles`, with the callers asked where the call hands a parameter on: None where they do not agree."""
+    given = _keyword(origin.node, "shuffle")
+    if not isinstance(given, ast.Name):
+        return shuffles(origin)
+    made = origins(project, origin.module, given)
+    said = {bool(o.node.value) if o.known and isinstance(o.node, ast.Constant) and not o.path else None for o in made}
+    return said.pop() if len(said) == 1 else None
+
+
+def _keyword(node: ast.expr, name: str) -> ast.expr | None:
+    return next((k.value for k in node.keywords if k.arg == name), None) if isinstance(node, ast.Call) else None
+
+
 def shares_out(project: Project, origin: Origin) -> bool:
     """True for a sampler that may give each rank its own part: one with words of that, or that nothing is known of."""
     if not origin.known or not isinstance(origin.node, ast.Call):

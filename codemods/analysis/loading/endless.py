@@ -1,0 +1,86 @@
+"""Generators that go through a loader again and again: `while True: for batch in loader: yield batch`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.loading.origins import Origin, all_known, origins
+from codemods.analysis.loading.same_program import callers
+from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of, shuffles_by_callers
+from codemods.analysis.model.signatures import bind
+from codemods.analysis.names import dotted
+from codemods.analysis.variance.paths import unpacked
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import FunctionNode, SourceModule, walk
+
+
+@record
+class Endless:
+    """A pass over a parameter that never ends, and a loader with a shuffling DistributedSampler that a caller hands it.
+
+    loop: the `while`; through: the `for` in it; name: the parameter. known: all callers hand it a loader of torch. sure: all of
+    these have such a sampler in every run. paths: the files in which loaders and samplers are made, and the callers'.
+    """
+
+    function: FunctionNode
+    loop: ast.While
+    through: ast.For
+    name: str
+    loader: Loader
+    sampler: Origin
+    known: bool
+    sure: bool
+    paths: frozenset[str]
+
+
+def endless_passes(project: Project, module: SourceModule) -> Iterator[Endless]:
+    """Those of a file whose callers hand over a loader with such a sampler."""
+    for loop in module.nodes(ast.While):
+        function = module.function_of(loop)
+        if function is None or (through := _goes_through(loop)) is None:
+            continue
+        source = unpacked(through.iter)
+        parameters = {a.arg for a in (*function.args.posonlyargs, *function.args.args)}
+        stored = {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        if isinstance(source, ast.Name) and source.id in parameters - stored:
+            found = _with_samplers(project, module, function, loop, through, source.id)
+            if found is not None:
+                yield found
+
+
+def _goes_through(loop: ast.While) -> ast.For | None:
+    """The `for` that is all an endless loop does, and that yields what it goes through."""
+    if not isinstance(loop.test, ast.Constant) or not loop.test.value or len(loop.body) != 1:
+        return None
+    through = loop.body[0]
+    yields = isinstance(through, ast.For) and any(isinstance(n, ast.Yield) for s in through.body for n in walk(s))
+    return through if isinstance(through, ast.For) and yields and not through.orelse else None
+
+
+def _with_samplers(
+    project: Project, module: SourceModule, function: FunctionNode, loop: ast.While, through: ast.For, name: str
+) -> Endless | None:
+    shared: list[tuple[Loader, Origin]] = []
+    known = sure = True
+    paths = {module.path}
+    for site in callers(project, module, function):
+        given = (bind(function, site.call, bound=isinstance(module.parent(function), ast.ClassDef)) or {}).get(name)
+        made = origins(project, site.module, given) if given is not None else ()
+        made = tuple(o for o in made if o.known or dotted(o.node) != function.name)  # `loader = cycle(loader)`: what it gives
+        loaders = [loader_of(o) for o in made]
+        paths |= {site.module.path, *(o.module.path for o in made)}
+        if not all_known(made) or None in loaders or any(x.hides for x in loaders if x is not None):
+            known = False
+        for loader in (x for x in loaders if x is not None and x.sampler is not None):
+            samplers = samplers_of(project, loader)
+            paths |= {o.module.path for o in samplers}
+            own = [o for o in samplers if is_distributed_sampler(project, o) and shuffles_by_callers(project, o)]
+            shared += [(loader, o) for o in own]
+            sure = sure and len(own) == len(samplers)
+        sure = sure and all(x is not None and x.sampler is not None for x in loaders)
+    if not shared:
+        return None
+    loader, sampler = shared[0]
+    return Endless(function, loop, through, name, loader, sampler, known, sure and known, frozenset(paths))
