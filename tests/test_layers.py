@@ -36,7 +36,7 @@ CODEMODS_ORDER = [
      "codemods.text_meaning"},
     {f"codemods.{topic}" for topic in TOPICS},
     {"codemods.find"},
-    {"codemods.by_hand", "codemods.lineage", "codemods.told_once", "codemods.fix_source"},
+    {"codemods.by_hand", "codemods.lineage", "codemods.told_once", "codemods.clashes", "codemods.fix_source"},
     {"codemods.commands"},
 ]  # fmt: skip
 DDPFIX_ORDER = [
