@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from pathlib import Path
 
 from codemods.clashes import Edits, clash
 from codemods.findings import (
@@ -18,7 +19,9 @@ from codemods.findings import (
     WrapInGuard,
 )
 from codemods.fix_source import fix_source, with_unsafe
+from ddpfix import engine
 from ddpfix.catalog import all_codemods
+from ddpfix.results import Report
 
 HEAD = """\
 import lightning.pytorch as pl
@@ -46,6 +49,23 @@ def seconds(findings: int) -> float:
 def test_what_3000_findings_cost_grows_as_their_number_does() -> None:
     seconds(20)  # what is loaded at first
     assert seconds(3_000) / min(seconds(750) for _ in range(2)) < BOUND
+
+
+def lines_worked_out(findings: int) -> float:
+    """What it takes to work out each fix alone, as a review does for its suggestions."""
+    data = (HEAD + "".join(f'        self.log("val/{n}", loss)\n' for n in range(findings))).encode()
+    found = fix_source(data, all_codemods(), accept=lambda finding: False).left
+    began = time.process_time()
+    rows = engine.line_edits(Report(Path(), found, 1, 1, (), 0.0), read=lambda path: data)
+    taken = time.process_time() - began
+    assert sum(map(len, rows.values())) == findings
+    return taken
+
+
+def test_what_suggestions_for_many_findings_cost_grows_as_their_number_does() -> None:
+    lines_worked_out(20)
+    # of 500 and 2,000: 4.2 was measured, and 16 where each fix looked at all statements
+    assert lines_worked_out(1_200) / min(lines_worked_out(300) for _ in range(2)) < BOUND
 
 
 def span(random: random.Random) -> Span:
