@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.bot.conftest import FILES, FIXED, IDENTITY, TOKEN, World
+from tests.bot.conftest import FILES, FIXED, IDENTITY, MODULE, TOKEN, World
 from tests.bot.githost import git, import_commit
-from tests.bot.test_strangers import children, push_tree, tree_of_a_billion_paths
+from tests.bot.test_strangers import children, push_tree, review, tree_of_a_billion_paths
 
 HOSTILE = {"ddpfix.toml": b"[" * 100_000, "b\x1b[2Jad.py": b"x = (" * 5_000, "model.py": b"\xff\xfe\x00"}
 
@@ -43,3 +43,15 @@ def test_hostile_repositories_cost_only_themselves(world: World, tmp_path: Path)
     assert world.repo.pulls == world.forge.repos[settings].pulls == {}
     assert list((tmp_path / "run").iterdir()) == []  # no clone is left
     assert not children()
+
+
+def test_a_name_that_is_no_utf_8_ends_neither_a_run_nor_a_review(world: World) -> None:
+    name = os.fsdecode(b"bad\xff.py")
+    world.commit({name: MODULE})
+    assert world.safe(confined=True).action == "created"
+    assert git(world.git, "diff", "--name-only", "main", "ddpfix/safe").split() == ['"bad\\377.py"', "model.py"]
+    assert "bad\ufffd.py" in world.pull()["body"]
+    git(world.git, "update-ref", "refs/heads/mine", world.tip("main"))
+    world.commit({name: MODULE + b"\n", "new.py": MODULE}, branch="mine")
+    number = world.forge.open_by_hand(world.slug, "mine")
+    assert review(world, number).action == "reviewed"
