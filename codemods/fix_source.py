@@ -8,27 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from codemods.by_hand import EditedLines, in_place_of
+from codemods.clashes import Edits
 from codemods.codemod import DdpCodemod
 from codemods.find import Numbers, find_all
-from codemods.findings import (
-    AddDecorator,
-    Applicability,
-    ChangeItems,
-    DropEntry,
-    DropKeyword,
-    Edit,
-    Finding,
-    RemoveStatement,
-    RenameKeyword,
-    ReplaceExpression,
-    ReplaceLines,
-    ReplaceText,
-    ReplaceWithText,
-    SetKeyword,
-    Span,
-    WrapInGuard,
-    claims,
-)
+from codemods.findings import Applicability, Edit, Finding, ReplaceLines, Span
 from codemods.lineage import Lineage
 from codemods.project import Project
 from codemods.record import field, record
@@ -243,7 +226,7 @@ def without_conflicts(
 
     The safer wins, then the lower code; what loses is tried again in the next round. A group is taken whole or not at all.
     """
-    taken: dict[str, list[Edit]] = {}
+    taken = Edits()
     now: list[Finding] = []
     refused: list[tuple[Finding, str]] = []
     for unit in _units(findings):
@@ -253,11 +236,11 @@ def without_conflicts(
             refused += [(f, why) for f in unit if f not in declined]
             continue
         edits = [edit for finding in unit for edit in finding.edits]
-        if any(clash(edit, other) for edit in edits for other in taken.get(edit.path, ())):
+        if any(map(taken.clashes, edits)):
             continue
         now += unit
         for edit in edits:
-            taken.setdefault(edit.path, []).append(edit)
+            taken.add(edit)
     return now, refused
 
 
@@ -274,45 +257,6 @@ def _units(findings: Iterable[Finding]) -> list[list[Finding]]:
         return min((drafted, -min(f.applicability.rank for f in unit), f.code, f.path, f.span) for f in unit)
 
     return sorted(groups.values(), key=order)
-
-
-def clash(a: Edit, b: Edit) -> bool:
-    """True where two edits of a file cannot both be made as they were meant."""
-    if a == b:
-        return False
-    region, other = claims(a), claims(b)
-    if isinstance(a, ReplaceLines) or isinstance(b, ReplaceLines):
-        return _share_lines(a, b)
-    keywords = (SetKeyword, DropKeyword, RenameKeyword)
-    if isinstance(a, keywords) and isinstance(b, keywords) and region == other:
-        return not _keywords_of(a).isdisjoint(_keywords_of(b))
-    if isinstance(a, WrapInGuard) and isinstance(b, WrapInGuard):
-        return region.overlaps(other)
-    for one, two, inner, outer in ((a, b, region, other), (b, a, other, region)):
-        whole = (RemoveStatement, ReplaceExpression, ReplaceText, ReplaceWithText, ChangeItems, DropEntry)
-        if isinstance(two, whole) and outer.holds(inner):
-            return True
-        # under the decorator a guard inside would be idle: the next round sees whether it is still wanted
-        if isinstance(two, AddDecorator) and isinstance(one, WrapInGuard) and outer.holds(inner):
-            return True
-    return False
-
-
-def _keywords_of(edit: SetKeyword | DropKeyword | RenameKeyword) -> set[str]:
-    return {edit.name, edit.new} if isinstance(edit, RenameKeyword) else {edit.name}
-
-
-def _share_lines(a: Edit, b: Edit) -> bool:
-    """True where the lines of two edits meet."""
-    (top, end), (other_top, other_end) = _lines(a), _lines(b)
-    return top <= other_end and other_top <= end
-
-
-def _lines(edit: Edit) -> tuple[int, int]:
-    span = claims(edit)
-    if isinstance(edit, ReplaceLines):
-        return span.line, max(span.line, span.end_line - 1)
-    return span.line, span.end_line
 
 
 def fix_source(

@@ -18,7 +18,7 @@ from codemods import blocks, text_edits
 from codemods.deep_stack import with_deep_stack
 from codemods.findings import DropImport, Edit, RemoveStatement, ReplaceLines
 from codemods.run_writer import RunWriter
-from codemods.runs import RewriteError, Run, Steps, find_runs, indent_of, is_blank, newline_of, with_blank_lines
+from codemods.runs import RewriteError, Run, find_runs, indent_of, is_blank, newline_of, steps, with_blank_lines
 from codemods.source import SourceModule, child_nodes
 from codemods.text_file import TextFile
 
@@ -75,10 +75,10 @@ def _merged(module: SourceModule, made: list[tuple[int, int, str]], by_hand: lis
 
 def _replacements(module: SourceModule, edits: Sequence[Edit]) -> list[tuple[int, int, str]]:
     made: list[tuple[Run, str]] = []
-    steps = Steps(module)
+    taken = steps(module)
     for run in find_runs(module, list(dict.fromkeys(edits))):
         try:
-            new = _Rewriting(module, run, steps.at(run.top)).text(edits)
+            new = _Rewriting(module, run, taken.at(run.top)).text(edits)
         except (RewriteError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # LibCST's own errors have no common base, and a panic of its parser is no Exception

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from codemods.findings import Edit, RemoveStatement, Span, Unwrap, WrapInGuard, claims
 from codemods.late_pattern import late
 from codemods.record import field, record
-from codemods.source import SourceModule
+from codemods.source import SourceModule, once_a_module
 
 NEWLINES = ("\r\n", "\n", "\r")
 BLANK = " \t\f\r\n"
@@ -92,6 +92,11 @@ class Steps:
         return self._steps[min(near, key=lambda n: abs(n - line))]
 
 
+@once_a_module
+def steps(module: SourceModule) -> Steps:
+    return Steps(module)
+
+
 # Statements as lines
 
 
@@ -139,14 +144,40 @@ def _whole(module: SourceModule, group: Sequence[ast.stmt], block: int) -> Itera
         yield Lines(first_line(group[0]), end.end_line, tuple(group), block)
 
 
+@record
+class Statements:
+    """All whole statements of a file, outer ones first. around: for each the nearest one that holds it, -1 for none."""
+
+    whole: Sequence[Lines]
+    around: Sequence[int]
+    by_span: Mapping[Span, Lines]
+
+    def holder(self, region: Span) -> Lines | None:
+        """The smallest that holds the lines of a region."""
+        at = bisect_right(self.whole, region.line, key=lambda w: w.top) - 1
+        while at >= 0 and self.whole[at].bottom < region.end_line:
+            at = self.around[at]
+        return self.whole[at] if at >= 0 else None
+
+
+@once_a_module
+def statements(module: SourceModule) -> Statements:
+    whole = sorted(whole_lines(module), key=lambda w: (w.top, -w.bottom))
+    around: list[int] = []
+    for at, lines in enumerate(whole):
+        outer = at - 1
+        while outer >= 0 and whole[outer].bottom < lines.bottom:
+            outer = around[outer]
+        around.append(outer)
+    return Statements(whole, around, {module.span(s): w for w in whole for s in w.statements})
+
+
 # Runs
 
 
 def find_runs(module: SourceModule, edits: Iterable[Edit]) -> list[Run]:
     """The smallest runs of whole statements that hold the edits, joined where they overlap, in order."""
-    whole = sorted(whole_lines(module), key=lambda w: (w.top, -w.bottom))
-    by_span = {module.span(s): w for w in whole for s in w.statements}
-    runs = [_run_of(module, edit, whole, by_span) for edit in edits]
+    runs = [_run_of(module, edit, statements(module)) for edit in edits]
     runs.sort(key=lambda r: (r.top, -r.bottom))
     joined: list[Run] = []
     for run in runs:
@@ -158,17 +189,16 @@ def find_runs(module: SourceModule, edits: Iterable[Edit]) -> list[Run]:
     return joined
 
 
-def _run_of(module: SourceModule, edit: Edit, whole: Sequence[Lines], by_span: dict[Span, Lines]) -> Run:
+def _run_of(module: SourceModule, edit: Edit, known: Statements) -> Run:
     region = claims(edit)
-    first = by_span.get(edit.span)
-    last = by_span.get(edit.last) if isinstance(edit, WrapInGuard) else first
+    first = known.by_span.get(edit.span)
+    last = known.by_span.get(edit.last) if isinstance(edit, WrapInGuard) else first
     if first and last and first.block == last.block:
         top, bottom = first.top, last.bottom
     else:
-        holders = [w for w in whole if w.top <= region.line and region.end_line <= w.bottom]
-        if not holders:
+        held = known.holder(region)
+        if held is None:
             raise RewriteError(f"no whole statement holds line {region.line} of {module.path}")
-        held = min(holders, key=lambda w: (w.bottom - w.top, -w.top))
         top, bottom, last = held.top, held.bottom, None
     if isinstance(edit, (WrapInGuard, Unwrap, RemoveStatement)) and last and hasattr(last.statements[-1], "body"):
         bottom = _with_comments_below(module, top, bottom)

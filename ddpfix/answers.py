@@ -32,6 +32,12 @@ def folder() -> str:
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "ddpfix")
 
 
+def trust_folder() -> str:
+    """Where `ddpfix trust` records (`trust.py`). A relative XDG_CONFIG_HOME counts for nothing, as its specification says."""
+    given = os.environ.get("XDG_CONFIG_HOME", "")
+    return os.path.join(given if os.path.isabs(given) else os.path.expanduser("~/.config"), "ddpfix", "trust")
+
+
 def recall(arguments: Sequence[str]) -> tuple[str, str, int] | None:
     """(stdout, stderr, exit status) of the same command here before; None where it has to be worked out."""
     if not arguments or arguments[0] != "check" or "--no-cache" in arguments or not hasattr(os, "posix_spawnp"):
@@ -119,8 +125,17 @@ def code_state() -> str:
 
 def _asked(arguments: Sequence[str]) -> tuple[str, ...]:
     environment = [f"{name}={os.environ.get(name)}" for name in _ENVIRONMENT]
+    trusted = (f"trust={_trust_state()}",)
     ends = [str(stream.isatty()) for stream in (sys.stdout, sys.stderr)]
-    return (sys.version, __file__, os.getcwd(), *environment, *ends, *arguments)
+    return (sys.version, __file__, os.getcwd(), *environment, *trusted, *ends, *arguments)
+
+
+def _trust_state() -> str:
+    """Changes with every trust that is recorded or forgotten: which plug-ins run rests on it."""
+    try:
+        return f"{trust_folder()} {os.stat(trust_folder()).st_mtime_ns}"
+    except OSError:
+        return ""
 
 
 def _place(asked: tuple[str, ...]) -> str:

@@ -301,7 +301,13 @@ def line_edits(
     report: Report, *, read: Callable[[str], bytes | None] | None = None
 ) -> dict[str, list[dict[str, object]]]:
     """Finding id -> the line replacements of its fix, each worked out alone. Imports LibCST."""
-    from codemods.rewriter import RewriteError, replacements, with_deep_stack
+    from codemods.rewriter import with_deep_stack
+
+    return with_deep_stack(lambda: _line_edits(report, read))  # one thread for all: to make one is dearer than a fix
+
+
+def _line_edits(report: Report, read: Callable[[str], bytes | None] | None) -> dict[str, list[dict[str, object]]]:
+    from codemods.rewriter import RewriteError, replacements
 
     project = Project((e.path for f in report.findings for e in f.edits), read or disk_reader(report.root))
     out: dict[str, list[dict[str, object]]] = {}
@@ -313,7 +319,7 @@ def line_edits(
             if module is None:
                 continue
             try:
-                found = with_deep_stack(lambda m=module, e=edits: replacements(m, e))  # type: ignore[misc]
+                found = replacements(module, edits)
             except RewriteError:
                 continue
             rows += [{"path": path, "start_line": top, "end_line": end, "replacement": new} for top, end, new in found]

@@ -14,7 +14,7 @@ from ddpfix.discovery import Tree
 from ddpfix.results import Failure
 from ddpfix.settings import Settings
 
-NOT_ALLOWED = "a plug-in that the repository names itself: it is code, and runs only with --allow-plugins"
+NOT_ALLOWED = "a plug-in that the repository names itself: it is code, and runs only with --allow-plugins or after `ddpfix trust`"
 
 
 _from_files: dict[str, DdpCodemod] = {}  # by code: those that this process has loaded, so that a summary can give their reasons

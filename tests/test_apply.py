@@ -266,6 +266,15 @@ def test_outside_git_a_person_at_the_terminal_is_asked(tmp_path: Path, answer: b
 
 
 @pytest.mark.parametrize("in_git", [True, False])
+def test_with_nothing_to_undo_undo_says_so_and_is_content(tmp_path: Path, in_git: bool) -> None:
+    folder = make(tmp_path, FILES) if in_git else tmp_path / "repo"
+    put(folder, {"setup.py": b""})
+    done = ddpfix(folder, "undo")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert text(done.stdout) == f"Nothing to undo: no apply is recorded for {folder}.\n"
+
+
+@pytest.mark.parametrize("in_git", [True, False])
 def test_the_commands_on_the_screen_can_be_pasted_where_apply_was_typed(tmp_path: Path, in_git: bool) -> None:
     (tmp_path / "my work").mkdir()
     root = tmp_path / "my work"

@@ -87,6 +87,21 @@ def test_names_that_are_no_text_and_bad_settings_leave_the_rest_of_a_run(tmp_pat
     assert ddpfix(repo, "check", ".").returncode == 2
 
 
+def test_files_without_an_end_are_passed_over(tmp_path: Path) -> None:
+    repo = make(tmp_path, {"model.py": MODEL, "requirements.txt": b"lightning==2.5.0\n"})
+    for name in ("endless.py", "pyproject.toml", "jobs.yaml", "setup.cfg"):
+        (repo / name).symlink_to("/dev/zero")
+    os.mkfifo(repo / "pipe.py")
+    os.mkfifo(repo / "ddpfix.toml")
+    for track in (False, True):
+        done = ddpfix(repo, "check", "--no-cache", ".")
+        assert done.returncode == 1, done.stderr
+        assert b"model.py" in done.stdout
+        if not track:
+            sh(repo, "add", "-A", ok=False)
+            sh(repo, "commit", "-qm", "links")
+
+
 EVIL = "a\n::error::b \x1b[2J \x9b2J \u202e ##[error]c ##vso[task.x]d ::e.py"
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+from codemods.clashes import clash
 from codemods.codemod import DdpCodemod
 from codemods.find import find_in
 from codemods.findings import (
@@ -24,7 +25,7 @@ from codemods.findings import (
     SetKeyword,
     WrapInGuard,
 )
-from codemods.fix_source import FixResult, clash, fix_project, fix_source, safe, with_unsafe, without_conflicts
+from codemods.fix_source import FixResult, fix_project, fix_source, safe, with_unsafe, without_conflicts
 from codemods.project import Project
 from codemods.source import SourceModule, Unreadable
 from tests.places import PATH, call, module_of, statement

@@ -36,14 +36,14 @@ CODEMODS_ORDER = [
      "codemods.text_meaning"},
     {f"codemods.{topic}" for topic in TOPICS},
     {"codemods.find"},
-    {"codemods.by_hand", "codemods.lineage", "codemods.told_once", "codemods.fix_source"},
+    {"codemods.by_hand", "codemods.lineage", "codemods.told_once", "codemods.clashes", "codemods.fix_source"},
     {"codemods.commands"},
 ]  # fmt: skip
 DDPFIX_ORDER = [
     {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog",
      "ddpfix.unpickling"},
-    {"ddpfix.discovery", "ddpfix.answers", "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache", "ddpfix.gate",
-     "ddpfix.workers", "ddpfix.engine"},
+    {"ddpfix.discovery", "ddpfix.answers", "ddpfix.trust", "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache",
+     "ddpfix.gate", "ddpfix.workers", "ddpfix.engine"},
     {"ddpfix.baseline", "ddpfix.narrowing"},
     {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
      "ddpfix.formatting", "ddpfix.scaffold"},
@@ -151,7 +151,7 @@ def test_analyses_know_no_codemod(name: str) -> None:
 # files that a probe, a check and a review are asked for; Bowler's own cache in ours, and the new files of a new codemod
 WRITERS = {"ddpfix.git", "ddpfix.cache", "ddpfix.answers", "ddpfix.formatting", "ddpfix.prove.tracer._ddpfix_tracer.recorder",
            "ddpfix.diagnosis.probe", "ddpfix.outputs.files", "ddpfix.decisions", "ddpfix.bowler_rewrites",
-           "ddpfix.cli.commands.new_codemod", "ddpfix.review.editing", "ddpfix.bot.state"}
+           "ddpfix.cli.commands.new_codemod", "ddpfix.review.editing", "ddpfix.bot.state", "ddpfix.trust"}
 WRITING = {"write_text", "write_bytes", "unlink", "rename", "replace", "rmdir", "mkdir", "makedirs", "remove", "rmtree", "touch",
            "chmod", "symlink", "link", "truncate", "copy", "copyfile", "move", "mkdtemp"}  # fmt: skip
 FILE_OWNERS = {"os", "shutil", "tempfile", "Path", "path", "target", "place", "fresh", "folder", "file"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.callers import family_of
 from codemods.analysis.logged.log_calls import LogCall, as_log_call, literal_mapping, logged_value
-from codemods.analysis.logged.log_twins import twins
+from codemods.analysis.logged.log_twins import Same, twins
 from codemods.analysis.metric_attributes import Made, metric_attribute
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropKeyword, Evidence, Finding
@@ -117,4 +117,12 @@ def _is_elsewhere_decided(log: LogCall) -> bool:
     """True where a log of the class itself reads the argument, or the same key is logged with another one."""
     if any(name in site.methods() for site in family_of(log.project, log.facts) for name in ("log", "log_dict")):
         return True
-    return any(not _asks(twin.call) and any(k.arg == "sync_dist" for k in twin.call.keywords) for twin in twins(log))
+    return any(map(_is_decided_otherwise, twins(log)))
+
+
+def _is_decided_otherwise(same: Same) -> bool:
+    return same.once("sync_dist otherwise", lambda: _has_other_sync_dist(same))
+
+
+def _has_other_sync_dist(same: Same) -> bool:
+    return any(not _asks(call) and any(k.arg == "sync_dist" for k in call.keywords) for call in same.logs)

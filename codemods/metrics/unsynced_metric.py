@@ -17,7 +17,8 @@ from codemods.analysis.logged.log_calls import (
     reached,
     values,
 )
-from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge, judge_promised, watched_key
+from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge_promised, watched_key
+from codemods.analysis.logged.sync_twins import judge
 from codemods.analysis.ranks.rank_guards import ranks_at
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, DropKeyword, Edit, Finding, SetKeyword

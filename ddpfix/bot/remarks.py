@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from codemods.findings import Applicability, Finding
@@ -32,9 +32,12 @@ def remarks_on(
     here = [f for f in found.report.findings if _is_on(f, changed[f.path])]
     rows = engine.line_edits(replace(found.report, findings=tuple(here)), read=read)
     out: list[Remark] = []
+    taken: set[tuple[str, int]] = set()
     for finding in sorted(here, key=lambda f: (f.path, f.span, f.code)):
-        taken = [r.suggestion for r in out if r.suggestion]
-        out.append(Remark(finding, _suggestion(finding, rows.get(finding.id, ()), changed, taken)))
+        suggestion = _suggestion(finding, rows.get(finding.id, ()), changed, taken)
+        if suggestion:
+            taken |= {(suggestion.path, line) for line in range(suggestion.first, suggestion.last + 1)}
+        out.append(Remark(finding, suggestion))
     return out
 
 
@@ -43,7 +46,7 @@ def _is_on(finding: Finding, file: ChangedFile) -> bool:
 
 
 def _suggestion(
-    finding: Finding, rows: Sequence[Mapping[str, object]], changed: Mapping[str, ChangedFile], taken: Sequence[Suggestion]
+    finding: Finding, rows: Sequence[Mapping[str, object]], changed: Mapping[str, ChangedFile], taken: Set[tuple[str, int]]
 ) -> Suggestion | None:
     """The fix as one suggestion; None where it needs lines that the pull request leaves alone, or those of another one."""
     if len(rows) != 1:
@@ -53,7 +56,7 @@ def _suggestion(
     file = changed.get(path)
     if file is None or last < first or not file.in_one_hunk(first, last) or file.changed.isdisjoint(range(first, last + 1)):
         return None
-    if any(s.path == path and first <= s.last and s.first <= last for s in taken):
+    if any((path, line) in taken for line in range(first, last + 1)):
         return None
     words = f"**{finding.code} {finding.name}**: {sentence(finding.message)}"
     if finding.applicability is Applicability.UNSAFE:

@@ -38,9 +38,9 @@ def asked(
 
     config: the file to take the settings from instead of the project's; isolated: none. force_exclude: a file that is named
     is left out, too, where it is excluded. stdin_as: the one file asked about, whose text comes from elsewhere.
-    plugins, format_command: those that a settings file names may run.
+    plugins, format_command: those that a settings file names may run, also where the user has recorded no trust in them.
     """
-    from ddpfix import discovery, settings
+    from ddpfix import discovery, settings, trust
 
     if config and isolated:
         raise CommandError("--config and --isolated exclude each other", todo="Give one of them.")
@@ -54,6 +54,7 @@ def asked(
             raise CommandError(f"{path} does not exist", todo="Give a file or a folder.")
     for root in dict.fromkeys(discovery.find_root(p) for p in given):
         stored = settings.Settings() if isolated else settings.read(config) if config else settings.load(root)
+        trusted = trust.allowed(stored, root)
         chosen = replace(
             stored,
             select=words(select) or stored.select,
@@ -61,8 +62,8 @@ def asked(
             extend_select=(*stored.extend_select, *words(extend)),
             unsafe_fixes=unsafe or stored.unsafe_fixes,
             exclude=(*stored.exclude, *words(exclude)),
-            allow_plugins=plugins,
-            allow_format_command=format_command,
+            allow_plugins=plugins or trusted[0],
+            allow_format_command=format_command or trusted[1],
         )
         inside = [p for p in given if discovery.find_root(p) == root]
         if stdin_as:
@@ -77,7 +78,8 @@ def formatter(settings: Settings, given: str = "") -> str:
 
     named = settings.format_command
     if named and not (given or settings.allow_format_command):
-        note(f"not run: format-command {named!r}, a program that the repository names; --allow-format-command lets it run")
+        how = "--allow-format-command lets it run once, `ddpfix trust` from now on"
+        note(f"not run: format-command {named!r}, a program that the repository names; {how}")
     return given or settings.formatter
 
 

@@ -27,7 +27,7 @@ def import_commit(repo: Path, branch: str, files: Mapping[str, bytes], message: 
     if parent:
         out.append(f"from {parent}\n".encode())
     for name, content in files.items():
-        out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(content), content))
+        out.append(b"M 100644 inline %s\ndata %d\n%s\n" % (os.fsencode(name), len(content), content))
     git(repo, "fast-import", "--quiet", "--force", data=b"".join(out))
     return git(repo, "rev-parse", f"refs/heads/{branch}")
 

@@ -113,7 +113,7 @@ def test_a_teams_own_renames_are_data(world: World) -> None:
     [
         (b"enabled = 1\n", "enabled is true or false"),
         (b"max-open = true\n", "max-open is a number"),
-        (b"max-open = -1\n", "max-open is a number from 0 on"),
+        (b"max-open = -1\n", "max-open is a number from 0 on, not -1$"),
         (b'topics = "safe"\n', "topics is a list of texts"),
         (b"not toml", "ddpfix.toml"),
     ],

@@ -22,7 +22,7 @@ from ddpfix.bot.worker import do
 from ddpfix.git import Access, Clone, Pushed
 from tests.bot.conftest import MODULE, STATE, TOKEN, World
 from tests.bot.githost import git
-from tests.bot.github_forge import Clock, GitHubForge
+from tests.bot.github_forge import Clock, Fault, GitHubForge
 from tests.bot.shell import Shell
 
 
@@ -91,12 +91,15 @@ def test_a_token_that_the_forge_takes_back_is_renewed(world: World, app_key: str
     assert len(made_tokens(world)) == 1
 
 
-def test_an_app_that_was_installed_anew_is_found_under_its_new_number(world: World, app_key: str) -> None:
+@pytest.mark.parametrize("status", [404, 422])
+def test_an_app_that_was_installed_anew_is_found_under_its_new_number(world: World, app_key: str, status: int) -> None:
     bot = app_bot(world, app_key)
     assert bot.repository(world.slug)[0].action == "created"
     world.forge.installation += 1
     for token in made_tokens(world):  # GitHub ends them with the old installation
         del world.forge.accounts[token]
+    if status == 422:
+        world.forge.faults.append(Fault("POST", r"/access_tokens$", 422))
     assert [(o.action, o.why) for o in bot.repository(world.slug)] == [("unchanged", "")]
 
 

@@ -3,36 +3,65 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from codemods.analysis.callers import entries, family_of
 from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.logged.log_calls import LogCall, key_nodes
 from codemods.analysis.names import dotted
 from codemods.project import Project
+from codemods.record import field, record
 from codemods.source import FunctionNode, SourceModule, once_a_module
 
+T = TypeVar("T")
 
-def twins(log: LogCall) -> Iterator[LogCall]:
-    """Other calls that log one of the same keys in the same hook of one object.
+
+@record(frozen=False)
+class Same:
+    """The calls that log one key in one method, each with its place among the log calls of the class and its kin.
+
+    known: what is asked of all of them, by name. It is worked out once: a method may log a key thousands of times.
+    """
+
+    logs: dict[ast.Call, tuple[int, LogCall]] = field(default_factory=dict)
+    known: dict[str, object] = field(default_factory=dict)
+
+    def once(self, name: str, build: Callable[[], T]) -> T:
+        if name not in self.known:
+            self.known[name] = build()
+        return self.known[name]  # type: ignore[return-value]
+
+
+def twins(log: LogCall) -> list[Same]:
+    """The calls that log one of the same keys in the same hook of one object, the call itself among them.
 
     Lightning refuses a key that is logged twice in a hook with different options (MisconfigurationException).
     """
     if not log.on_self:
-        return
-    own = {ast.unparse(k) for k in key_nodes(log)}
+        return []
     hooks = entries(log.project, log.facts, log.function).hooks
-    for other, keys in _logs_of_family(log):
-        if other.call is log.call or not own & keys:
-            continue
-        if entries(other.project, other.facts, other.function).hooks & hooks and _run_together(log, other):
-            yield other
+    out = []
+    for key in {ast.unparse(k) for k in key_nodes(log)}:
+        for same in _by_key(log).get(key, {}).values():
+            _, other = next(iter(same.logs.values()))
+            if entries(other.project, other.facts, other.function).hooks & hooks and _run_together(log, other):
+                out.append(same)
+    return out
 
 
-def _logs_of_family(log: LogCall) -> list[tuple[LogCall, frozenset[str]]]:
+def _by_key(log: LogCall) -> dict[str, dict[FunctionNode, Same]]:
     start = log.facts.lineage[0]
     key = ("log calls", start.module.path, start.node.lineno)
-    return log.project.memo(key, lambda: list(_find_logs(log)))
+    return log.project.memo(key, lambda: _gathered(_find_logs(log)))
+
+
+def _gathered(found: Iterable[tuple[LogCall, frozenset[str]]]) -> dict[str, dict[FunctionNode, Same]]:
+    out: dict[str, dict[FunctionNode, Same]] = {}
+    for place, (log, keys) in enumerate(found):
+        for key in keys:
+            out.setdefault(key, {}).setdefault(log.function, Same()).logs[log.call] = (place, log)
+    return out
 
 
 def _find_logs(log: LogCall) -> Iterator[tuple[LogCall, frozenset[str]]]:

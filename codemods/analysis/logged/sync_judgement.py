@@ -24,7 +24,6 @@ from codemods.analysis.logged.log_calls import (
     values,
 )
 from codemods.analysis.logged.log_keys import unsettled_parts
-from codemods.analysis.logged.log_twins import twins
 from codemods.analysis.logged.means import is_plain_mean, plain_extreme
 from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
 from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
@@ -45,25 +44,8 @@ _EPOCH_HOOKS = TRAINING_EPOCH_HOOKS | frozenset(h for h in EVALUATION_HOOKS if "
 NEEDS_NOTHING = (Kind.METRIC_OBJECT, Kind.REDUCED, Kind.EQUAL)
 
 
-def judge(log: LogCall) -> Verdict | None:
-    """The verdict on a call; None where it needs no reduction over the ranks, or where somebody has decided already."""
-    verdict = judge_alone(log)
-    if verdict is None or verdict.level is DISPLAY:
-        return verdict
-    for twin in twins(log):
-        place = f"{twin.module.path}:{twin.call.lineno}"
-        if any(k.arg == "sync_dist" for k in twin.call.keywords):
-            verdict.lower(UNSAFE, f"{place} logs the same key with sync_dist: right if leaving it out here was not meant")
-            continue
-        other = judge_alone(twin)
-        level = other.level if other is not None else DISPLAY
-        if level is not SAFE:
-            verdict.lower(level, f"{place} logs the same key in the same hook, and Lightning refuses two calls with different "
-                                 "options: both need sync_dist=True, or neither")  # fmt: skip
-    return verdict
-
-
 def judge_alone(log: LogCall) -> Verdict | None:
+    """The verdict on a call without the others of its key; None where it needs no reduction, or somebody has decided already."""
     key = ("sync verdict", log.module.path, log.call.lineno, log.call.col_offset)
     return log.project.keep(key, lambda: _judge(log))
 

@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.ranks.run_by_programs import is_shown_to_run
 from codemods.findings import Span
 from codemods.project import Project
-from codemods.source import SourceModule
+from codemods.source import SourceModule, once_a_module
 from codemods.text_file import TextFile
 
 
@@ -18,7 +18,7 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
     """
     if isinstance(module, TextFile):
         return None
-    statement = _statement_at(module.tree, span)
+    statement = _statements(module).get(span.line, module.tree)
     function = module.function_of(statement)
     key = ("unseen run", module.path, 0 if function is None else function.lineno)
     if project.keep(key, lambda: is_shown_to_run(project, module, statement)):
@@ -28,15 +28,15 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
     return f"right if ranks come here: no program of several processes is seen to call {function.name}"
 
 
-def _statement_at(top: ast.AST, span: Span) -> ast.AST:
-    """The innermost statement round the first line of a span."""
-    found = top
-    below: list[ast.AST] = [top]
+@once_a_module
+def _statements(module: SourceModule) -> dict[int, ast.stmt]:
+    """Line -> the innermost statement round it."""
+    out: dict[int, ast.stmt] = {}
+    below: list[ast.AST] = [module.tree]
     while below:
-        node = below.pop()
-        for inner in ast.iter_child_nodes(node):
-            first, end = getattr(inner, "lineno", 0), getattr(inner, "end_lineno", 0)
-            if isinstance(inner, (ast.stmt, ast.ExceptHandler, ast.match_case)) and (not first or first <= span.line <= end):
-                found = inner if isinstance(inner, ast.stmt) else found
+        for inner in ast.iter_child_nodes(below.pop()):
+            if isinstance(inner, ast.stmt):
+                out |= dict.fromkeys(range(inner.lineno, (inner.end_lineno or inner.lineno) + 1), inner)
+            if isinstance(inner, (ast.stmt, ast.ExceptHandler, ast.match_case)):
                 below.append(inner)
-    return found
+    return out
