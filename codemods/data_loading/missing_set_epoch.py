@@ -46,8 +46,8 @@ class MissingSetEpoch(DdpCodemod):
     Finds a training loop over a DataLoader whose `DistributedSampler` shuffles, inside of a loop over epochs, where no code calls
     `set_epoch` for it. It calls `set_epoch` at the top of each epoch. Loader and sampler are followed through functions, classes,
     attributes and arguments, into a project's own heir of `BatchSampler`, and so are classes of the project that derive from the
-    sampler and read `self.epoch`. A generator that goes through such a loader without end (`while True: for x in loader: yield x`)
-    counts its rounds and tells them.
+    sampler and read `self.epoch`. A generator that goes through such a loader without end (`while True: for x in loader: yield
+    x`) counts its rounds and tells them.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -140,8 +140,8 @@ class MissingSetEpoch(DdpCodemod):
     def _of_endless(self, module: SourceModule, found: Endless) -> Finding:
         name, sampler = found.name, found.sampler
         message = (
-            f"nobody calls set_epoch of the sampler of `{short(found.loader.module, found.loader.call)}`: each round of this loop "
-            "has the same batches in the same order"
+            f"nobody calls set_epoch of the sampler of `{short(found.loader.module, found.loader.call)}`: each round of this "
+            "loop has the same batches in the same order"
         )
         evidence = [Evidence("static", f"`{short(sampler.module, sampler.node)}`", sampler.module.path, sampler.line)]
         count = next((n for n in ("epoch", "rounds") if not _stands_in(found.function, n)), "")
