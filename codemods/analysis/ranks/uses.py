@@ -104,11 +104,12 @@ def _parted(module: SourceModule, users: Iterable[str]) -> tuple[list[str], list
 
 def _read_in(project: Project, module: SourceModule, function: FunctionNode, users: Iterable[str]) -> Uses | None:
     owner = module.parent(function)
+    nested = not isinstance(owner, ast.ClassDef) and module.function_of(function) is not None  # `x.sample()` is not `sample`
     calls: list[CallSite] = []
     handed_on: list[HandedOn] = []
     for other in _modules(project, module, users):
         for node, call in _reads(other, function.name):
-            if _of_a_package(project, other, node):
+            if _of_a_package(project, other, node) or (nested and isinstance(node, ast.Attribute)):
                 continue
             if call is None:
                 handed_on.append(HandedOn(other, node))
