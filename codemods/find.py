@@ -1,7 +1,7 @@
 """What codemods find in a file: findings in source order, with ids, suppressed ones left out.
 
-A fix of what ranks do is safe only where a run of several processes is seen to come there. A file that a program writes gets no
-fix.
+A fix of what ranks do is safe only where a run of several processes is seen to come there; what stands in a hook that no Trainer
+of several ranks calls is left alone. A file that a program writes gets no fix.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
 from codemods.analysis.ranks.shown_runs import unseen_run
+from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding, Span
 from codemods.project import Project
@@ -62,7 +63,12 @@ def find_in(
 ) -> list[Finding]:
     """Findings of one file in source order, suppressed ones left out, with their ids."""
     chosen = list(codemods)
-    found = [_as_seen(codemod, finding, module, project) for codemod in chosen for finding in _found_by(codemod, module, project)]
+    found = [
+        _as_seen(codemod, finding, module, project)
+        for codemod in chosen
+        for finding in _found_by(codemod, module, project)
+        if codemod.topic() not in _OF_RUNS or not _is_unrun(finding, module, project)
+    ]
     if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
@@ -93,6 +99,11 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
         said = " ".join(f"{type(error).__name__}: {error}".split())
         message = f"The plug-in {codemod.code} {codemod.rule_name()} failed on this file."
         return [codemod.finding(module, Span(1, 0, 1, 0), message, reason=f"{said}. Its findings here are missing.", symbol="")]
+
+
+def _is_unrun(finding: Finding, module: SourceModule, project: Project) -> bool:
+    """True for a place that one rank comes to at most, since no Trainer of several calls the hook it stands in."""
+    return not isinstance(module, TextFile) and is_in_unrun_hook(project, module, finding.span.line)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

@@ -21,6 +21,7 @@ from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_
 from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.files.open_files import goes_into_open_files
 from codemods.analysis.files.own_paths import given_to, is_named_by_rank, is_own_path
+from codemods.analysis.files.paths_given_out import given_out
 from codemods.analysis.files.save_judgement import Judgement
 from codemods.analysis.files.save_repairs import holds_save
 from codemods.analysis.files.told_files import advice_for, is_above_the_start, message_of, short
@@ -371,6 +372,8 @@ class UnguardedFileIo(DdpCodemod):
             body = function.body if function.name in _HOOKS else list(run.statements)
             if own := rank_local(project, module, function, body):
                 return f"{own}: rank 0 alone would lose the other ranks' part; gather it on every rank, then write"
+            if out := given_out(function, paths):
+                return f"whoever gets `{out}` may read the file, on every rank: let rank 0 write it, with a barrier behind it"
         if opened := emptied_above(module, run.statements):
             return f"every rank opens that file, and empties it, in line {opened}: put the test round the opening too"
         for path in paths:  # of those further down, the barrier is part of the fix

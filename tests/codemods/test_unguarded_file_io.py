@@ -198,9 +198,9 @@ class B(pl.Callback):
 def test_a_file_of_that_suffix_that_another_hook_reads_takes_an_assumption() -> None:
     line = "self.figure().savefig(self.folder + '/a.png')"
     before = hook("figure = self.figure()", line.replace("self.figure()", "figure")) + READER
-    after = hook(
-        "figure = self.figure()", "if trainer.is_global_zero:", "    " + line.replace("self.figure()", "figure")
-    ) + READER
+    after = (
+        hook("figure = self.figure()", "if trainer.is_global_zero:", "    " + line.replace("self.figure()", "figure")) + READER
+    )
     found = check_transformed(UnguardedFileIo, before, after, unsafe=True)
     assert "read_image" in found[0].reason
 
@@ -492,7 +492,9 @@ GROUP = "import csv, json, os, shutil, tempfile\nimport torch.distributed as dis
 
 
 def test_rows_of_every_epoch_under_the_rank_that_is_at_hand() -> None:
-    source = GROUP + """def main(args, total):
+    source = (
+        GROUP
+        + """def main(args, total):
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     for epoch in range(args.epochs):
@@ -500,17 +502,21 @@ def test_rows_of_every_epoch_under_the_rank_that_is_at_hand() -> None:
         with open("log.jsonl", "a") as f:
             f.write(json.dumps({"epoch": epoch, "loss": mean}))
 """
+    )
     after = source.replace(
         """        with open("log.jsonl", "a") as f:
-            f.write(""", """        if rank == 0:
+            f.write(""",
+        """        if rank == 0:
             with open("log.jsonl", "a") as f:
-                f.write("""
+                f.write(""",
     )
     check_transformed(UnguardedFileIo, source, after, unsafe=True)
 
 
 def test_a_folder_that_each_rank_clears_is_cleared_by_one_and_waited_for() -> None:
-    source = GROUP + """def prepare(path):
+    source = (
+        GROUP
+        + """def prepare(path):
     if os.path.isdir(path):
         shutil.rmtree(path)
     os.makedirs(os.path.join(path, "weights"), exist_ok=True)
@@ -520,13 +526,15 @@ def main(args):
     dist.init_process_group("gloo")
     prepare(args.output)
 """
+    )
     after = source.replace(
         """        shutil.rmtree(path)
-""", """        if not dist.is_initialized() or dist.get_rank() == 0:
+""",
+        """        if not dist.is_initialized() or dist.get_rank() == 0:
             shutil.rmtree(path)
     if dist.is_initialized():
         dist.barrier()
-"""
+""",
     )
     check_transformed(UnguardedFileIo, source, after, unsafe=True)
 
@@ -551,7 +559,9 @@ def test_paths_of_callers_that_are_each_ranks_own(lines: tuple[str, ...]) -> Non
 
 
 def test_a_log_object_that_only_rank_zero_opens() -> None:
-    source = GROUP + """class Lines:
+    source = (
+        GROUP
+        + """class Lines:
     def __init__(self, path):
         self.handle = open(path, "w") if path is not None else None
 
@@ -567,13 +577,16 @@ def main(args):
     for epoch in range(args.epochs):
         log.write(epoch=epoch)
 """
+    )
     check_nothing(UnguardedFileIo, source)
-    everywhere = source.replace(' if dist.get_rank() == 0 else None', "")
+    everywhere = source.replace(" if dist.get_rank() == 0 else None", "")
     assert findings_of(UnguardedFileIo, everywhere)
 
 
 def test_a_cache_that_is_filled_on_demand_is_told_elsewhere() -> None:
-    source = GROUP + """def words(path):
+    source = (
+        GROUP
+        + """def words(path):
     if not os.path.exists(path):
         with open(path, "w") as f:
             json.dump([], f)
@@ -585,6 +598,7 @@ def main(args):
     dist.init_process_group("gloo")
     return words("words.json")
 """
+    )
     check_nothing(UnguardedFileIo, source)
 
 
@@ -832,3 +846,13 @@ def test_a_file_named_after_the_step_of_the_training(loop: str, given: str) -> N
 def test_a_file_named_after_what_only_one_rank_has(loop: str, given: str, trains: str) -> None:
     files = {"train.py": steps(loop, given, trains=trains)}
     check_nothing(UnguardedFileIo, PICTURES, files=files, path="show.py")
+
+
+@pytest.mark.parametrize(
+    "made", ["args.engine = os.path.join(args.out, 'engine.json')", "path = os.path.join(args.out, 'engine.json')"]
+)
+def test_a_path_that_goes_out_with_an_argument(made: str) -> None:
+    path = made.partition(" = ")[0]
+    keeps = () if path == "args.engine" else ("args.engine = path",)
+    source = script("L.Trainer(devices=2).fit(args.net)", made, *keeps, f"with open({path}, 'w') as f:", "    f.write('{}')")
+    check_told(UnguardedFileIo, source, reason="whoever gets `args.engine` may read the file")

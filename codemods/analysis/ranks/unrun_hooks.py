@@ -1,0 +1,68 @@
+"""Hooks of LightningModules that no Trainer of several ranks calls: of a part of another module, of a test on one device."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.class_index import ClassSite, Role, class_facts, subclasses
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.hooks import LIGHTNING_HOOKS
+from codemods.analysis.names import dotted
+from codemods.analysis.ranks.described_parts import is_only_a_part
+from codemods.analysis.ranks.one_device import trains_on_one_device
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_NETWORK = frozenset({"forward", "train", "eval", "state_dict", "load_state_dict", "parameters", "to"})
+
+
+def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
+    """True for a line of a hook that runs on one rank at most, whatever the class can do."""
+    function = _method_at(module, line)
+    owner = module.parent(function) if function is not None else None
+    if function is None or not isinstance(owner, ast.ClassDef) or function.name not in LIGHTNING_HOOKS - _NETWORK:
+        return False
+    facts = class_facts(project, module, owner)
+    if not facts.is_a(Role.LIGHTNING_MODULE):
+        return False
+    if _is_of_tests(function.name) and _tests_on_one_device(project):
+        return True
+    kin = (facts.lineage[0], *(s for s in subclasses(project, facts.lineage[0]) if _takes_over(project, s, function)))
+    return all(is_only_a_part(project, s) for s in kin)
+
+
+def _method_at(module: SourceModule, line: int) -> FunctionNode | None:
+    """The method round a line, not a function inside it."""
+    for function in module.functions:
+        if function.lineno <= line <= (function.end_lineno or line) and isinstance(module.parent(function), ast.ClassDef):
+            return function
+    return None
+
+
+def _takes_over(project: Project, heir: ClassSite, function: FunctionNode) -> bool:
+    given = class_facts(project, heir.module, heir.node).method(function.name)
+    return given is None or given[1] is function
+
+
+def _is_of_tests(name: str) -> bool:
+    return name.startswith(("test_", "on_test_"))
+
+
+def _tests_on_one_device(project: Project) -> bool:
+    """True where each `trainer.test(...)` of the project is of a Trainer with one device, made in the same function."""
+
+    def ask() -> bool:
+        found = False
+        if project.files_containing(b"LightningCLI("):
+            return False
+        for path in project.files_containing(b".test("):
+            module = project.module(path) if not is_test_file(path) else None
+            for call in module.calls_named("test") if module is not None else ():
+                if module is None or "trainer" not in dotted(call.func).lower():
+                    continue
+                found = True
+                if not trains_on_one_device(project, module, module.function_of(call)):
+                    return False
+        return found
+
+    return project.keep("tests on one device", ask)

@@ -1,0 +1,77 @@
+"""Hooks that no Trainer of several ranks calls: of a module inside another, and of tests on one device."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.find import find_in
+from codemods.metrics.unsynced_metric import UnsyncedMetric
+from ddpfix.testing import project_of
+
+NET = """\
+import lightning.pytorch as pl
+
+
+class Coder(pl.LightningModule):
+    def validation_step(self, batch, i):
+        self.log("val/loss", self.loss(batch), on_epoch=True)
+
+    def test_step(self, batch, i):
+        self.log("test/loss", self.loss(batch), on_epoch=True)
+"""
+TRAIN = """\
+import lightning.pytorch as pl
+from nets import Coder
+
+
+def main():
+    trainer = pl.Trainer(devices=4, strategy="ddp")
+    trainer.fit(Coder())
+
+
+if __name__ == "__main__":
+    main()
+"""
+TEST = """\
+import lightning.pytorch as pl
+from nets import Coder
+
+
+def main():
+    trainer = pl.Trainer(devices=DEVICES)
+    trainer.test(Coder())
+
+
+if __name__ == "__main__":
+    main()
+"""
+PART = "model:\n  target: nets.Painter\n  params:\n    coder:\n      target: nets.Coder\n"
+PAINTER = (
+    "\n\nclass Painter(pl.LightningModule):\n    def training_step(self, batch, i):\n        return self.coder(batch).mean()\n"
+)
+
+
+def lines(files: dict[str, str], source: str = NET) -> list[int]:
+    project = project_of(source, files, path="nets.py")
+    module = project.module("nets.py")
+    assert module is not None
+    return [f.span.line for f in find_in(module, project, [UnsyncedMetric()])]
+
+
+def test_both_hooks_of_a_module_that_is_trained_and_tested_on_several() -> None:
+    assert lines({"train.py": TRAIN, "test.py": TEST.replace("DEVICES", "4")}) == [6, 9]
+
+
+def test_a_test_on_one_device() -> None:
+    assert lines({"train.py": TRAIN, "evaluate.py": TEST.replace("DEVICES", "1")}) == [6]
+
+
+def test_one_of_two_tests_has_several_devices() -> None:
+    several = {"one.py": TEST.replace("DEVICES", "1"), "two.py": TEST.replace("DEVICES", "2")}
+    assert lines({"train.py": TRAIN, **several}) == [6, 9]
+
+
+@pytest.mark.parametrize(("settings", "found"), [(PART, []), (PART + "other:\n  target: nets.Coder\n", [6, 9])])
+def test_a_module_that_settings_describe_as_a_part(settings: str, found: list[int]) -> None:
+    train = "import lightning.pytorch as pl\nfrom tools import made\n\npl.Trainer(devices=4).fit(made('conf.yaml'))\n"
+    assert lines({"train.py": train, "conf.yaml": settings}, NET + PAINTER) == found
