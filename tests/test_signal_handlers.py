@@ -56,7 +56,7 @@ def test_a_handler_that_sets_another_field() -> None:
 
 @pytest.mark.parametrize("reduced", ["dist.all_reduce(stop, op=dist.ReduceOp.MAX)", "dist.broadcast(stop, src=0)"])
 def test_a_flag_that_all_ranks_share_before_they_leave(reduced: str) -> None:
-    loop = LOOP.replace(
-        "            if self.leaving:\n", f"            stop = torch.tensor(float(self.leaving))\n            {reduced}\n            if stop > 0:\n"
-    )
-    check_nothing(OneRankDecision, HEAD.replace("import torch.dist", "import torch\nimport torch.dist") + catching() + loop)
+    shared = f"stop = torch.tensor(float(self.leaving))\n            {reduced}\n            if stop > 0:"
+    loop = LOOP.replace("if self.leaving:", shared)
+    head = f"import torch\n{HEAD}"
+    check_nothing(OneRankDecision, head + catching() + loop)

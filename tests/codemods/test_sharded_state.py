@@ -53,11 +53,10 @@ def test_parameters_that_are_put_together_on_rank_0() -> None:
 
 
 def test_the_state_of_a_sharded_optimizer() -> None:
-    check_transformed(
-        RULE,
-        f"{ZERO}    if dist.get_rank() == 0:\n        sharded.consolidate_state_dict(to=0)\n        torch.save(sharded.state_dict(), 'o.pt')\n",
-        f"{ZERO}    sharded.consolidate_state_dict(to=0)\n    if dist.get_rank() == 0:\n        torch.save(sharded.state_dict(), 'o.pt')\n",
-    )
+    guard = "    if dist.get_rank() == 0:\n"
+    ask = "sharded.consolidate_state_dict(to=0)\n"
+    write = "        torch.save(sharded.state_dict(), 'o.pt')\n"
+    check_transformed(RULE, f"{ZERO}{guard}        {ask}{write}", f"{ZERO}    {ask}{guard}{write}")
 
 
 ENGINE = """import deepspeed
@@ -120,13 +119,15 @@ def test_a_plain_state_dict() -> None:
 def test_all_ranks_collect_and_rank_0_writes() -> None:
     trains = TRAINS.replace(
         "        if dist.get_rank() == 0 and step % 10 == 0:\n            torch.save(collected(model, optimizer), \"last.pt\")\n",
-        "        state = collected(model, optimizer)\n        if dist.get_rank() == 0:\n            torch.save(state, \"last.pt\")\n",
+        "        state = collected(model, optimizer)\n"
+        "        if dist.get_rank() == 0:\n            torch.save(state, \"last.pt\")\n",
     )
     check_nothing(RULE, HEAD + collected() + trains)
 
 
 def test_the_engine_writes_on_all_ranks() -> None:
-    check_nothing(RULE, ENGINE.replace("        if dist.get_rank() == 0:\n            KEEP\n", "        actor.save_checkpoint('out')\n"))
+    guarded = "        if dist.get_rank() == 0:\n            KEEP\n"
+    check_nothing(RULE, ENGINE.replace(guarded, "        actor.save_checkpoint('out')\n"))
 
 
 def test_another_object_that_saves_checkpoints() -> None:

@@ -35,7 +35,7 @@ def set_in_file(module: SourceModule) -> frozenset[str]:
 
 
 def set_in_class(site: ClassSite) -> frozenset[str]:
-    """The fields that a signal handler of the class sets: a method, or a function inside of one (`def on_signal(…)` in a set-up)."""
+    """The fields that a signal handler of the class sets: a method, or a function inside of one."""
     names = handlers(site.module)
     found: set[str] = set()
     for function in _functions(site) if names else ():
