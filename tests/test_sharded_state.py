@@ -108,6 +108,17 @@ def test_a_state_that_stays_in_its_parts(kind: str) -> None:
     check_nothing(RULE, HEAD + collected(kind) + TRAINS)
 
 
+def test_a_model_that_each_rank_has_all_of() -> None:
+    wrap = "\ndef wrap(net):\n    return FSDP(net, sharding_strategy=ShardingStrategy.NO_SHARD)\n"
+    check_nothing(RULE, HEAD.replace("import FullState", "import ShardingStrategy, FullState") + wrap + collected() + TRAINS)
+
+
+def test_a_strategy_of_several() -> None:
+    wrap = "\ndef pick(name):\n    return S.NO_SHARD if name == 'none' else S.FULL_SHARD\n"
+    head = HEAD + "from torch.distributed.fsdp import ShardingStrategy as S\n"
+    check_told(RULE, head + wrap + collected() + TRAINS, reason="waits for every rank")
+
+
 def test_the_state_of_another_model_in_that_context() -> None:
     check_nothing(RULE, HEAD + collected(state="average.state_dict()") + TRAINS)
 

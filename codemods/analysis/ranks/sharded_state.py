@@ -20,6 +20,7 @@ _GIVEN_BACK = frozenset({"set_model_state_dict", "set_optimizer_state_dict", "se
 _OF_ZERO = frozenset({"_zero3_consolidated_16bit_state_dict", "_zero3_consolidated_fp16_state_dict"})
 _CONTEXTS = frozenset({"summon_full_params", "GatheredParameters"})
 _SHARDS = (b"fully_shard", b"FullyShardedDataParallel")
+_STRATEGIES = (b"FULL_SHARD", b"SHARD_GRAD_OP", b"HYBRID_SHARD", b"_HYBRID_SHARD_ZERO2")
 # The last names of such calls; `state_dict` and `save_checkpoint` are many things besides.
 NAMES = _OF_FSDP | _OF_WRAPPED | _GIVEN_BACK | _OF_ZERO | _CONTEXTS | {"consolidate_state_dict", "save_checkpoint", "state_dict"}
 
@@ -27,7 +28,7 @@ NAMES = _OF_FSDP | _OF_WRAPPED | _GIVEN_BACK | _OF_ZERO | _CONTEXTS | {"consolid
 def framework_of_sharded(module: SourceModule, call: ast.Call, name: str, end: str, project: Project | None) -> str:
     """Whose call it is that puts a sharded state together, or shares one out; "" for any other. name: its qualified one."""
     if end == "state_dict":
-        return "fsdp" if _in_full_state(module, call) else ""
+        return "fsdp" if _in_full_state(module, call) and not _keeps_all(module) else ""
     if end == "consolidate_state_dict":
         own = project is not None and project.files_containing(b"def consolidate_state_dict")
         return "torch" if isinstance(call.func, ast.Attribute) and not own else ""
@@ -39,7 +40,7 @@ def framework_of_sharded(module: SourceModule, call: ast.Call, name: str, end: s
     if end in _OF_ZERO:
         return "deepspeed"
     if end in _OF_FSDP:
-        return "fsdp" if name.startswith("torch.distributed.fsdp.") else ""
+        return "fsdp" if name.startswith("torch.distributed.fsdp.") and not _keeps_all(module) else ""
     if end in _OF_WRAPPED | _GIVEN_BACK and name.startswith("torch.distributed.checkpoint."):
         asked = "full_state_dict" if end in _OF_WRAPPED else "broadcast_from_rank0"
         return "fsdp" if _option(module, call, asked) and _shards(project) else ""
@@ -62,6 +63,11 @@ def _in_full_state(module: SourceModule, call: ast.Call) -> bool:
             if kind is not None and last(dotted(kind)) == "FULL_STATE_DICT":
                 return dotted(entered.args[0]) == dotted(call.func.value) != ""
     return False
+
+
+def _keeps_all(module: SourceModule) -> bool:
+    """True where the file names `NO_SHARD` and no other strategy: each rank has the whole model then."""
+    return module.holds(b"NO_SHARD") and not any(module.holds(word) for word in _STRATEGIES)
 
 
 def _of_engine(module: SourceModule, call: ast.Call) -> bool:
