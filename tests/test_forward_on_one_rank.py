@@ -122,3 +122,33 @@ def test_an_unseen_model_where_no_file_gives_buffers() -> None:
 
 def test_own_tests_stay() -> None:
     check_nothing(RULE, script(judge=JUDGE), path="tests/test_train.py")
+
+
+FEATURES = """def score(args, net, loader):
+    return statistics(args, net, loader)
+
+
+def statistics(args, source, loader):
+    net = source
+    return activations(args, net, loader)
+
+
+def activations(args, net, loader):
+    return collected(net, loader)
+
+
+def collected(made, loader):
+    return [made(x) for x in loader]
+"""
+
+
+def test_a_score_whose_helpers_of_another_file_hand_the_model_on() -> None:
+    main = script(judge="from features import score\n", call="score(None, model, loader)")
+    [(line, message)] = told(main, {"features.py": FEATURES})
+    assert line == line_of(main, "        score(None, model, loader)") and "and there made" in message
+
+
+@pytest.mark.parametrize("handed", ["model.module", "make_plain()"])
+def test_helpers_that_hand_on_the_module_inside(handed: str) -> None:
+    main = script(judge="from features import score\n", call=f"score(None, {handed}, loader)")
+    assert not told(main, {"features.py": FEATURES})

@@ -33,8 +33,10 @@ class CollectiveUnderRankGuard(DdpCodemod):
     ## What it does
     Finds collectives that a rank test keeps from some ranks: `torch.distributed`, Lightning's strategy and Fabric, Accelerate,
     the HF Trainer, and the hidden ones (`trainer.save_checkpoint` since Lightning 2.1.0, `trainer.callback_metrics`,
-    `trainer.log_dir`, `self.log(..., sync_dist=True)`, `Metric.compute()`), also where a project function reaches one, through
-    any number of calls and files. Lays the way of rank 0 through a function beside that of the other ranks, through loops,
+    `trainer.log_dir`, `self.log(..., sync_dist=True)`, `Metric.compute()`), and those that put a state together of which each
+    rank holds a part (FSDP's full `state_dict()`, `FSDP.optim_state_dict`, `summon_full_params`, `consolidate_state_dict`,
+    `save_checkpoint` of what `deepspeed.initialize` gives), also where a project function reaches one, through any number of
+    calls and files. Lays the way of rank 0 through a function beside that of the other ranks, through loops,
     `try`, `match`, contexts and conditional expressions, and tells the collective that has no partner, with both ways. Takes the
     guard off where nothing else stands under it, moves collectives at the head or the end of the guarded block out of it, and
     moves reads of Trainer properties above it. A model that rank 0 runs alone without gradients is run without its DDP wrapper.
@@ -89,6 +91,7 @@ class CollectiveUnderRankGuard(DdpCodemod):
     - Says nothing of the `else` of `hasattr(model, "module")`, to which no wrapper comes.
     - Says nothing where the other branch makes calls, or another rank has the same call: it may be the other half of a
       protocol.
+    - Says nothing of a sharded or a local `state_dict()` of FSDP, nor of one outside of `FSDP.state_dict_type(...)`.
     - Says nothing of `torch.save`, `state_dict()`, `save_pretrained`, `accelerator.save`: no collectives under plain DDP.
     - Says nothing of `trainer.save_checkpoint` where every allowed Lightning is older than 2.1.0.
     - Says nothing of the forward of a wrapper round a model that is seen to have no buffers, or that was told not to send them.

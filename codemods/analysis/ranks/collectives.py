@@ -11,6 +11,8 @@ from codemods.analysis.bindings import attribute_bindings, bindings_of
 from codemods.analysis.class_index import Role, class_facts, external_role, find_class
 from codemods.analysis.metric_attributes import metric_attribute
 from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.sharded_state import NAMES as SHARDED
+from codemods.analysis.ranks.sharded_state import framework_of_sharded
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
@@ -53,7 +55,7 @@ AFTER_EVALUATION = frozenset(
 WAITS = frozenset({"barrier", "wait_for_everyone", "monitored_barrier", "synchronize", "rendezvous"})
 _NAMES = frozenset(
     {"setup_data", "save_checkpoint", "all_gather", "log", "log_dict", "compute", "sync", "DistributedDataParallel"}
-).union(TORCH, *PACKAGES.values(), STRATEGY, FABRIC, ACCELERATOR, LIGHTNING_TRAINER, HF_TRAINER, _CHECKPOINTS)
+).union(TORCH, *PACKAGES.values(), STRATEGY, FABRIC, ACCELERATOR, LIGHTNING_TRAINER, HF_TRAINER, _CHECKPOINTS, SHARDED)
 _GROUP_POSITION = {"barrier": 0, "all_reduce": 2, "broadcast": 2, "all_gather": 2, "monitored_barrier": 0, "reduce": 3}
 
 
@@ -117,6 +119,8 @@ def _call(module: SourceModule, call: ast.Call, project: Project | None) -> Coll
         framework = "torch" if _is_torch(name, end) else ""
     elif root in PACKAGES and "." in name and end in PACKAGES[root]:
         framework = root
+    if end in SHARDED and not framework:
+        framework = framework_of_sharded(module, call, name, end, project)
     if framework:
         text = name if framework == "torch" else module.text_of(call.func)
         return Collective(call, text, end, framework, grouped=_grouped(call, end))

@@ -24,7 +24,7 @@ from codemods.record import record, replace
 from codemods.source import SourceModule, line_of, walk, walk_scope
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
-_DEPTH = 3  # calls between the test and the forward
+_DEPTH = 6  # calls between the test and the forward
 _ASKING = ("hasattr", "isinstance", "getattr", "type(")
 _MOST_HEIRS = 4
 

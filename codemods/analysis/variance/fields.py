@@ -9,7 +9,7 @@ from codemods.analysis.class_index import ClassFacts, ClassSite, class_facts
 from codemods.analysis.class_values import Given, class_values
 from codemods.analysis.variance.callers import Callers, Interpreted
 from codemods.analysis.variance.objects import wraps
-from codemods.analysis.variance.signals import handlers
+from codemods.analysis.variance.signals import is_set_by_handler
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Link, Proof, Thing, Value, differing, join, one_thing
 from codemods.record import replace
 
@@ -57,9 +57,9 @@ class Fields:
                 continue
             place = FunctionSite(given.site.module, given.function)
             state = self.analysis.of(place)
-            if given.function.name in handlers(given.site.module) and name in self.analysis.shaken(given.site):
+            if name in self.analysis.shaken(given.site) and is_set_by_handler(given.site.module, given.value):
                 text = f"`{name}` is set by a signal, which each process gets on its own"
-                found.append(differing(Cause.PLACE, Proof.PROVEN, Link(place.module.path, given.function.lineno, text)))
+                found.append(differing(Cause.PLACE, Proof.PROVEN, Link(place.module.path, given.value.lineno, text)))
             elif state is not None and name in state.sets:
                 found.append(self.callers.resolved(place, state.sets[name]))
         found += self._filled(facts, name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite
 from codemods.analysis.names import dotted, last
-from codemods.source import SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk
 
 
 def handlers(module: SourceModule) -> frozenset[str]:
@@ -34,11 +35,22 @@ def set_in_file(module: SourceModule) -> frozenset[str]:
 
 
 def set_in_class(site: ClassSite) -> frozenset[str]:
-    """The fields that a signal handler of the class sets."""
+    """The fields that a signal handler of the class sets: a method, or a function inside of one."""
     names = handlers(site.module)
     found: set[str] = set()
-    for name, method in site.methods().items():
-        if name in names:
-            targets = (t for n in walk(method) if isinstance(n, ast.Assign) for t in n.targets)
+    for function in _functions(site) if names else ():
+        if function.name in names:
+            targets = (t for n in walk(function) if isinstance(n, ast.Assign) for t in n.targets)
             found |= {t.attr for t in targets if isinstance(t, ast.Attribute) and dotted(t.value) == "self"}
     return frozenset(found)
+
+
+def _functions(site: ClassSite) -> Iterator[FunctionNode]:
+    for method in site.methods().values():
+        yield from (n for n in walk(method) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def is_set_by_handler(module: SourceModule, value: ast.expr) -> bool:
+    """True for a value that a signal handler of the file gives to something."""
+    function = module.function_of(value)
+    return function is not None and function.name in handlers(module)

@@ -1,0 +1,106 @@
+"""Calls that put together a state of which each rank holds a part: FSDP, ZeRO, torch's own sharded optimizer.
+
+Every rank has to make them, whatever `rank0_only` says: it says who keeps the result. Sources: the documentation of
+`torch.distributed.fsdp`, `torch.distributed.checkpoint.state_dict`, `ZeroRedundancyOptimizer.consolidate_state_dict` (torch 2.13)
+and of `DeepSpeedEngine.save_checkpoint` ("all processes must call this method and not just the process with rank 0").
+"""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.bindings import attribute_bindings, bindings_of
+from codemods.analysis.names import dotted, last, qualified
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_OF_FSDP = frozenset({"optim_state_dict", "full_optim_state_dict", "sharded_optim_state_dict", "scatter_full_optim_state_dict"})
+_OF_WRAPPED = frozenset({"get_model_state_dict", "get_optimizer_state_dict", "get_state_dict"})
+_GIVEN_BACK = frozenset({"set_model_state_dict", "set_optimizer_state_dict", "set_state_dict"})
+_OF_ZERO = frozenset({"_zero3_consolidated_16bit_state_dict", "_zero3_consolidated_fp16_state_dict"})
+_CONTEXTS = frozenset({"summon_full_params", "GatheredParameters"})
+_SHARDS = (b"fully_shard", b"FullyShardedDataParallel")
+_STRATEGIES = (b"FULL_SHARD", b"SHARD_GRAD_OP", b"HYBRID_SHARD", b"_HYBRID_SHARD_ZERO2")
+# The last names of such calls; `state_dict` and `save_checkpoint` are many things besides.
+NAMES = _OF_FSDP | _OF_WRAPPED | _GIVEN_BACK | _OF_ZERO | _CONTEXTS | {"consolidate_state_dict", "save_checkpoint", "state_dict"}
+
+
+def framework_of_sharded(module: SourceModule, call: ast.Call, name: str, end: str, project: Project | None) -> str:
+    """Whose call it is that puts a sharded state together, or shares one out; "" for any other. name: its qualified one."""
+    if end == "state_dict":
+        return "fsdp" if _in_full_state(module, call) and not _keeps_all(module) else ""
+    if end == "consolidate_state_dict":
+        own = project is not None and project.files_containing(b"def consolidate_state_dict")
+        return "torch" if isinstance(call.func, ast.Attribute) and not own else ""
+    if end == "save_checkpoint":
+        return "deepspeed" if _of_engine(module, call) else ""
+    if end in _CONTEXTS:
+        known = name.startswith(("torch.distributed.fsdp.", "deepspeed.zero."))
+        return ("fsdp" if end == "summon_full_params" else "deepspeed") if known and _is_entered(module, call) else ""
+    if end in _OF_ZERO:
+        return "deepspeed"
+    if end in _OF_FSDP:
+        return "fsdp" if name.startswith("torch.distributed.fsdp.") and not _keeps_all(module) else ""
+    if end in _OF_WRAPPED | _GIVEN_BACK and name.startswith("torch.distributed.checkpoint."):
+        asked = "full_state_dict" if end in _OF_WRAPPED else "broadcast_from_rank0"
+        return "fsdp" if _option(module, call, asked) and _shards(project) else ""
+    return ""
+
+
+def _in_full_state(module: SourceModule, call: ast.Call) -> bool:
+    """`model.state_dict()` in `with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT):` gathers the whole model."""
+    if not module.holds(b"FULL_STATE_DICT") or not isinstance(call.func, ast.Attribute):
+        return False
+    for up in module.ancestors(call):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return False
+        if not isinstance(up, ast.With):
+            continue
+        for entered in (item.context_expr for item in up.items):
+            if not isinstance(entered, ast.Call) or last(dotted(entered.func)) != "state_dict_type" or not entered.args:
+                continue
+            kind = _given(entered, 1, "state_dict_type")
+            if kind is not None and last(dotted(kind)) == "FULL_STATE_DICT":
+                return dotted(entered.args[0]) == dotted(call.func.value) != ""
+    return False
+
+
+def _keeps_all(module: SourceModule) -> bool:
+    """True where the file names `NO_SHARD` and no other strategy: each rank has the whole model then."""
+    return module.holds(b"NO_SHARD") and not any(module.holds(word) for word in _STRATEGIES)
+
+
+def _of_engine(module: SourceModule, call: ast.Call) -> bool:
+    """True where the file makes the engine by `deepspeed.initialize`, whatever it calls it."""
+    if not module.holds(b"deepspeed") or not isinstance(call.func, ast.Attribute):
+        return False
+    holder = call.func.value
+    if isinstance(holder, ast.Name):
+        made = [b.value for b in bindings_of(module, holder)]
+    else:
+        made = [b.value for b in attribute_bindings(module, holder)] if isinstance(holder, ast.Attribute) else []
+    return bool(made) and all(isinstance(v, ast.Call) and qualified(module, v.func) == "deepspeed.initialize" for v in made)
+
+
+def _is_entered(module: SourceModule, call: ast.Call) -> bool:
+    return isinstance(module.parent(call), ast.withitem)
+
+
+def _option(module: SourceModule, call: ast.Call, name: str) -> bool:
+    """True for `options=StateDictOptions(full_state_dict=True)`, also by a name that is given once."""
+    options = next((k.value for k in call.keywords if k.arg == "options"), None)
+    if isinstance(options, ast.Name):
+        found = [b.value for b in bindings_of(module, options)]
+        options = found[0] if len(found) == 1 else None
+    if not isinstance(options, ast.Call):
+        return False
+    return any(k.arg == name and isinstance(k.value, ast.Constant) and k.value.value is True for k in options.keywords)
+
+
+def _shards(project: Project | None) -> bool:
+    return project is not None and any(project.files_containing(word) for word in _SHARDS)
+
+
+def _given(call: ast.Call, position: int, name: str) -> ast.expr | None:
+    found = next((k.value for k in call.keywords if k.arg == name), None)
+    return call.args[position] if found is None and len(call.args) > position else found
