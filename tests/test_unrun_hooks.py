@@ -75,3 +75,21 @@ def test_one_of_two_tests_has_several_devices() -> None:
 def test_a_module_that_settings_describe_as_a_part(settings: str, found: list[int]) -> None:
     train = "import lightning.pytorch as pl\nfrom tools import made\n\npl.Trainer(devices=4).fit(made('conf.yaml'))\n"
     assert lines({"train.py": train, "conf.yaml": settings}, NET + PAINTER) == found
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "found"),
+    [
+        ("nets.py", "nets.Coder", [6, 9]),
+        ("own/nets.py", "own.Coder", [6, 9]),  # handed on by `own/__init__.py`
+        ("own/old/nets.py", "own.nets.Coder", []),  # that file is gone
+        ("own/old/nets.py", "Coder", [6, 9]),
+    ],
+)
+def test_a_module_that_settings_name_in_another_file(path: str, named: str, found: list[int]) -> None:
+    train = "import lightning.pytorch as pl\nfrom tools import made\n\n\nif __name__ == '__main__':\n"
+    train += "    pl.Trainer(devices=4).fit(made('conf.yaml'))\n"
+    project = project_of(NET, {"train.py": train, "conf.yaml": f"model:\n  _target_: {named}\n"}, path=path)
+    module = project.module(path)
+    assert module is not None
+    assert [f.span.line for f in find_in(module, project, [UnsyncedMetric()])] == found

@@ -22,7 +22,7 @@ from codemods.analysis.ranks.first_device import is_tied_to_first_device
 from codemods.analysis.ranks.one_device import has_trainers_of_one_device, trains_on_one_device
 from codemods.analysis.ranks.several_processes import is_of_one_process
 from codemods.analysis.ranks.spawned_by_fit import starts_ranks_in_fit
-from codemods.analysis.ranks.unused import ELSEWHERE, is_in_settings, is_of_a_library, is_packaged, is_run_by_name
+from codemods.analysis.ranks.unused import ELSEWHERE, is_of_a_library, is_packaged, is_run_by_name
 from codemods.analysis.ranks.uses import MANY_FILES, means, only_names, uses_of
 from codemods.corpus import uses
 from codemods.late_pattern import late
@@ -241,7 +241,7 @@ class _Search:
         """
         name = node.name.encode()
         users = self._project.files_using(node.name, most=MANY_FILES)
-        if users is None or _is_set(self._project, name, word=isinstance(node, ast.ClassDef)):
+        if users is None or _is_set(self._project, module, name, word=isinstance(node, ast.ClassDef)):
             return True
         bare = isinstance(node, ast.ClassDef) or _is_looked_into(self._project, module)
         quoted = re.compile((rb"""["'.:]""" if bare else rb"""[.:]""") + re.escape(name) + rb"""["']""")
@@ -293,13 +293,27 @@ def _may_be_plain(module: SourceModule, named: ast.expr) -> bool:
     return isinstance(named, ast.Name) or dotted(named).partition(".")[0] in module.imports
 
 
-def _is_set(project: Project, name: bytes, *, word: bool) -> bool:
-    """True where a setting, a notebook or a shell script speaks of it. word: the name alone is enough, as a class's is."""
+def _is_set(project: Project, module: SourceModule, name: bytes, *, word: bool) -> bool:
+    """True where a setting, a notebook or a shell script speaks of it. word: the name alone is enough, as a class's is.
+
+    `nets.old.Net` in a setting is no `Net` of another file.
+    """
     if word:
-        return is_in_settings(project, name)
+        return any(_speaks_of(project.read(p) or b"", module, name) for p in project.files_containing(name, kinds=ELSEWHERE))
     word_of = re.escape(name)
     spoken = re.compile(rb"\w[.:]%b\b|\b%b\(|\bimport\b[^\n]*\b%b\b" % (word_of, word_of, word_of))
     return any(spoken.search(project.read(path) or b"") for path in project.files_containing(name, kinds=ELSEWHERE))
+
+
+def _speaks_of(data: bytes, module: SourceModule, name: bytes) -> bool:
+    if not uses(data, name):
+        return False
+    home = "/" + module.path.removesuffix(".py").removesuffix("/__init__") + "/"
+    for found in re.finditer(rb"(?:target_?|class_path|_target_)[\"']?:[ \t]*[\"']?([\w.]+)\." + re.escape(name) + rb"\b", data):
+        if "/" + found[1].decode().strip(".").replace(".", "/") + "/" in home:  # a package may hand on what a file of it has
+            return True
+        data = data.replace(found[0], b"")
+    return uses(data, name)
 
 
 def _is_looked_into(project: Project, module: SourceModule) -> bool:

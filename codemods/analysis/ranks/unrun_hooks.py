@@ -10,6 +10,7 @@ from codemods.analysis.hooks import LIGHTNING_HOOKS
 from codemods.analysis.names import dotted
 from codemods.analysis.ranks.described_parts import is_only_a_part
 from codemods.analysis.ranks.one_device import trains_on_one_device
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
@@ -26,6 +27,8 @@ def is_in_unrun_hook(project: Project, module: SourceModule, line: int) -> bool:
     if not facts.is_a(Role.LIGHTNING_MODULE):
         return False
     if _is_of_tests(function.name) and _tests_on_one_device(project):
+        return True
+    if is_run_by_nobody(project, module, function.body[0], shared=False):
         return True
     kin = (facts.lineage[0], *(s for s in subclasses(project, facts.lineage[0]) if _takes_over(project, s, function)))
     return all(is_only_a_part(project, s) for s in kin)
