@@ -161,3 +161,29 @@ def test_a_torch_that_does_not_warn(pin: str) -> None:
 def test_a_torch_that_may_warn(pin: str) -> None:
     source = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n{MAIN}"
     assert findings_of(RULE, source, files={"requirements.txt": f"{pin}\n"})
+
+
+SET_UP = """\
+import torch.distributed as dist
+
+
+def set_up():
+    dist.init_process_group("nccl")
+
+
+if __name__ == "__main__":
+    set_up()
+    train()
+"""
+
+
+def test_a_set_up_that_the_program_calls_first_is_not_its_end() -> None:
+    after = SET_UP + "    if dist.is_initialized():\n        dist.destroy_process_group()\n"
+    check_transformed(MissingDestroyProcessGroup, SET_UP, after)
+
+
+def test_a_program_that_is_run_for_each_of_several_files_ends_each_time() -> None:
+    before = SET_UP.replace("    set_up()\n    train()\n", "    for name in names():\n        set_up()\n")
+    body = '    dist.init_process_group("nccl")\n'
+    after = before.replace(body, f"{body}    if dist.is_initialized():\n        dist.destroy_process_group()\n")
+    check_transformed(MissingDestroyProcessGroup, before, after)

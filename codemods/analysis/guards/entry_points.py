@@ -54,8 +54,10 @@ def _of(
         return
     for other, site, _ in sites:
         outer = other.function_of(site)
-        if outer is None and main_block(other, site) is not None and other is module:
-            yield Entry(module, function, site)
+        block = main_block(other, site) if outer is None else None
+        if block is not None and other is module:
+            goes_on = block.body[-1] not in other.ancestors(site)  # a set-up that the program calls first is not its end
+            yield Entry(module, None if goes_on else function, site)
         elif outer is not None and climbs < CLIMBS and outer is not function:
             yield from _of(project, other, outer, site, climbs + 1)
 
