@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.callers import entries
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.distribution import is_test_module, ranks_in_file
+from codemods.analysis.files.never_true import is_never_asked_for
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.guard_spelling import guard_for
@@ -118,6 +119,8 @@ class ProgressBarOnEveryRank(DdpCodemod):
         if not in_class and not ranks_in_file(project, module):
             return False
         if place is not None and in_class and not _in_training(project, module, *place):
+            return False
+        if is_never_asked_for(project, module, call):
             return False
         return not ranks_reaching(project, module, call).some and not is_run_by_nobody(project, module, call)
 

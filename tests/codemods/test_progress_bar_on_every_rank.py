@@ -149,3 +149,13 @@ def test_bars_within_files_of_the_rank() -> None:
     lines = ("with open(f'{rank}.txt', 'w') as out:", "    for x in tqdm(loader): out.write(x)")
     check_nothing(ProgressBarOnEveryRank, script(*lines))
     assert findings_of(ProgressBarOnEveryRank, script("with open('a.txt') as given:", "    for x in tqdm(given): pass"))
+
+
+def test_a_bar_under_an_argument_that_nobody_gives() -> None:
+    source = script("if shown:", "    for x in tqdm(loader): pass", arguments="loader, shown=False")
+    calls = "\n\nif __name__ == '__main__':\n    train(make())\n"
+    check_nothing(ProgressBarOnEveryRank, source + calls)
+    check_transformed(
+        ProgressBarOnEveryRank, source + calls.replace("make()", "make(), True"),
+        (source + calls.replace("make()", "make(), True")).replace("tqdm(loader)", "tqdm(loader, disable=rank != 0)"),
+    )  # fmt: skip
