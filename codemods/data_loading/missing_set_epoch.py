@@ -30,7 +30,7 @@ from codemods.analysis.loading.samplers import (
     short,
     shuffles_by_callers,
 )  # fmt: skip
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
@@ -279,7 +279,7 @@ def _repair(
 def _is_behind_a_bar(module: SourceModule, epochs: Epochs, name: str) -> bool:
     """True where the name at the loop over epochs is also given to a bar, which has no `sampler`: `loader = tqdm(loader)`."""
     bound = bindings_in(module, module.function_of(epochs.loop), name)
-    return any(isinstance(b.value, ast.Call) and last(dotted(b.value.func)) in BARS for b in bound)
+    return any(isinstance(b.value, ast.Call) and last(qualified(module, b.value.func)) in BARS for b in bound)
 
 
 def _holder(module: SourceModule, missing: _Missing, epochs: Epochs, name: str) -> tuple[str, bool]:

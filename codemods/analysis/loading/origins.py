@@ -11,7 +11,7 @@ from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.class_values import class_values
 from codemods.analysis.loading.same_program import may_be_called
 from codemods.analysis.model.signatures import bind, defaults, returned
-from codemods.analysis.names import dotted, last
+from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions, uses_of
 from codemods.project import Project
 from codemods.record import record
@@ -223,7 +223,7 @@ class _Search:
         if last(name) in _SAME_THING and isinstance(node.func, ast.Attribute):
             yield from self.of(module, node.func.value, path, depth)
             return
-        if last(name) in BARS and node.args:
+        if node.args and last(qualified(module, node.func)) in BARS:
             yield from self.of(module, node.args[0], path, depth)
             return
         called = called_function(self.project, module, node)

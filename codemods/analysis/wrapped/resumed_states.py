@@ -93,8 +93,9 @@ def _answers(module: SourceModule, node: ast.AST) -> list[tuple[ast.If, bool]]:
 
 def _resumed(project: Project, module: SourceModule, load: ast.Call) -> Resumed | None:
     statement, function = module.parent(load), module.function_of(load)
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
-        name = statement.targets[0].id
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(targets) == 1 and isinstance(targets[0], ast.Name):
+        name = targets[0].id
         again = [getattr(b.node, "lineno", 0) for b in bindings_in(module, function, name)]
         until = min((line for line in again if line > load.lineno), default=1 << 30)
         mine = [r for r in module.reads_of(name) if isinstance(r, ast.Name) and module.function_of(r) is function]
