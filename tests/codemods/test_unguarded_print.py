@@ -897,3 +897,18 @@ def test_lines_that_go_to_a_file_of_the_rank() -> None:
     )
     check_nothing(UnguardedPrint, source.format("f'fit-{rank}.log'"))
     assert findings_of(UnguardedPrint, source.format("'/dev/null'"))
+
+
+@pytest.mark.parametrize("test", ["log is None", "not log"])
+def test_a_root_logger_that_is_silenced_where_rank_zero_gave_nothing(test: str) -> None:
+    head = "from lightning.pytorch.utilities import rank_zero_only\n\n"
+    tools = head + "@rank_zero_only\ndef open_log(folder):\n    return Log(folder)\n"
+    start = (
+        "import logging\nfrom tools import open_log\n\ndef start(folder):\n    log = open_log(folder)\n"
+        f"    if {test}:\n        logging.getLogger().setLevel(logging.CRITICAL)\n"
+    )
+    check_nothing(UnguardedPrint, LOGGED, files={"tools.py": tools, "start.py": start})
+    on_all = {"tools.py": tools.replace("@rank_zero_only\n", ""), "start.py": start}
+    assert findings_of(UnguardedPrint, LOGGED, files=on_all)
+    turned = start.replace(f"if {test}:", f"if not ({test}):")  # that is rank 0's own level
+    assert findings_of(UnguardedPrint, LOGGED, files={"tools.py": tools, "start.py": turned})

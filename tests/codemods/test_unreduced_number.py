@@ -609,3 +609,11 @@ def test_a_loss_that_is_reduced_in_a_loop_of_uneven_rounds() -> None:
     )
     uneven = "DataLoader(data[dist.get_rank() :: dist.get_world_size()], 8)"
     check_nothing(RULE, evaluate("pass", step=step, loader=uneven))
+
+
+@pytest.mark.parametrize("call", ["dist.reduce(total.div_(world), 0)", "dist.all_reduce(total.detach().mul_(0.5))"])
+def test_a_method_that_gives_its_own_tensor_to_a_collective(call: str) -> None:
+    end = "{}\nloss = total / len(loader)\nif dist.get_rank() == 0:\n    print('loss', loss.item())"
+    step = "total += loss_of(model(batch)).detach()"
+    check_nothing(RULE, evaluate(end.format(call), step=step))
+    assert findings_of(RULE, evaluate(end.format('dist.reduce(total.div(world), 0)'), step=step))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_of
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import origin_text
-from codemods.analysis.ranks.rank_guards import ranks_at
+from codemods.analysis.ranks.rank_guards import Ranks, decorated_ranks, ranks_at
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -33,10 +35,40 @@ def _find(project: Project) -> bool:
 
 def _is_by_rank(project: Project, module: SourceModule, call: ast.Call) -> bool:
     if last(dotted(call.func)) == "setLevel" or getattr(call.func, "attr", "") == "setLevel":
-        if ranks_at(module, call, project=project).some:
+        if ranks_at(module, call, project=project).some or _is_without_a_result(project, module, call):
             return True
         levels = call.args[:1]
     else:
         levels = [k.value for k in call.keywords if k.arg == "level"]
     texts = [origin_text(module, level) for level in levels]
     return any(names_rank(t) or _MAIN.search(t) for t in texts)
+
+
+def _is_without_a_result(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True under `if logger is None:`, where `logger` is what a function gave that rank 0 alone runs: the others have None."""
+    below: ast.AST = call
+    for up in module.ancestors(call):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return False
+        if isinstance(up, ast.If) and below in up.body and (name := _asked_for_none(up.test)) is not None:
+            given = [b.value for b in bindings_of(module, name)]
+            if given and all(isinstance(v, ast.Call) and _is_of_rank_zero(project, module, v) for v in given):
+                return True
+        below = up
+    return False
+
+
+def _asked_for_none(test: ast.expr) -> ast.Name | None:
+    """`logger` of `logger is None` and of `not logger`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test.operand if isinstance(test.operand, ast.Name) else None
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Is):
+        return None
+    right = test.comparators[0]
+    is_none = isinstance(right, ast.Constant) and right.value is None
+    return test.left if is_none and isinstance(test.left, ast.Name) else None
+
+
+def _is_of_rank_zero(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    site = called_function(project, module, call)
+    return site is not None and decorated_ranks(site.module, site.node, project=project) is Ranks.ZERO

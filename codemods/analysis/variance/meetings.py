@@ -108,7 +108,7 @@ def _reduces_at_once(state: State, node: ast.Call) -> bool:
 
 def _sum_of_one_rank(state: State, node: ast.Call) -> Value:
     """`dist.reduce(x, dst=0)`: one rank has the sum, the others what they had, or something in between."""
-    path = path_of(node.args[0]) if node.args else ""
+    path = path_of(_same_tensor(node.args[0])) if node.args else ""
     if path:
         link = state.link(node, f"`{state.short(node)}` gives the sum to one rank alone")
         old = state.env.get(path)
@@ -116,8 +116,19 @@ def _sum_of_one_rank(state: State, node: ast.Call) -> Value:
     return SAME
 
 
+def _same_tensor(node: ast.expr) -> ast.expr:
+    """`loss` of `loss.div_(n)` and of `loss.detach()`: a method that ends in an underscore gives the tensor it works on."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        if name != "detach" and (not name.endswith("_") or name.endswith("__")):
+            break
+        node = node.func.value
+    return node
+
+
 def make_same(state: State, node: ast.expr) -> None:
     """A value is equal on all ranks from here on."""
+    node = _same_tensor(node)
     if isinstance(node, (ast.List, ast.Tuple)):
         for element in node.elts:
             make_same(state, element)
