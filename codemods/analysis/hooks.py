@@ -34,6 +34,11 @@ EVALUATION_STEPS = frozenset({"validation_step", "test_step"})
 EVALUATION_HOOKS = EVALUATION_STEPS | frozenset(
     f"on_{stage}_{edge}" for stage in ("validation", "test") for edge in ("epoch_start", "epoch_end", "batch_start", "batch_end")
 ) | frozenset({"validation_epoch_end", "test_epoch_end", "validation_step_end", "test_step_end"})  # fmt: skip
+# No callback reads a monitor there: ModelCheckpoint, EarlyStopping and the schedulers do so in `fit` alone, and a test is no part
+# of it.
+TEST_HOOKS = frozenset(
+    f"on_test_{edge}" for edge in ("start", "end", "epoch_start", "epoch_end", "batch_start", "batch_end")
+) | frozenset({"test_step", "test_step_end", "test_epoch_end"})  # fmt: skip
 TRAINING_HOOKS = frozenset(
     {"training_step", "training_step_end", "on_train_batch_start", "on_train_batch_end", "on_train_epoch_start",
      "on_train_epoch_end", "training_epoch_end", "on_train_start", "on_before_backward", "on_after_backward",

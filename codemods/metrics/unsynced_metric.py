@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.hooks import TEST_HOOKS
 from codemods.analysis.logged.evaluation_data import monitor_of
 from codemods.analysis.logged.log_calls import (
     LogCall,
@@ -158,7 +159,7 @@ class UnsyncedMetric(DdpCodemod):
 
     def _promised(self, log: LogCall) -> Iterator[Finding]:
         """`rank_zero_only=True` does not keep a value to rank 0: it switches the reduction off, also of a key that decides."""
-        watcher = watched_key(log)
+        watcher = None if _in_tests_alone(log) else watched_key(log)
         if watcher is None:
             yield from self._switched_off(log)
             return
@@ -203,9 +204,15 @@ def _message(log: LogCall) -> str:
     found = reached(log)
     when = "at epoch level" if found is None or epoch_level(log, found) else "at each training step"
     text = f"{named} logged {when} without being reduced over the ranks: what is shown is rank 0's own number"
-    for node in key_nodes(log):
+    for node in () if _in_tests_alone(log) else key_nodes(log):
         name = str(node.value) if isinstance(node, ast.Constant) else ""
         if name and (place := monitor_of(log.project, name, near=log.module.path)):
             which = "" if log.is_log else f" of {name!r}"
             return f"{text}, and {place.text} at {place.path}:{place.line} decides on each rank by that rank's number{which}"
     return text
+
+
+def _in_tests_alone(log: LogCall) -> bool:
+    """True where only the hooks of `trainer.test` come here: no monitor reads what they log."""
+    found = reached(log)
+    return found is not None and bool(found.hooks) and found.hooks <= TEST_HOOKS

@@ -231,6 +231,26 @@ def test_the_monitor_that_decides_is_named() -> None:
     assert "conf/callbacks.yaml:2" in found[0].message
 
 
+TESTS_ALONE = "test_step(self, batch, batch_idx)"
+WATCHER = {"train.py": "import lightning as L\nfrom module import Model\n\nsave = L.ModelCheckpoint(monitor='acc')\n"}
+
+
+def test_no_monitor_reads_what_a_test_logs() -> None:
+    source = step('self.log("acc", loss)', hook=TESTS_ALONE)
+    found = findings_of(UnsyncedMetric, source, path="module.py", files=WATCHER)
+    assert len(found) == 1
+    assert "decides on each rank" not in found[0].message
+    shared = step('self.log("acc", loss)')
+    assert "decides on each rank" in findings_of(UnsyncedMetric, shared, path="module.py", files=WATCHER)[0].message
+
+
+def test_a_promised_test_value_is_left_alone() -> None:
+    source = step('self.log("acc", loss, rank_zero_only=True)', hook=TESTS_ALONE)
+    assert findings_of(UnsyncedMetric, source, path="module.py", files=WATCHER) == []
+    shared = step('self.log("acc", loss, rank_zero_only=True)')
+    assert findings_of(UnsyncedMetric, shared, path="module.py", files=WATCHER) != []
+
+
 def test_the_monitor_of_the_same_file_comes_first() -> None:
     other = "import lightning as L\n\nsave = L.ModelCheckpoint(monitor='val/loss')\n"
     source = step('self.log("val/loss", loss)') + "\n\nsave = L.ModelCheckpoint(monitor='val/loss')\n"
