@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
-from codemods.analysis.ranks.shown_runs import unseen_run
+from codemods.analysis.ranks.shown_runs import started_alone, unseen_run
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding, Span
 from codemods.project import Project
@@ -62,7 +62,8 @@ def find_in(
 ) -> list[Finding]:
     """Findings of one file in source order, suppressed ones left out, with their ids."""
     chosen = list(codemods)
-    found = [_as_seen(codemod, finding, module, project) for codemod in chosen for finding in _found_by(codemod, module, project)]
+    made = ((codemod, finding) for codemod in chosen for finding in _found_by(codemod, module, project))
+    found = [_as_seen(c, f, module, project) for c, f in made if not _is_for_one_process(c, f, module, project)]
     if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
@@ -93,6 +94,14 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
         said = " ".join(f"{type(error).__name__}: {error}".split())
         message = f"The plug-in {codemod.code} {codemod.rule_name()} failed on this file."
         return [codemod.finding(module, Span(1, 0, 1, 0), message, reason=f"{said}. Its findings here are missing.", symbol="")]
+
+
+def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
+    """True in a program, or a mode of one, that the repository's texts start as one process, while they launch others."""
+    if codemod.topic() not in _OF_RUNS:
+        return False
+    place = module if finding.path == module.path else project.module(finding.path)
+    return place is not None and started_alone(project, place, finding.span)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:
