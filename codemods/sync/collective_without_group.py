@@ -161,7 +161,7 @@ def _level(found: Unguarded, end: str) -> Applicability:
 
 def _reason(found: Unguarded, end: str, *, alone: bool, name: str) -> str:
     if end in _FILL:
-        return "under a test alone, what it fills would stay unfilled and be read: put this process's own values there in an `else`"
+        return "under a test alone, what it fills would stay as it was made: put the own values there in an `else`"
     if not alone:
         return "its result is used on the spot, or it shares its line: what stands for it without a group has to be decided"
     if not name:

@@ -50,11 +50,11 @@ def test_another_collective_is_unsafe() -> None:
     check_transformed(RULE, before, after, unsafe=True)
 
 
-@pytest.mark.parametrize("call", ["all_gather(parts, loss)", "all_gather_object(parts, loss)", "all_gather_into_tensor(parts, loss)"])
+@pytest.mark.parametrize("call", ["all_gather(parts, loss)", "all_gather_object(parts, loss)"])
 def test_what_fills_a_list_is_told(call: str) -> None:
     fill = f"    parts = [torch.empty_like(loss) for _ in range(args.size)]\n    dist.{call}\n    return torch.cat(parts)\n"
     reason = (
-        "under a test alone, what it fills would stay unfilled and be read: put this process's own values there in an `else`"
+        "under a test alone, what it fills would stay as it was made: put the own values there in an `else`"
     )
     check_told(RULE, f"{DIST}def main(args, loss):\n{START}{fill}", reason=reason)
 
