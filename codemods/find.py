@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
-from codemods.analysis.ranks.shown_runs import unseen_run
+from codemods.analysis.ranks.shown_runs import started_alone, unseen_run
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding, Span
@@ -63,12 +63,8 @@ def find_in(
 ) -> list[Finding]:
     """Findings of one file in source order, suppressed ones left out, with their ids."""
     chosen = list(codemods)
-    found = [
-        _as_seen(codemod, finding, module, project)
-        for codemod in chosen
-        for finding in _found_by(codemod, module, project)
-        if codemod.topic() not in _OF_RUNS or not _is_unrun(finding, module, project)
-    ]
+    made = ((codemod, finding) for codemod in chosen for finding in _found_by(codemod, module, project))
+    found = [_as_seen(c, f, module, project) for c, f in made if not _is_for_one_process(c, f, module, project)]
     if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
@@ -101,9 +97,17 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
         return [codemod.finding(module, Span(1, 0, 1, 0), message, reason=f"{said}. Its findings here are missing.", symbol="")]
 
 
-def _is_unrun(finding: Finding, module: SourceModule, project: Project) -> bool:
-    """True for a place that one rank comes to at most, since no Trainer of several calls the hook it stands in."""
-    return not isinstance(module, TextFile) and is_in_unrun_hook(project, module, finding.span.line)
+def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
+    """True in a program, or a mode of one, that the repository's texts start as one process, while they launch others.
+
+    Also in a hook that no Trainer of several ranks calls.
+    """
+    if codemod.topic() not in _OF_RUNS:
+        return False
+    place = module if finding.path == module.path else project.module(finding.path)
+    if place is None or isinstance(place, TextFile):
+        return False
+    return started_alone(project, place, finding.span) or is_in_unrun_hook(project, place, finding.span.line)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

@@ -13,6 +13,7 @@ from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.losses import backward_passes, behind, is_quiet
 from codemods.analysis.wrapped.made_models import is_named_in
 from codemods.analysis.wrapped.near_wraps import near_wraps
+from codemods.analysis.wrapped.plain_parts import is_of_plain_class
 from codemods.analysis.wrapped.way_inside import way_inside
 from codemods.codemod import DdpCodemod
 from codemods.data.wrapper_attributes import QUIET
@@ -82,6 +83,7 @@ class AttributeOfWrapper(DdpCodemod):
     - Says nothing of `.module` under the expression that the wrap's flag is set from, and, outside of the constructor, of a class
       under a decorator that may change it.
     - Tells what a loss is made of: it belongs into the forward of the model.
+    - An object of a class that is no module (`trainer = Trainer(net)`): the program ends where DDP is to wrap it.
     - A repository's own tests.
 
     ## References
@@ -103,6 +105,8 @@ class AttributeOfWrapper(DdpCodemod):
         for one in [*asked_here(project, module), *asked_in_callee(project, module)]:
             if _is_second_try(module, one) or _is_kept_on_wrapper(project, one):
                 continue
+            if is_of_plain_class(project, one.wrapped.module, one.wrapped.model):
+                continue  # it ends where it is wrapped
             key = (id(module.function_of(one.node)), one.receiver, one.key)
             grouped.setdefault(key, []).append(one)
         passes = _Losses(project, module)

@@ -136,6 +136,7 @@ class UnguardedPrint(DdpCodemod):
     - A test of the process group's rank above Lightning's Trainer, which starts the group: it lets every process in.
     - Modules of Lightning that are held in a `ModuleList`: they have no Trainer.
     - A name for the rank that is -1 without a process group.
+    - The launcher's `RANK` in a file whose processes `torch.multiprocessing.spawn` starts: nothing sets it there.
 
     ## References
     Two-process runs on Lightning 2.6.6: which tests work without a Trainer, what `rank_zero_info` does to a print's

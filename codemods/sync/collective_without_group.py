@@ -23,6 +23,11 @@ _ASKING = Site(
     b"init_process_group", b"get_dist", b"get_rank", b"get_world_size",
 )  # fmt: skip
 _WAITING = Site(rb"\b(?:barrier|destroy_process_group)[ \t]*\([ \t]*\)", b"barrier", b"destroy_process_group")
+# Without the call what they fill stays as it was made, `torch.empty` say: a guard would turn an error into wrong numbers.
+_FILL = frozenset(
+    {"all_gather", "all_gather_into_tensor", "all_gather_object", "gather", "gather_object", "reduce_scatter",
+     "reduce_scatter_tensor", "scatter", "scatter_object_list", "all_to_all", "all_to_all_single"}
+)  # fmt: skip
 _ONLY_WAIT = frozenset({"barrier", "destroy_process_group", "monitored_barrier"})
 
 
@@ -80,7 +85,9 @@ class CollectiveWithoutGroup(DdpCodemod):
     - Says nothing below such a function where the program cannot run without a group anyway: it wraps its model, or asks the
       group for its rank, under no test above.
     - Says nothing of collectives of a part of the ranks.
+    - Says nothing of a function that is written to work without a group and asks torch itself for the rank or the size above.
     - Tells a call whose result is used on the spot, and a statement that shares its line.
+    - Tells what fills a list or a tensor (`all_gather`): under a test it would stay unfilled, and be read.
 
     ## References
     torch 2.13: `ValueError: Default process group has not been initialized, please make sure to call init_process_group.`, and of
@@ -108,6 +115,7 @@ class CollectiveWithoutGroup(DdpCodemod):
             name = group_name(module, statement)
             alone = isinstance(statement, ast.Expr) and statement.value is found.call and module.is_whole(statement)
             end = last(qualified(module, found.call.func))
+            alone = alone and end not in _FILL
             span = module.span(statement)
             yield self.finding(
                 module,
@@ -152,6 +160,8 @@ def _level(found: Unguarded, end: str) -> Applicability:
 
 
 def _reason(found: Unguarded, end: str, *, alone: bool, name: str) -> str:
+    if end in _FILL:
+        return "under a test alone, what it fills would stay as it was made: put the own values there in an `else`"
     if not alone:
         return "its result is used on the spot, or it shares its line: what stands for it without a group has to be decided"
     if not name:

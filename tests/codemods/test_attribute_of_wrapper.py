@@ -472,3 +472,41 @@ def test_what_is_put_on_the_wrapper_is_found_there() -> None:
         source = PLAIN.format(prepare=wrap, use=f"{put}\n    {read}")
         check_nothing(AttributeOfWrapper, f"from evaluation import validate\n{source}", files=other)
     assert findings_of(AttributeOfWrapper, PLAIN.format(prepare=wrap, use="model.width = 4"), files=NETS)
+
+
+HARNESS = """from torch.nn.parallel import DistributedDataParallel as DDP
+from nets import Net
+{imports}
+
+class Harness({base}):
+    def __init__(self, net):
+        self.net = net
+
+    def set_rows(self, rows):
+        self.rows = rows
+{more}
+
+def main(args, loader):
+    harness = Harness(Net(args))
+    if args.distributed:
+        harness.cuda()
+        harness = DDP(harness)
+    harness.set_rows(loader)
+"""
+
+
+@pytest.mark.parametrize("base", ["", "object"])
+def test_a_plain_object_ends_where_it_is_wrapped(base: str) -> None:
+    check_nothing(AttributeOfWrapper, HARNESS.format(base=base, imports="", more=""), files=NETS)
+
+
+@pytest.mark.parametrize(
+    ("base", "imports", "more"),
+    [
+        ("torch.nn.Module", "import torch\n", ""),
+        ("Base", "from elsewhere import Base\n", ""),  # what it is is not seen
+        ("", "", "\n    def parameters(self):\n        return self.net.parameters()\n"),
+    ],
+)
+def test_an_object_that_may_be_wrapped(base: str, imports: str, more: str) -> None:
+    assert findings_of(AttributeOfWrapper, HARNESS.format(base=base, imports=imports, more=more), NETS)

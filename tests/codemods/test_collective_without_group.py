@@ -50,6 +50,24 @@ def test_another_collective_is_unsafe() -> None:
     check_transformed(RULE, before, after, unsafe=True)
 
 
+@pytest.mark.parametrize("call", ["all_gather(parts, loss)", "all_gather_object(parts, loss)"])
+def test_what_fills_a_list_is_told(call: str) -> None:
+    fill = f"    parts = [torch.empty_like(loss) for _ in range(args.size)]\n    dist.{call}\n    return torch.cat(parts)\n"
+    reason = (
+        "under a test alone, what it fills would stay as it was made: put the own values there in an `else`"
+    )
+    check_told(RULE, f"{DIST}def main(args, loss):\n{START}{fill}", reason=reason)
+
+
+@pytest.mark.parametrize("asked", ["get_world_size", "get_rank"])
+def test_a_function_that_asks_torch_itself_does_not_run_without_a_group(asked: str) -> None:
+    body = "    size = dist.{}()\n    if get_rank() == 0:\n        show(loss)\n    dist.all_reduce(loss)\n    loss /= size\n"
+    before = f"{DIST}from tools import get_rank\n\ndef mean(loss):\n{body.format(asked)}"
+    check_nothing(RULE, before, files={"tools.py": HELPER})
+    known = before.replace(f"dist.{asked}()", "1")
+    assert findings_of(RULE, known, {"tools.py": HELPER})
+
+
 def test_a_helper_that_works_without_a_group() -> None:
     head = f"{DIST}from tools import get_rank\n\ndef validate(results):\n    rank = get_rank()\n"
     before = f"{head}    for r in results:\n        dist.reduce(r, 0)\n"

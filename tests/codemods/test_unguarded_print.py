@@ -403,6 +403,50 @@ def test_an_environment_that_does_not_tell(head: str) -> None:
     check_nothing(UnguardedPrint, script("print(args)", head=head))
 
 
+WORKER = """\
+    import os
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def start(opts):
+        nodes = int(os.environ['WORLD_SIZE'])
+        mp.spawn(work, nprocs=4, args=(opts,))
+
+    def work(index, opts):
+        if opts.shared:
+            {rank}
+            dist.init_process_group('nccl', rank=opts.rank, world_size=opts.size)
+        model.train()
+        {line}
+    """
+WORKED_OUT = "opts.rank = opts.rank * 4 + index"
+
+
+def worker(line: str, rank: str = WORKED_OUT) -> str:
+    return textwrap.dedent(WORKER.format(line=line, rank=rank))
+
+
+def test_workers_of_spawn_have_the_rank_that_they_work_out() -> None:
+    before, after = worker("print(len(opts.names))"), worker("if opts.rank in (-1, 0):\n            print(len(opts.names))")
+    check_transformed(UnguardedPrint, before, after, unsafe=True)
+    (finding,) = findings_of(UnguardedPrint, before)
+    assert finding.reason == "assumes that opts.rank is -1 or 0 without a process group"
+
+
+@pytest.mark.parametrize("rank", ["number = index", "opts.place = opts.rank * 4 + index", "opts.rank = opts.rank + index"])
+def test_spawn_sets_no_rank_in_the_environment(rank: str) -> None:
+    check_nothing(UnguardedPrint, worker("print(len(opts.names))", rank))
+
+
+def test_workers_that_another_file_spawns() -> None:
+    head = LAUNCHED + "import torch.distributed as dist\n"
+    starts = "import torch.multiprocessing as mp\nfrom train import main\n\nif __name__ == '__main__':\n    {}\n"
+    files = {"start.py": starts.format("mp.spawn(main, nprocs=2)")}
+    check_nothing(UnguardedPrint, script("print(args)", head=head), files=files, path="train.py")
+    alone = {"start.py": starts.format("main(0)")}
+    assert findings_of(UnguardedPrint, script("print(args)", head=head), alone, path="train.py")
+
+
 def test_an_accelerator_that_a_helper_makes() -> None:
     head = "from torch.nn.parallel import DistributedDataParallel as DDP\nimport tools\n"
     helper = "from accelerate import Accelerator\n\ndef prepare(args):\n    a = Accelerator()\n    return a, a.unwrap_model\n"

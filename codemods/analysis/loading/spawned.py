@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from codemods.analysis.call_graph import FunctionSite, called_function, find_function
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, qualified
+from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+
+_SPAWNING = (b"spawn(", b"start_processes(")
+_STARTS = late(r"multiprocessing\.(?:spawn|start_processes)$")
 
 
 @record
@@ -32,6 +36,23 @@ def spawns_in(project: Project, module: SourceModule, function: FunctionNode | N
         site = called_function(project, module, call) if handed else None
         if site is not None and any(_is_spawn(site.module, c) for c in _calls(site.node)):
             yield Spawn(call, handed[0])
+
+
+def in_file_of_workers(project: Project, module: SourceModule) -> bool:
+    """True for a file that calls `torch.multiprocessing.spawn`, or holds a function that another file has it run."""
+    return module.path in project.keep("files of workers", lambda: frozenset(_files_of_workers(project)))
+
+
+def _files_of_workers(project: Project) -> Iterator[str]:
+    spawning = {p for word in _SPAWNING for p in project.files_containing(word)}
+    for path in sorted(spawning):
+        module = project.module(path) if path.endswith(".py") else None
+        for call in module.calls_named("spawn", "start_processes") if module is not None else ():
+            if module is None or not _STARTS.search(qualified(module, call.func)):
+                continue
+            yield path
+            if (worker := _function(project, module, _first(call))) is not None:
+                yield worker.module.path
 
 
 def calls_in(module: SourceModule, function: FunctionNode | None) -> list[ast.Call]:

@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import Role, external_role
 from codemods.analysis.functions import find_function
+from codemods.analysis.loading.spawned import in_file_of_workers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.own_helpers import own_flag, own_helper
+from codemods.analysis.output.worker_ranks import rank_of_worker
 from codemods.analysis.ranks.given_numbers import is_given_a_number
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.findings import Applicability, Edit
@@ -72,6 +74,9 @@ def script_guard(
     found = _of_environment(module)
     if found is None:
         return None
+    if in_file_of_workers(project, module):  # torch.multiprocessing.spawn sets no RANK: each process would be rank 0
+        rank = rank_of_worker(module, function, statement)
+        return Spelling(f"{rank} in (-1, 0)", assumes=f"assumes that {rank} is -1 or 0 without a process group") if rank else None
     own = own_flag(project, module, function, lines=lines) or own_helper(project, module, function, statement)
     return Spelling(own, assumes="assumes that the process group, where there is one, has been started by then") if own else found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.ranks.run_by_programs import is_shown_to_run
+from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.findings import Span
 from codemods.project import Project
 from codemods.source import SourceModule, once_a_module
@@ -26,6 +27,13 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
     if function is None:
         return "right if this file is run as several processes: no program of the project is seen to do so"
     return f"right if ranks come here: no program of several processes is seen to call {function.name}"
+
+
+def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
+    """True for a place of `module` that only programs come to which the repository's texts start as one process."""
+    if isinstance(module, TextFile):
+        return False
+    return is_started_alone(project, module, _statements(module).get(span.line, module.tree))
 
 
 @once_a_module

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.class_index import class_facts
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.class_index import ClassFacts, class_facts, find_class
+from codemods.analysis.names import dotted
 from codemods.analysis.wrapped.losses import Behind
+from codemods.analysis.wrapped.wraps import is_wrap, without_moves
 from codemods.project import Project
+from codemods.source import SourceModule
 
 
 def is_plain_part(project: Project, each: Behind, inside: ast.expr) -> bool:
@@ -31,3 +35,23 @@ def _classes_with(project: Project, method: str) -> list[bool]:
                 facts = class_facts(project, module, node)
                 found.append(bool(facts.unresolved) or bool(facts.external))
     return found
+
+
+def is_of_plain_class(project: Project, module: SourceModule, model: ast.expr | None) -> bool:
+    """True for an object whose every value is made of a class of the project that is no module: DDP does not take it.
+
+    `trainer = Trainer(net)` wrapped as a whole: `.cuda()` and DDP itself end the program there, and nothing below is reached.
+    """
+    if not isinstance(model, ast.Name):
+        return False
+    values = (v for v in map(without_moves, assigned(module, model, model.id)) if not is_wrap(module, v))
+    calls = [v for v in values if not (isinstance(v, ast.Name) and v.id == model.id)]
+    made = [find_class(project, module, dotted(v.func)) if isinstance(v, ast.Call) and dotted(v.func) else None for v in calls]
+    return bool(made) and all(s is not None and _is_plain(class_facts(project, s.module, s.node)) for s in made)
+
+
+def _is_plain(facts: ClassFacts) -> bool:
+    if any(b not in ("object", "builtins.object", "abc.ABC", "ABC") for b in facts.external) or facts.unresolved:
+        return False
+    changed = any(s.node.keywords or s.node.decorator_list for s in facts.lineage)
+    return not changed and not any(facts.method(name) for name in ("parameters", "named_parameters", "__getattr__", "__new__"))

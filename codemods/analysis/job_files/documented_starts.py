@@ -1,0 +1,105 @@
+"""How the texts and job files of a repository start its scripts: alone by Python or on several processes, with which flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from posixpath import basename
+
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.record import record
+from codemods.text_file import SHELL_KINDS
+
+_TEXTS = (*SHELL_KINDS, ".md", ".rst", ".txt")
+_OTHERS = (".py", ".yaml", ".yml", ".json", ".ipynb", ".toml", ".cfg")  # what stands in them is not read as a command line
+_LONGEST = 400_000
+_WORDS = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"mpiexec", b"horovodrun")
+_SEVERAL = late(
+    r"(?<![\w-])(?:torchrun|torch\.distributed\.(?:run|launch)|accelerate\s+launch|srun|mpirun|mpiexec|horovodrun|dist_\w+\.sh|"
+    r"slurm_\w+\.sh)(?![\w-])|(?<![A-Za-z0-9_/.-])deepspeed\s"
+)
+_OF_THE_JOB = late(r"(?m)^[ \t]*#SBATCH\s+(?:-n|--ntasks)\S*")  # each line of such a file may be run as many times
+_JOINED = late(r"\\[ \t]*\n[ \t]*#?")
+_ALONE = late(r"(?:^|[\s`$>;&(])(?:python[\d.]*|\$\{?PYTHON\}?)\s+(?:-[uOB]\s+)?(-m\s+)?([\w./${}-]+)")
+_SCRIPT = late(r"(?<![\w-])[\w./${}()\"'-]*\.py\b|\s-m\s+(?!torch\.|accelerate)[\w.]+")
+_NEXT = late(r"&&|[;|`#]")  # the next command, or what is said of this one
+_FLAG = late(r"(?<!\S)--?([A-Za-z][\w.-]*)")
+_MORE_FLAGS = late(r"\$\{?(?:@|\*|\d|\w*(?i:args?|opts?|options|flags|params)\b)|\.\.\.|…|<[^>]*>")
+
+_LAUNCHING = rb"torchrun|torch\.distributed\.(?:launch|run)|accelerate launch|deepspeed |srun |mpirun|nproc"
+
+
+@record
+class Start:
+    """One command. script: the last part of the name, "" where it is a variable; several: a launcher starts it.
+
+    flags: as Python has them; more: the command may hold others.
+    """
+
+    script: str
+    several: bool
+    flags: frozenset[str]
+    more: bool
+
+
+def starts(project: Project) -> tuple[Start, ...]:
+    """Every command of the repository's texts and job files that starts a script."""
+    return project.keep("documented starts", lambda: tuple(_starts(project)))
+
+
+def _starts(project: Project) -> Iterator[Start]:
+    named = {p for word in (b"python", *_WORDS) for p in project.files_containing(word, kinds=_TEXTS)}
+    for path in sorted(named):
+        data = project.read(path) or b""
+        if len(data) > _LONGEST:
+            continue  # a list of something, or a log
+        text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+        shared = _OF_THE_JOB.search(text) is not None
+        lines = _JOINED.sub(" ", text).split("\n")
+        for i, line in enumerate(lines):
+            yield from _in_line(line, lines[i + 1 : i + 3], shared=shared)
+
+
+def _in_line(line: str, following: list[str], *, shared: bool) -> Iterator[Start]:
+    if launcher := _SEVERAL.search(line):
+        rest = line[launcher.end() :]
+        if not _SCRIPT.search(rest):  # texts break commands off without a word
+            rest = " ".join([rest, *following])
+        script = _SCRIPT.search(rest)
+        spoken = not line[: launcher.start()].strip(" \t$>#`") or "-" in rest[:3]
+        if script is not None or (spoken and "$" in rest):
+            yield _start(script[0] if script else "", rest[script.end() if script else 0 :], several=True)
+        return
+    for found in _ALONE.finditer(line):
+        name = found[2]
+        if found[1] or name.endswith(".py"):
+            rest = _NEXT.split(line[found.end() :], maxsplit=1)[0]
+            yield _start(f"-m {name}" if found[1] else name, rest, several=shared)
+
+
+def _start(script: str, rest: str, *, several: bool) -> Start:
+    name = script.strip(" \"'()")
+    if name.startswith("-m"):
+        name = f"{name.split()[-1].rpartition('.')[2]}.py"
+    name = basename(name)
+    flags = frozenset(flag.replace("-", "_") for flag in _FLAG.findall(rest))
+    return Start("" if "$" in name or name == ".py" else name, several, flags, _MORE_FLAGS.search(rest) is not None)
+
+
+def other_starts(project: Project, script: str) -> bool:
+    """True where another file, a program or a setting, names the script behind a launcher."""
+    launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b" % (_LAUNCHING, re.escape(script.encode())))
+    return any(launched.search(project.read(p) or b"") for p in project.files_containing(script.encode(), kinds=_OTHERS))
+
+
+def script_names(path: str) -> tuple[str, ...]:
+    """How commands may name a script: a package is run by the name of its folder."""
+    name = basename(path)
+    return (name, f"{basename(path[: -len(name) - 1])}.py") if name == "__main__.py" else (name,)
+
+
+def is_named_once(project: Project, path: str) -> bool:
+    """False for one of several scripts of one name: commands cannot be told apart."""
+    end = re.compile(rf"(?:^|/){re.escape(basename(path))}$")
+    return sum(1 for p in project.python_files if end.search(p)) == 1

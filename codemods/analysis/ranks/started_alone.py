@@ -1,0 +1,129 @@
+"""Programs, and modes of programs, that the repository's own texts start as one process, while they launch others on several.
+
+`python evaluate.py`, `python main.py --submission`, beside `torchrun train.py`: no second process ever comes there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.job_files.documented_starts import Start, is_named_once, other_starts, script_names, starts
+from codemods.analysis.names import dotted, last
+from codemods.analysis.ranks.uses import uses_of
+from codemods.analysis.trainer.metric_obstacles import imported_files
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule
+
+_MOST_CALLS, _DEEPEST = 12, 5
+# What starts processes by itself: Python alone is no sign of one process then.
+_STARTS_PROCESSES = late(
+    rb"\b(?:spawn|start_processes|launch\w*|\w+_launch\w*|Popen|notebook_launcher|run_distributed)\(|[lL]ightning|"
+    rb"submitit|horovod|mpi4py|\bray\b|torchelastic|\bTrainer\("
+)
+# A program that trains or joins its processes on purpose may be launched on several though the texts do not say so.
+_SHARES = late(
+    rb"init_process_group|DistributedDataParallel|\.backward\(|optimizer|DistributedSampler|Accelerator\(|gather\(|reduce\(|"
+    rb"barrier\(|init_dist|setup_dist|[tT]rainer|\.fit\("
+)
+
+
+def is_started_alone(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True where the texts launch programs on several processes, and start all that come to `node` as one."""
+    if not any(s.several for s in starts(project)) or all(s.several for s in starts(project)):
+        return False
+    return _comes_alone(project, module, node, 0)
+
+
+def _comes_alone(project: Project, module: SourceModule, node: ast.AST, depth: int) -> bool:
+    if _is_in_mode(project, module, node):
+        return True
+    function = module.function_of(node)
+    if function is None:
+        return _is_program_of_one(project, module)
+    if depth > _DEEPEST:
+        return False
+    outer = module.function_of(function)
+    if outer is not None:
+        return _comes_alone(project, module, outer, depth + 1)
+    used = uses_of(project, module, function).outside_tests()
+    if used.more or used.handed_on or len(used.calls) > _MOST_CALLS or _may_be_called_by_others(module, function):
+        return False
+    if not used.calls:
+        return function.name == "main" and _is_program_of_one(project, module)
+    return all(_comes_alone(project, s.module, s.call, depth + 1) for s in used.calls)
+
+
+def _may_be_called_by_others(module: SourceModule, function: FunctionNode) -> bool:
+    if isinstance(module.parent(function), ast.ClassDef):
+        return True  # an heir or a framework may call it
+    kept = (last(dotted(d.func if isinstance(d, ast.Call) else d)) for d in function.decorator_list)
+    return any(name not in ("no_grad", "inference_mode", "main") for name in kept)
+
+
+def _is_program_of_one(project: Project, module: SourceModule) -> bool:
+    """True for a script that only Python itself is said to start, and that neither trains nor starts processes."""
+    return project.keep(("started alone", module.path), lambda: _find_program(project, module))
+
+
+def _find_program(project: Project, module: SourceModule) -> bool:
+    if not module.holds(b"__main__") or _SHARES.search(module.data):
+        return False
+    of_it = _starts_of(project, module)
+    return bool(of_it) and not any(s.several for s in of_it) and _starts_nothing(project, module)
+
+
+def _starts_of(project: Project, module: SourceModule) -> list[Start]:
+    """The commands for a script; none where some launched script is not named, or another file may launch this one."""
+    names = script_names(module.path)
+    every = starts(project)
+    if any(s.several and not s.script for s in every) or not is_named_once(project, module.path):
+        return []
+    if any(other_starts(project, name) for name in names):
+        return []
+    return [s for s in every if s.script in names]
+
+
+def _starts_nothing(project: Project, module: SourceModule) -> bool:
+    return not any(_STARTS_PROCESSES.search(project.read(p) or b"") for p in imported_files(project, module))
+
+
+# One mode of a program that is launched
+
+
+def _is_in_mode(project: Project, module: SourceModule, node: ast.AST) -> bool:
+    """True under a test of an option that every launch on several processes leaves out, and commands for one process give."""
+    return any(_is_mode(project, module, option) for option in _options_over(module, node))
+
+
+def _options_over(module: SourceModule, node: ast.AST) -> Iterator[str]:
+    """The options whose being given is asked for above a place: `if args.submission`, `if args.folder is not None`."""
+    below = node
+    for up in module.ancestors(node):
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        if isinstance(up, ast.If) and any(s is below for s in up.body):
+            parts = up.test.values if isinstance(up.test, ast.BoolOp) and isinstance(up.test.op, ast.And) else [up.test]
+            for part in parts:
+                if isinstance(part, ast.Compare) and ast.unparse(part).endswith(" is not None"):
+                    part = part.left
+                if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                    yield part.attr
+        below = up
+
+
+def _is_mode(project: Project, module: SourceModule, option: str) -> bool:
+    return project.keep(("mode of one process", module.path, option), lambda: _find_mode(project, module, option))
+
+
+def _find_mode(project: Project, module: SourceModule, option: str) -> bool:
+    if not module.holds(b"--" + option.encode()) and not module.holds(b"--" + option.replace("_", "-").encode()):
+        if not any(option.encode() in (project.read(p) or b"") for p in imported_files(project, module) if p != module.path):
+            return False
+    of_it = _starts_of(project, module)
+    launched = [s for s in of_it if s.several]
+    alone = [s for s in of_it if not s.several and option in s.flags]
+    if not launched or not alone or any(option in s.flags or s.more for s in launched):
+        return False
+    return _starts_nothing(project, module)

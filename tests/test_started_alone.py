@@ -1,0 +1,185 @@
+"""Which places belong to programs, or modes of programs, that the repository's own texts start as one process."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from codemods.analysis.ranks.started_alone import is_started_alone
+from codemods.project import Project
+from codemods.ranks.makedirs_race import MakedirsRace
+from ddpfix.testing import check_nothing, check_transformed
+
+MAIN = """\
+    import argparse
+    import torch.distributed as dist
+    from export import export_flow, draw
+
+    def parse():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--export", action="store_true")
+        parser.add_argument("--draw_to")
+        return parser.parse_args()
+
+    def main():
+        args = parse()
+        dist.init_process_group("nccl")
+        if args.export:
+            export_flow(args.out)
+            return
+        if args.draw_to is not None:
+            draw(args.draw_to)
+        train(args)
+
+    if __name__ == "__main__":
+        main()
+    """
+EXPORT = """\
+    import os
+    import torch.distributed as dist
+
+    def export_flow(out):
+        write(out)
+
+    def write(out):
+        if not os.path.exists(out):
+            os.makedirs(out)
+
+    def draw(out):
+        if not os.path.exists(out):
+            os.makedirs(out)
+    """
+TEXT = """\
+    # Flow
+
+    ```
+    torchrun --nproc_per_node 8 main.py --lr 1e-4 \\
+        --epochs 9
+    CUDA_VISIBLE_DEVICES=0 python main.py \\
+        --export --out here
+    python main.py --draw_to there
+    ```
+    """
+SCORE = """\
+    import os
+    from lib.options import start
+
+    def main():
+        args = start()
+        report(args)
+
+    def report(args):
+        open(args.out, "w").write("1")
+
+    if __name__ == "__main__":
+        main()
+    """
+
+
+def alone(files: dict[str, str], at: str, name: str) -> bool:
+    project = Project.of({path: textwrap.dedent(text).encode() for path, text in files.items()})
+    module = project.module(at)
+    assert module is not None
+    function = next(f for f in module.functions if f.name == name)
+    return is_started_alone(project, module, function.body[0])
+
+
+def mode(text: str = TEXT, *, main: str = MAIN, name: str = "write", export: str = EXPORT, **more: str) -> bool:
+    return alone({"main.py": main, "export.py": export, "README.md": text, **more}, "export.py", name)
+
+
+def program(text: str, *, score: str = SCORE, **more: str) -> bool:
+    options = "import torch.distributed as dist\n\ndef start():\n    dist.init_process_group('nccl')\n"
+    return alone({"score.py": score, "lib/options.py": options, "README.md": text, **more}, "score.py", "report")
+
+
+def test_a_mode_that_no_launch_asks_for() -> None:
+    assert mode()
+    assert mode(name="draw")  # asked for by `is not None`
+    assert mode(TEXT.replace("\n", "\r\n"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("--epochs 9", "--epochs 9 --export"),
+        ("--epochs 9", '--epochs 9 "$@"'),  # more flags may be handed on
+        ("--epochs 9", "--epochs 9 [...]"),
+        ("python main.py", "srun python main.py"),
+        ("torchrun --nproc_per_node 8 main.py", "python main.py"),  # nobody launches anything
+        ("--export --out here", "--out here"),  # no command asks for it
+        ("    ```\n", '    torchrun --nproc_per_node 4 "$SCRIPT" --export\n'),
+    ],
+)
+def test_a_mode_that_several_processes_may_be_in(old: str, new: str) -> None:
+    assert old in TEXT
+    assert not mode(TEXT.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        train(args)", "        train(args)\n        export_flow(args.out)"),  # called outside of the mode, too
+        ("if args.export:", "if args.export or args.size:"),
+        ("if args.export:", "if not args.export:"),
+        ("            return\n", "            return export_flow\n"),  # handed on: others may call it
+        ('    dist.init_process_group("nccl")', '    torch.multiprocessing.spawn(train, nprocs=2)'),  # it starts processes itself
+        ("import argparse", "import argparse\n    import lightning.pytorch as pl"),
+    ],
+)
+def test_a_place_that_is_not_in_the_mode_alone(old: str, new: str) -> None:
+    assert old in MAIN
+    assert not mode(main=MAIN.replace(old, new))
+
+
+def test_a_program_that_only_python_starts() -> None:
+    assert program("torchrun --nproc_per_node 8 train.py\npython score.py --out here\n")
+    broken = "python -m torch.distributed.launch --nproc_per_node=8\ntrain.py\n\npython score.py\n"
+    assert program(broken)  # a text that breaks the command off
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python train.py\npython score.py\n",  # nothing is launched: the texts do not tell the two apart
+        "torchrun --nproc_per_node 8 train.py\n",  # nobody is told how to start it
+        "torchrun --nproc_per_node 8 train.py\ntorchrun --nproc_per_node 2 score.py\npython score.py\n",
+        "torchrun --nproc_per_node 8 train.py\nmpirun -np 4 python score.py\n",
+        "torchrun --nproc_per_node 8 $FILE\npython score.py\n",
+        "#SBATCH --ntasks=8\ntorchrun train.py\npython score.py\n",
+    ],
+)
+def test_a_program_that_a_launcher_may_start(text: str) -> None:
+    assert not program(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("report(args)\n\n", "report(args)\n        loss.backward()\n\n"),  # it trains: several processes are welcome
+        ("args = start()", "trainer = Trainer()"),
+        ("args = start()", "args = mp.spawn(start)"),
+        ('if __name__ == "__main__":', "if True:"),
+    ],
+)
+def test_a_program_that_may_be_run_on_several(old: str, new: str) -> None:
+    assert old in SCORE
+    assert not program("torchrun --nproc_per_node 8 train.py\npython score.py --out here\n", score=SCORE.replace(old, new))
+
+
+def test_another_file_may_launch_it() -> None:
+    text = "torchrun --nproc_per_node 8 train.py\npython score.py --out here\n"
+    assert not program(text, **{"all.py": "os.system('torchrun --nproc_per_node 2 score.py')\n"})
+    assert not program(text, **{"tools/score.py": SCORE})  # which of the two is meant?
+    assert not program(text, **{"use.py": "from score import report\nreport(args)\n"})
+
+
+def test_nothing_is_reported_of_a_mode_of_one_process() -> None:
+    files = {"main.py": textwrap.dedent(MAIN), "README.md": textwrap.dedent(TEXT)}
+    check_nothing(MakedirsRace, textwrap.dedent(EXPORT), files=files, path="export.py")
+    launched = {**files, "README.md": files["README.md"].replace("--epochs 9", "--epochs 9 --export --draw_to x")}
+    before = textwrap.dedent(EXPORT)
+    check_transformed(
+        MakedirsRace, before, before.replace("makedirs(out)", "makedirs(out, exist_ok=True)"), files=launched, path="export.py"
+    )
