@@ -15,6 +15,10 @@ from codemods.source import FunctionNode, SourceModule, walk_scope
 
 _SPAWNS = frozenset({"spawn", "start_processes", "Process", "launch", "elastic_launch", "notebook_launcher"})
 CLIMBS = 5
+# What a set-up still does when the group is there.
+_AFTER_START = frozenset(
+    {"set_device", "barrier", "get_rank", "get_world_size", "print", "info", "device", "setup_for_distributed", "int"}
+)
 
 
 @record
@@ -56,10 +60,19 @@ def _of(
         outer = other.function_of(site)
         block = main_block(other, site) if outer is None else None
         if block is not None and other is module:
-            goes_on = block.body[-1] not in other.ancestors(site)  # a set-up that the program calls first is not its end
+            goes_on = block.body[-1] not in other.ancestors(site) and _only_sets_up(module, function, call)
             yield Entry(module, None if goes_on else function, site)
         elif outer is not None and climbs < CLIMBS and outer is not function:
             yield from _of(project, other, outer, site, climbs + 1)
+
+
+def _only_sets_up(module: SourceModule, function: FunctionNode, start: ast.Call) -> bool:
+    """True where the function ends with the start of the group: what the program does with it stands behind the call."""
+    if module.function_of(start) is not function:
+        return False
+    end = start.end_lineno or start.lineno
+    later = (n for n in walk_scope(function) if isinstance(n, ast.Call) and n.lineno > end)
+    return all(last(dotted(c.func)) in _AFTER_START for c in later)
 
 
 def _sites(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[tuple[SourceModule, ast.Call, bool]]:

@@ -18,7 +18,7 @@ _COUNTS = late(
     r"epoch|step|iter|best|loss|acc|seed|lr$|rate|arg|config|cfg|opt$|hparam|score|metric|map|psnr|miou|version|name|previous"
 )
 _IN_CLASS = late(r"DistributedDataParallel|DDP\(|init_process_group|[Aa]ccelerat|rank\b|is_main|is_distributed|distributed")
-_SHOWS = late(rb"DistributedDataParallel\(|DDP\(|init_process_group\(|Accelerator\(")
+_SHOWS = late(rb"DistributedDataParallel\w*\(|DDP\w*\(|init_process_group\(|Accelerator\w*\(")
 
 
 @record
@@ -37,7 +37,7 @@ class Resumed:
 
 def resumed_states(project: Project, module: SourceModule) -> Iterator[Resumed]:
     """The loads of a file for several processes whose states the project has saved itself."""
-    if not _SHOWS.search(module.data) or not module.holds(b"torch.load("):
+    if not _SHOWS.search(module.data) or not module.holds(b"load("):
         return
     for load in module.calls_named("load"):
         if qualified(module, load.func) != "torch.load" or len(load.args) != 1:
@@ -149,7 +149,7 @@ def _saved(project: Project) -> dict[str, tuple[SourceModule, ast.expr]]:
 
 
 def _all_saved(project: Project) -> Iterator[tuple[str, tuple[SourceModule, ast.expr]]]:
-    words = (b"torch.save(", b"accelerator.save(")
+    words = (b".save(",)
     for path in sorted({p for word in words for p in project.files_containing(word) if not is_test_file(p)}):
         module = project.module(path)
         if module is None or module.holds(b".cpu() for") or module.holds(b".to('cpu')") or module.holds(b'.to("cpu")'):
