@@ -48,7 +48,8 @@ DDPFIX_ORDER = [
     {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
      "ddpfix.formatting", "ddpfix.scaffold"},
     {"ddpfix.repository_state", "ddpfix.run", "ddpfix.undo", "ddpfix.checking"},
-    {"ddpfix.review", "ddpfix.prove", "ddpfix.diagnosis", "ddpfix.tune", "ddpfix.bot", "ddpfix.fleet"},
+    {"ddpfix.review", "ddpfix.prove", "ddpfix.diagnosis", "ddpfix.tune", "ddpfix.bot"},
+    {"ddpfix.fleet"},
     {"ddpfix.testing"},
     {"ddpfix.cli"},
 ]  # fmt: skip

@@ -142,36 +142,37 @@ class Child:
     def _answer(self, until: float) -> tuple[object, ...]:
         (length,) = _LENGTH.unpack(self._bytes(_LENGTH.size, until))
         if length > LONGEST_ANSWER:
-            raise self._over(f"its answer has more than {LONGEST_ANSWER // MIB} MiB")
+            raise self._over(f"its answer has more than {LONGEST_ANSWER // MIB} MiB", "size")
         answer = unpickling.Restricted(io.BytesIO(self._bytes(length, until)), _values()).load()
         if not isinstance(answer, tuple):
-            raise self._over("its answer is no answer")
+            raise self._over("its answer is no answer", "crash")
         return answer
 
     def _bytes(self, count: int, until: float) -> bytes:
         pipe = self._process.stdout
         if pipe is None or pipe.closed:
-            raise self._over("the work on it has ended before")
+            raise self._over("the work on it has ended before", "crash")
         got = bytearray()
         with selectors.DefaultSelector() as ready:
             ready.register(pipe, selectors.EVENT_READ)
             while len(got) < count:
                 if not ready.select(max(0.0, until - time.monotonic())):
-                    raise self._over(f"it takes more than {self._limits.seconds:g} s")
+                    raise self._over(f"it takes more than {self._limits.seconds:g} s", "timeout")
                 part = os.read(pipe.fileno(), min(MIB, count - len(got)))
                 if not part:
-                    raise self._over(self._ended())
+                    raise self._over(*self._ended())
                 got += part
         return bytes(got)
 
-    def _ended(self) -> str:
+    def _ended(self) -> tuple[str, str]:
         status = self._process.wait()
         if status == -signal.SIGXCPU:
-            return f"it takes more than {self._limits.cpu} s of a processor"
-        return f"the work on it ended with signal {-status}" if status < 0 else f"the work on it ended with status {status}"
+            return f"it takes more than {self._limits.cpu} s of a processor", "timeout"
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        return f"the work on it ended with {how}", "crash"
 
-    def _over(self, why: str) -> OverLimit:
-        return OverLimit("it is left alone", why, "the next job goes on")
+    def _over(self, why: str, kind: str) -> OverLimit:
+        return OverLimit("it is left alone", why, "the next job goes on", kind)
 
 
 def _values() -> tuple[ModuleType, ...]:
@@ -249,13 +250,13 @@ def _tried(inside: object, question: str, given: tuple[object, ...], options: Ma
     try:
         return "answer", getattr(inside, question)(*given, **options)
     except OverLimit as error:
-        return "limit", *error.args
+        return "limit", *error.args, error.kind
     except GitRefusal as error:
         return "refusal", *error.args
     except (SettingsError, UnknownSelector) as error:
         return "settings", str(error)
     except MemoryError:
-        return "limit", "it is left alone", "it takes more memory than one job may have", "the next job goes on"
+        return "limit", "it is left alone", "it takes more memory than one job may have", "the next job goes on", "memory"
     except Exception as error:
         return "defect", f"{type(error).__name__}: {error}"
 

@@ -26,6 +26,7 @@ from ddpfix.settings import Settings
 # read for facts beside what is looked at: what starts training, and what pins versions
 _FACTS = (".py", ".toml", ".cfg", ".slurm", ".sbatch", "Makefile", "README.md", *YAML_KINDS, *SHELL_KINDS)
 MOST_JSON = 200  # where there are more, they are data
+MOST_ROWS = 20_000  # findings of one repository that a survey gives back
 
 Asked = tuple[Settings, Preferences]
 
@@ -49,6 +50,16 @@ class Reviewed:
     base: str
     is_wanted: bool
     remarks: tuple[remarks.Remark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What is found at a commit. rows: (code, level, path, line, message). files, unread: looked at, and not readable."""
+
+    head: str
+    files: int
+    unread: int
+    rows: tuple[tuple[str, str, str, int, str], ...]
 
 
 class Inside:
@@ -100,6 +111,20 @@ class Inside:
         project = _look_at(clone, asked)
         found = remarks.remarks_on(project.tree, project.settings, project.read, changed)
         return Reviewed(project.state.base, is_wanted=True, remarks=tuple(found))
+
+    def survey(self, access: git.Access, branch: str, *, select: Sequence[str], ignore: Sequence[str]) -> Surveyed:
+        """What is found on a branch; nothing is made. select, ignore: for all repositories alike, on top of its own settings.
+
+        Raises GitRefusal, SettingsError, UnknownSelector.
+        """
+        project = _look_at(self._cloned(access, branch))
+        settings = replace(
+            project.settings, select=tuple(select) or project.settings.select, ignore=(*project.settings.ignore, *ignore)
+        )
+        codemods = plugins.chosen(settings, project.tree.root).codemods
+        report = engine.check(project.tree, settings, codemods, use_cache=False, read=project.read)
+        rows = [(f.code, f.applicability.value, f.path, f.span.line, f.message) for f in report.findings[:MOST_ROWS]]
+        return Surveyed(project.state.base, report.scanned, len(report.failed), tuple(rows))
 
     def _cloned(self, access: git.Access, branch: str) -> git.Clone:
         self._access = access

@@ -12,7 +12,7 @@ from ddpfix.git.commits import Committed, Step, commit_steps
 from ddpfix.git.in_place import undo_in_place, write_in_place
 from ddpfix.git.journal import BranchRun, InPlaceRun, runs
 from ddpfix.git.refusal import GitRefusal, NothingToUndo, OverLimit
-from ddpfix.git.remotes import Access, Clone, Most, Pushed, RemoteCommit, clone_into, tips
+from ddpfix.git.remotes import Access, Clone, Most, Pushed, RemoteCommit, clone_into, head_of, tips
 from ddpfix.git.runner import journal_folder
 from ddpfix.git.snapshots import Blob, Snapshot, code_changed_since, find_root, head, read_blobs, relative_path, snapshot
 from ddpfix.git.switching import Undone, check_switch, switch_to, undo
@@ -42,6 +42,7 @@ __all__ = [
     "cut_short",
     "find_root",
     "head",
+    "head_of",
     "journal_folder",
     "passing_copy",
     "read_blobs",

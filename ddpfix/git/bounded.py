@@ -29,7 +29,8 @@ def call(
         except subprocess.TimeoutExpired:
             end(process, own_group=own_group)
             name = next((word for word in command[1:] if not word.startswith("-") and "=" not in word), "")
-            raise OverLimit(f"git {name} was ended", f"it took more than {seconds:g} s", "see what holds it up") from None
+            why = f"it took more than {seconds:g} s"
+            raise OverLimit(f"git {name} was ended", why, "see what holds it up", "timeout") from None
         return Result(process.returncode, out, said.decode(errors="replace"))
 
 

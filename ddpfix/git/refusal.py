@@ -23,7 +23,14 @@ class GitRefusal(Exception):
 
 
 class OverLimit(GitRefusal):
-    """A repository that asks for more than one job may have. Trying it again would come to the same."""
+    """A repository that asks for more than one job may have. Trying it again would come to the same.
+
+    kind: of what it asks for too much: size, timeout or memory; crash where the work on it ended by itself.
+    """
+
+    def __init__(self, what: str, why: str, todo: str, kind: str = "size") -> None:
+        super().__init__(what, why, todo)
+        self.kind = kind
 
 
 class NothingToUndo(GitRefusal):

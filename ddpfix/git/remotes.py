@@ -81,6 +81,15 @@ def tips(access: Access, patterns: Sequence[str]) -> dict[str, str]:
     return {ref.removeprefix("refs/heads/"): sha for sha, _, ref in rows if ref.startswith("refs/heads/")}
 
 
+def head_of(access: Access) -> tuple[str, str] | None:
+    """(branch, tip) that HEAD names, None for a repository without one. Raises GitRefusal where it cannot be reached."""
+    rows = [line.partition("\t") for line in _plain(access, "ls-remote", "--symref", "--", access.url, "HEAD").splitlines()]
+    said = [what for what, _, name in rows if name == "HEAD"]
+    branch = next((what.removeprefix("ref: refs/heads/") for what in said if what.startswith("ref: ")), "")
+    tip = next((what for what in said if not what.startswith("ref: ")), "")
+    return (branch, tip) if branch and tip else None
+
+
 def _plain(access: Access, *arguments: str, own_group: bool = True) -> str:
     """git outside of any repository. Raises GitRefusal."""
     command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never", *arguments]

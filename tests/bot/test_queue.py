@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -207,6 +209,24 @@ def test_the_hours_pull_requests_are_counted_over_processes(tmp_path: Path) -> N
     assert one.take() is not None
     clock.time += 3601
     assert two.take() is not None
+
+
+def test_two_processes_at_once_take_no_more_places_than_there_are(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from ddpfix.bot.budget import Budget; from ddpfix.bot.client import SystemClock\n"
+        "from ddpfix.bot.state import Database; budget = Budget(20, SystemClock(), Database(Path(sys.argv[1])))\n"
+        "print(flush=True); sys.stdin.readline(); print(sum(budget.take() is not None for _ in range(30)))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "bot.sqlite")]
+    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in both:
+        assert process.stdout
+        process.stdout.readline()  # it is ready
+    for process in both:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert sum(int(process.communicate(timeout=60)[0]) for process in both) == 20
 
 
 def test_the_hours_pull_requests_are_counted_over_runs_of_the_command(world: World, shell: Shell) -> None:

@@ -48,7 +48,7 @@ def test_sigterm_in_a_wait_ends_at_once_and_the_next_start_goes_on(world: World,
         at = time.monotonic()
         service.send_signal(signal.SIGTERM)
         said = service.communicate(timeout=60)
-        assert time.monotonic() - at < 20, said
+        assert time.monotonic() - at < 10, said  # the wait is one of 45 s
     assert world.repo.pulls == {}
     with start(world, tmp_path, port) as service:
         try:

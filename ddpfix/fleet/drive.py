@@ -1,0 +1,91 @@
+"""The driver: keeps a window of repositories at work on any executor, and is the only one who writes the ledger."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+from ddpfix.fleet.ledger import Campaign, Ledger, Taken
+from ddpfix.fleet.result import Result, of_plain
+from ddpfix.fleet.work import Job, work_on
+
+ATTEMPTS = 2  # of a repository whose worker was lost
+LOOK = 1.0  # seconds between two looks at whether somebody asked for a pause
+GRACE = 120.0  # seconds beyond the limits of two repositories, one before it on its worker, after which a worker counts as lost
+BATCH = 64  # results that are written in one transaction
+
+Work = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Tell = Callable[[Taken, Result], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """window: repositories at work at a time. seconds, memory (MiB): the most that one of them may take."""
+
+    window: int
+    seconds: float = 900.0
+    memory: int = 4096
+
+
+def job_of(campaign: Campaign, taken: Taken, pace: Pace) -> Job:
+    return Job(
+        taken.url, campaign.select, campaign.ignore, head=taken.head, rules=taken.rules, seconds=pace.seconds, memory=pace.memory
+    )
+
+
+def drive(ledger: Ledger, executor: Executor, pace: Pace, tell: Tell, *, work: Work = work_on) -> bool:
+    """Work until nothing waits (True) or somebody asks for a pause (False): what is at work then is awaited and kept."""
+    campaign = ledger.campaign()
+    live: dict[Future[Mapping[str, Any]], tuple[Taken, float]] = {}
+    while True:
+        paused = ledger.is_paused()
+        if not paused:
+            for taken in ledger.take(pace.window - len(live), time.time()):
+                live[executor.submit(work, job_of(campaign, taken, pace).plain())] = taken, time.monotonic()
+        if not live:
+            at = ledger.next_at()
+            if paused or at is None:
+                return at is None
+            time.sleep(min(LOOK, max(0.05, at - time.time())))
+            continue
+        done = wait(live, timeout=LOOK, return_when=FIRST_COMPLETED).done
+        _keep(ledger, [(live.pop(future)[0], future) for future in list(done)[:BATCH]], tell)
+        _give_up(ledger, live, pace, tell)
+
+
+def _keep(ledger: Ledger, done: list[tuple[Taken, Future[Mapping[str, Any]]]], tell: Tell) -> None:
+    results = [(taken, _result(future)) for taken, future in done]
+    lost = [taken for taken, result in results if result.cause == "worker" and taken.attempt < ATTEMPTS]
+    for taken in lost:
+        ledger.put_back(taken.number, time.time() + 1)
+    final = [(taken, result) for taken, result in results if taken not in lost]
+    if final:
+        ledger.record([(taken.number, result) for taken, result in final])
+    for taken, result in final:
+        tell(taken, result)
+
+
+def _result(future: Future[Mapping[str, Any]]) -> Result:
+    try:
+        return of_plain(future.result())
+    except (Exception, CancelledError) as error:  # a worker that was killed, a cluster that is gone, an answer that is none
+        return Result(cause="worker", error=f"{type(error).__name__}: {error}"[:500])
+
+
+def _give_up(ledger: Ledger, live: dict[Future[Mapping[str, Any]], tuple[Taken, float]], pace: Pace, tell: Tell) -> None:
+    """A scheduler that no longer answers must not hold the campaign up for ever."""
+    patience = 2 * pace.seconds + GRACE
+    until = time.monotonic() - patience
+    for future, (taken, began) in list(live.items()):
+        if began < until and not future.running():
+            future.cancel()
+            del live[future]
+            result = Result(cause="worker", error=f"no answer after {patience:g} s")
+            if taken.attempt < ATTEMPTS:
+                ledger.put_back(taken.number, time.time() + 1)
+            else:
+                ledger.record([(taken.number, result)])
+                tell(taken, result)

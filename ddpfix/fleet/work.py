@@ -1,0 +1,94 @@
+"""One repository of a campaign, wherever that is: a thread here, a worker of a cluster, a job of an array. It never raises.
+
+What strangers wrote is read in the limited child that the bot uses, too (`ddpfix.bot.child`): a crash, a hang or a repository
+that takes all memory costs that repository, and the worker goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ddpfix import __version__, git
+from ddpfix.bot import child
+from ddpfix.catalog import UnknownSelector
+from ddpfix.fleet.repositories import access
+from ddpfix.fleet.result import Result
+from ddpfix.git import GitRefusal, OverLimit
+from ddpfix.settings import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """head, rules: those of the last result; where both still hold nothing is cloned. seconds, memory (MiB): the most it takes.
+
+    It travels as JSON, and without any token: a worker has its own in its environment.
+    """
+
+    url: str
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    head: str = ""
+    rules: str = ""
+    seconds: float = 900.0
+    memory: int = 4096
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def work_on(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The plain `Result` of a plain `Job`."""
+    job, began = Job(**said), time.monotonic()
+    try:
+        result = _looked_at(job)
+    except OverLimit as error:
+        result = Result(cause=error.kind, error=str(error))
+    except GitRefusal as error:
+        result = Result(cause="git", error=str(error))
+    except (SettingsError, UnknownSelector) as error:
+        result = Result(cause="settings", error=str(error))
+    except Exception as error:  # one repository must not end a campaign
+        result = Result(cause="defect", error=f"{type(error).__name__}: {error}")
+    return {**result.plain(), "rules": asked_rules(job), "seconds": round(time.monotonic() - began, 3)}
+
+
+def _looked_at(job: Job) -> Result:
+    way_in = access(job.url)
+    standing = git.head_of(way_in)
+    if standing is None:
+        return Result()
+    branch, tip = standing
+    if (tip, asked_rules(job)) == (job.head, job.rules):
+        return Result(head=tip, unchanged=True)
+    limits = child.Limits(seconds=job.seconds, cpu=max(1, int(job.seconds)), memory=job.memory * child.MIB)
+    with child.started(limits) as worker:
+        found = worker.ask("survey", way_in, branch, select=tuple(job.select), ignore=tuple(job.ignore))
+    return Result(head=found.head, files=found.files, unread=found.unread, findings=found.rows)
+
+
+def asked_rules(job: Job) -> str:
+    """What, beside the commit, the answer rests on: this version's rules and what is asked of them."""
+    return _digest("\0".join((rules(), *sorted(job.select), "", *sorted(job.ignore))))
+
+
+@cache
+def rules() -> str:
+    """The version, and a digest of every codemod's code: workers and driver must agree on it."""
+    import codemods
+
+    root = Path(codemods.__file__).parent
+    parts = [f"{path.relative_to(root).as_posix()}\0{_digest(path.read_text())}" for path in sorted(root.rglob("*.py"))]
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return f"{__version__} {python} {_digest(chr(10).join(parts))}"
+
+
+def _digest(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]

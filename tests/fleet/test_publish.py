@@ -1,0 +1,93 @@
+"""Waves of pull requests against a forge that remembers, through the bot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bot.conftest import FILES, IDENTITY, TOKEN, clock, forge
+from tests.bot.github_forge import GitHubForge
+from tests.fleet.conftest import Fleet
+from tests.fleet.test_run import rows
+
+__all__ = ["clock", "forge"]
+SLUGS = [f"team/model-{number}" for number in range(5)]
+
+
+class Campaign:
+    """A fleet whose repositories lie on the forge."""
+
+    def __init__(self, fleet: Fleet, forge: GitHubForge) -> None:
+        self.fleet, self.forge = fleet, forge
+        for slug in SLUGS:
+            forge.repos.pop(slug, None)
+            forge.add(slug, FILES if slug != SLUGS[1] else {"model.py": b"x = 1\n"})
+        (fleet.folder / "repos.txt").write_text("".join(f"{slug}\n" for slug in SLUGS))
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "DDPFIX_TOKEN": TOKEN, "DDPFIX_READ_TOKEN_127_0_0_1": TOKEN}
+        command = [sys.executable, "-P", "-m", "ddpfix.cli", "fleet", *arguments]
+        return subprocess.run(command, cwd=self.fleet.folder, capture_output=True, text=True, timeout=300, env=env, check=False)
+
+    def publish(self, *options: str) -> subprocess.CompletedProcess[str]:
+        who = f"{IDENTITY[0]} <{IDENTITY[1]}>"
+        return self("publish", "--waves", "1,2", "--api-url", self.forge.api, "--author", who, *options)
+
+    def open(self) -> list[str]:
+        return [slug for slug in SLUGS if any(pull["state"] == "open" for pull in self.forge.repos[slug].pulls.values())]
+
+
+@pytest.fixture
+def campaign(fleet: Fleet, forge: GitHubForge, tmp_path: Path, request: pytest.FixtureRequest) -> Campaign:
+    made = Campaign(fleet, forge)
+    done = made("plan", "repos.txt", "--server", forge.url, "--select", "DDP101", "--name", "metrics")
+    assert done.returncode == 0, done.stderr
+    done = made("run")
+    assert {name: row["safe"] for name, row in rows(done.stdout).items()} == {
+        slug.partition("/")[2]: int(slug != SLUGS[1]) for slug in SLUGS
+    }, done.stdout
+    return made
+
+
+def test_waves_hold_what_they_say_and_stop_where_people_refuse(campaign: Campaign) -> None:
+    assert campaign.publish("--dry-run").stdout == f"{SLUGS[0]}\n" and campaign.open() == []
+    first = campaign.publish()
+    assert first.returncode == 0 and first.stdout.startswith(f"{SLUGS[0]} DDP101: created http"), first.stderr
+    assert campaign.open() == [SLUGS[0]]
+    second = campaign.publish()
+    assert [line.split()[0] for line in second.stdout.splitlines()] == SLUGS[2:4]
+    campaign.forge.close_pull(SLUGS[0], 1)
+    third = campaign.publish()
+    assert third.returncode == 1 and third.stdout == "" and "1 of the 1 pull requests" in third.stderr
+    assert campaign.open() == SLUGS[2:4]
+    assert campaign.fleet.status()["pulls"] == {"closed": 1, "open": 2}
+    for slug in SLUGS[2:4]:
+        campaign.forge.merge(slug, 1)
+    assert campaign.publish("--most-closed", "40%").stdout.startswith(f"{SLUGS[4]} DDP101: created http")
+    assert campaign.fleet.status()["pulls"] == {"closed": 1, "merged": 2, "open": 1}
+    report = campaign("report").stdout
+    assert "People refuse DDP101 most: 1 closed unmerged, 33% of those decided." in report
+    assert "| DDP101 | 4 | 2 | 1 |" in report and f"| `{SLUGS[0]}` | DDP101 |" in report
+
+
+def test_a_campaign_is_called_off_with_a_word_in_each(campaign: Campaign) -> None:
+    campaign.publish()
+    done = campaign("close", "--api-url", campaign.forge.api, "--why", "We train on one GPU now.")
+    assert done.stdout == "1 pull requests closed\n", done.stderr
+    pull = campaign.forge.repos[SLUGS[0]].pulls[1]
+    assert pull["state"] == "closed" and campaign.open() == []
+    assert campaign.fleet.status()["pulls"] == {"withdrawn": 1}
+    assert campaign("close", "--api-url", campaign.forge.api).stdout == "0 pull requests closed\n"
+    # what was withdrawn by ourselves stops no later wave
+    assert campaign.publish().returncode == 0
+
+
+@pytest.mark.parametrize("options", [("--waves", "0"), ("--waves", "ten"), ("--most-closed", "150%"), ("--most-closed", "few")])
+def test_waves_that_cannot_be(fleet: Fleet, options: tuple[str, str]) -> None:
+    fleet.add("one")
+    fleet.plan("one")
+    assert fleet("publish", *options, "--dry-run").returncode == 2
