@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks
 from codemods.analysis.frameworks import lightning_pin
-from codemods.analysis.guards.entry_points import group_name
+from codemods.analysis.guards import failing_exits
 from codemods.analysis.guards.one_rank_decisions import Decision, Form, decisions
+from codemods.analysis.guards.reduced_tests import reduced_test
 from codemods.analysis.guards.set_by_one_rank import is_decision, is_there_on_all, set_by_one_rank
 from codemods.analysis.guards.swallowed_errors import swallowed
 from codemods.analysis.names import dotted, family
+from codemods.analysis.variance.exits import is_failure
 from codemods.analysis.variance.guesses import is_guess
 from codemods.analysis.variance.mismatches import Form as Parting
 from codemods.analysis.variance.mismatches import Mismatch, mismatches_in
@@ -20,9 +21,9 @@ from codemods.analysis.variance.values import Cause, Link
 from codemods.analysis.variance.wording import chain, head, message
 from codemods.codemod import DdpCodemod
 from codemods.data.rank_variance import COLLECTIVE_WORDS, SERVERS
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
+from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter
 from codemods.project import Project
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule
 
 # What a file of several processes speaks of; what is decided in the others is asked of those that import them.
 _PROCESSES = (b"torch.distributed", b"ightning", b"Trainer", b"ccelerat", b"DistributedDataParallel", b"import distributed")
@@ -45,7 +46,9 @@ class OneRankDecision(DdpCodemod):
     helpers, an exception that a `backward` hook swallows, what rank 0 alone sets where it decides over all ranks, a loop that
     is left by rank 0, or by the answer of an object that rank 0 alone tells anything, and a collective in a `finally`, which an
     exception on one rank leads to. Tells a rank that leaves out a batch, an output of its model or a score that is missing, and
-    one that ends by `exit()` in an exception handler, also in the `forward` of a model.
+    one that ends by `exit()` in an exception handler, also in the `forward` of a model. Finds `sys.exit(1)` and `raise` for a
+    loss that is not a number, where the repository starts the program so that the other ranks run on: by srun without
+    `--kill-on-bad-exit`, by submitit, by `torch.distributed.launch` of a torch below 1.8, by processes that are joined in turn.
 
     ## Why it matters
     The rank that stops makes no more collectives. The others wait for it in the next backward pass, until the time-out. The way
@@ -100,7 +103,8 @@ class OneRankDecision(DdpCodemod):
     - Says nothing where a collective in the function, or above the test in the loop, may have made the value everybody's.
     - Says nothing of a loop in which no rank waits for another.
     - Says nothing of an output that is asked for None where the `forward` of the model is seen and never returns None.
-    - Says nothing of an exit with a status other than 0: the launcher then stops the others.
+    - Says nothing of an exit with a status other than 0, or of a `raise`, where only torchrun, `mp.spawn` or another launcher
+      that stops the others is seen to start the program.
     - Says nothing of exceptions that a server (Flask, FastAPI, Streamlit, Gradio) catches: one process runs it.
     - Says nothing of a number of a dict to which a time of the process was added: which of them decides is not shown.
     - Tells a decorated hook, and one with an early exit by rank: the reduction has to stand where every rank comes.
@@ -114,6 +118,8 @@ class OneRankDecision(DdpCodemod):
     ## References
     Lightning 2.6.6 on two processes (`should_stop` is not reduced by the Trainer); its error "Skipping the `training_step` by
     returning None in distributed training is not supported"; runs with torch 2.13 over gloo.
+    srun's manual (`--kill-on-bad-exit`, `--wait`; KillOnBadExit is 0 as slurm.conf is delivered); pytorch issue 41067 and pull
+    request 49305 for `torch.distributed.launch`.
     """
 
     code = "DDP305"
@@ -150,6 +156,11 @@ class OneRankDecision(DdpCodemod):
             if parted.form is Parting.RAISES and (parted.node.lineno in whole or serves):
                 continue
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
+            if parted.form is Parting.FAILS or (parted.form is Parting.ENDS and is_failure(parted.leaving)):
+                if not lines & told and not is_guess(module, parted):
+                    told |= lines
+                    yield from self._failing(project, module, parted)
+                continue
             origin = parted.value.origin if parted.value.cause is Cause.RANK else None
             if origin is not None and origin in origins:
                 continue  # one place decides over all of them
@@ -163,6 +174,22 @@ class OneRankDecision(DdpCodemod):
                 if at is not parted.node and at is not parted.leaving:
                     told_as = f"only some ranks set this, and in line {parted.node.lineno} {told_as}"
                 yield self.finding(module, at, told_as, evidence=chain(parted), reason=_advice(module, parted))
+
+    def _failing(self, project: Project, module: SourceModule, parted: Mismatch) -> Iterator[Finding]:
+        """An exit with an error: most launchers end the others with it, and nothing is said."""
+        start = failing_exits.lasting(project, module, parted)
+        if start is None:
+            return
+        edits, reason = failing_exits.repair(module, parted, start)
+        yield self.finding(
+            module,
+            parted.node,
+            failing_exits.words(module, parted, start),
+            level=_UNSAFE if edits else _DISPLAY,
+            edits=edits,
+            evidence=[*failing_exits.shown(parted, start)],
+            reason=reason,
+        )
 
 
 def _advice(module: SourceModule, found: Mismatch) -> str:
@@ -216,7 +243,7 @@ def _repair(project: Project, module: SourceModule, found: Decision) -> tuple[li
         return [], _LOSS_WITHOUT_EFFECT
     if found.guard is not None or found.own.startswith("`"):
         return [], "broadcast the decision of rank 0 first (`broadcast_object_list`, or a tensor), and let every rank act on it"
-    return _reduced_test(module, found)
+    return reduced_test(module, found.node, found.anchor, found.test)
 
 
 def _reduced_flag(project: Project, module: SourceModule, found: Decision) -> tuple[list[Edit], str]:
@@ -232,51 +259,6 @@ def _reduced_flag(project: Project, module: SourceModule, found: Decision) -> tu
     code = f"{holder}.should_stop = {holder}.strategy.reduce_boolean_decision({holder}.should_stop, all=False)"
     assumed = "assumes that one rank may stop all of them, and that every rank comes here equally often"
     return [InsertAfter(module.path, module.span(found.anchor), code)], assumed
-
-
-def _reduced_test(module: SourceModule, found: Decision) -> tuple[list[Edit], str]:
-    test, anchor = found.test, found.anchor
-    name = group_name(module, anchor)
-    value = _tensor(test) if test is not None else ""
-    plain = isinstance(anchor, ast.If) and not anchor.orelse and module.is_whole(anchor)
-    if test is None or not name or not value or not plain or isinstance(found.node, ast.Return):
-        return [], "reduce the decision over the ranks first (an all_reduce with MAX of 0 or 1), and let every rank act on it"
-    flag = "skip" if isinstance(found.node, ast.Continue) else "stop"
-    if re.search(rf"\b{flag}\b", module.text):
-        flag = f"{flag}_on_any_rank"
-    written = " ".join(module.text_of(test).split())
-    step = _indent(module, anchor)
-    code = (
-        f"{flag} = torch.tensor(float({written}), device={value}.device)\n"
-        f"if {name}.is_initialized():\n{step}{name}.all_reduce({flag}, op={name}.ReduceOp.MAX)"
-    )
-    if not any(i.dotted == "torch" for i in module.imports.get("torch", ())):
-        return [], "reduce the decision over the ranks first: torch is not imported under its own name"
-    edits: list[Edit] = [
-        InsertBefore(module.path, module.span(anchor), code),
-        ReplaceExpression(module.path, module.span(test), f"{flag}.item() > 0"),
-    ]
-    return edits, f"assumes that every rank comes here equally often, and that `{value}` is a tensor on the rank's device"
-
-
-def _tensor(test: ast.expr) -> str:
-    """The name of the tensor that `torch.isnan(loss)` or `loss.isnan().any()` asks; "" for a number."""
-    for node in walk(test):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        if node.func.attr in ("isnan", "isinf", "isfinite"):
-            asked = node.args[0] if node.args else node.func.value
-            if dotted(node.func.value) in ("math", "np", "numpy"):
-                return ""
-            return asked.id if isinstance(asked, ast.Name) else ""
-    return ""
-
-
-def _indent(module: SourceModule, anchor: ast.stmt) -> str:
-    assert isinstance(anchor, ast.If)
-    head = module.lines[anchor.lineno - 1][: anchor.col_offset]
-    step: str = module.lines[anchor.body[0].lineno - 1][: anchor.body[0].col_offset].removeprefix(head)
-    return step if step and not step.strip() else "    "
 
 
 def _short(module: SourceModule, node: ast.AST) -> str:

@@ -114,7 +114,7 @@ def test_an_object_that_rank_0_alone_tells_the_loss() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["if math.isnan(loss.item()):\n    continue\nloss.backward()", "if torch.isnan(loss):\n    return 0.0\nloss.backward()",
+    ["if math.isnan(args.rate * loss):\n    continue\nloss.backward()", "if torch.isnan(loss):\n    return 0.0\nloss.backward()",
      "if torch.isnan(loss):\n    return\nloss.backward()",
      "if torch.isnan(loss):\n    continue\nelse:\n    print(1)\nloss.backward()"],
 )  # fmt: skip
@@ -297,6 +297,8 @@ def test_a_loss_that_is_no_number_ends_the_rank() -> None:
         check_told(RULE, source.replace("STATUS", status), reason="let every rank end")
     for status in ("1", "'no number'", "-1"):  # the launcher ends the others
         check_nothing(RULE, source.replace("STATUS", status))
+        job = {"job.sh": "torchrun --nproc_per_node=8 module.py\n"}
+        check_nothing(RULE, source.replace("STATUS", status), files=job)
 
 
 def test_an_exception_that_a_server_catches() -> None:

@@ -15,11 +15,11 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import Guard, Ranks, guards_over
 from codemods.analysis.ranks.reached_collectives import reached_by
+from codemods.analysis.variance.exits import asks_number
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 
-_NOT_A_NUMBER = frozenset({"isnan", "isinf", "isfinite", "is_nan"})
 # Each process has its own answer to these.
 _OWN_ANSWERS = frozenset(
     {"time.time", "time.monotonic", "time.perf_counter", "os.path.exists", "os.path.isfile", "random.random",
@@ -155,17 +155,13 @@ def _missing_losses(project: Project, module: SourceModule) -> Iterator[Decision
         tests = list(_tests_over(module, leaving))
         if not tests or _is_settled(project, module, function, leaving):
             continue
-        deciding = next((t for t in tests if _asks_number(t.test) or _own(project, module, function, t.test)), None)
+        deciding = next((t for t in tests if asks_number(t.test) or _own(project, module, function, t.test)), None)
         if deciding is not None:
             yield Decision(Form.NO_LOSS, leaving, deciding, deciding.test, None, "the rank's own batch")
 
 
 def _is_none(value: ast.expr | None) -> bool:
     return value is None or (isinstance(value, ast.Constant) and value.value is None)
-
-
-def _asks_number(test: ast.expr) -> bool:
-    return any(isinstance(n, ast.Call) and _end(n) in _NOT_A_NUMBER for n in walk(test))
 
 
 def _end(call: ast.Call) -> str:
@@ -190,7 +186,7 @@ def _exits(project: Project, module: SourceModule) -> Iterator[Decision]:
                 yield Decision(Form.LEAVES, node, anchor, None, guard, "")
         elif ranks_in_function(project, module, node) is not Ranks.ALL:
             continue
-        elif _asks_number(tests[0].test) and _is_local_number(project, module, tests[0], loop):
+        elif asks_number(tests[0].test) and _is_local_number(project, module, tests[0], loop):
             if _backward_below(module, loop, node):
                 yield Decision(Form.LEAVES, node, tests[0], tests[0].test, None, "the loss of the rank's own batch")
         elif isinstance(node, ast.Return) and node.value is not None:

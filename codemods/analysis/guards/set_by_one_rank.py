@@ -19,7 +19,7 @@ _SHARED = late(r"\b(?:b(?:road)?cast\w*|all_?reduce|all_?gather\w*)\(")
 
 def is_decision(found: Mismatch) -> bool:
     """Shares of unequal length are DDP411's, tests of the rank those of DDP301 and DDP303."""
-    if found.form is Form.ENDS and is_failure(found.leaving):
+    if found.form is Form.FAILS or (found.form is Form.ENDS and is_failure(found.leaving)):
         return False
     if found.value.cause is Cause.RANK:
         if any(_SHARED.search(link.text) for link in found.value.chain):

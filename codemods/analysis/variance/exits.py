@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from codemods.analysis.names import dotted
-from codemods.data.rank_variance import PROCESS_EXITS
+from codemods.data.rank_variance import NOT_A_NUMBER, PROCESS_EXITS
 from codemods.source import walk
 
 
@@ -52,6 +52,17 @@ def is_failure(leaving: ast.AST | None) -> bool:
     call = leaving.value if isinstance(leaving, ast.Expr) else None
     status = call.args[0] if isinstance(call, ast.Call) and call.args else None
     return status is not None and not (isinstance(status, ast.Constant) and status.value in (0, None))
+
+
+def asks_number(test: ast.expr) -> bool:
+    """True for a test whether something is a number at all: `math.isnan(x)`, `loss.isfinite().all()`."""
+    for node in walk(test):
+        if isinstance(node, ast.Call):
+            func = node.func
+            name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+            if name in NOT_A_NUMBER:
+                return True
+    return False
 
 
 def end_of(rest: Sequence[ast.stmt]) -> int:
