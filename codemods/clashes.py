@@ -24,11 +24,11 @@ from codemods.findings import (
 
 
 class Edits:
-    """Edits of files, found by their lines.
+    """Edits of files, found by their places.
 
-    Two edits clash only where their lines meet: one of them then covers the first line of the other. So each is filed under the
-    few blocks of 2^n aligned lines that it is made of, for those that begin inside it, and under its first line, for those
-    around it. A file with n edits on lines of their own costs n log n.
+    Two edits clash only where their places meet: one of them then covers the beginning of the other. A place is a line and a
+    column in one number. So each edit is filed under the few blocks of 2^n aligned numbers that it is made of, for those that
+    begin inside it, and under its first number, for those around it. A file with n edits beside each other costs n log n.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Edits:
         self._beginning: dict[str, list[tuple[int, Edit]]] = {}
 
     def add(self, edit: Edit) -> None:
-        first, last = _lines(edit)
+        first, last = _places(edit)
         for block in _blocks(first, last):
             self._covering.setdefault((edit.path, *block), []).append(edit)
         bisect.insort(self._beginning.setdefault(edit.path, []), (first, edit), key=_first)
@@ -46,7 +46,7 @@ class Edits:
         return any(clash(edit, other) for other in self._near(edit))
 
     def _near(self, edit: Edit) -> Iterator[Edit]:
-        first, last = _lines(edit)
+        first, last = _places(edit)
         for size in range(_SIZES):
             yield from self._covering.get((edit.path, size, first >> size), ())
         rows = self._beginning.get(edit.path, [])
@@ -54,15 +54,25 @@ class Edits:
             yield rows[at][1]
 
 
-_SIZES = 32
+_COLUMNS = 22  # bits: a file has at most 2 MiB, so no line is longer
+_SIZES = 2 * _COLUMNS
 
 
 def _first(row: tuple[int, Edit]) -> int:
     return row[0]
 
 
+def _places(edit: Edit) -> tuple[int, int]:
+    """The first and the last place of an edit; one of whole lines begins and ends with them."""
+    span = claims(edit)
+    first, last = _lines(edit)
+    if isinstance(edit, ReplaceLines):
+        return first << _COLUMNS, (last + 1 << _COLUMNS) - 1
+    return first << _COLUMNS | span.column, last << _COLUMNS | span.end_column
+
+
 def _blocks(first: int, last: int) -> Iterator[tuple[int, int]]:
-    """The lines `first` to `last` as blocks (n, i): the 2^n lines from i * 2^n on, the fewest there are."""
+    """The numbers `first` to `last` as blocks (n, i): the 2^n numbers from i * 2^n on, the fewest there are."""
     size, end = 0, last + 1
     while first < end:
         if first & 1:

@@ -133,6 +133,7 @@ def _read(site: ClassSite) -> _SelfCalls:
 
 # How other code calls a LightningModule.
 _MODULE_NAMES = frozenset({"pl_module", "model", "module", "lightning_module", "net", "system", "task", "litmodel", "pl_model"})
+_CALLED = re.compile(rf"\b(?:{'|'.join(sorted(_MODULE_NAMES))})[\s\\]*\.([^\s.()\\]+)\(".encode())
 
 
 def _outside(project: Project, name: str) -> list[Outside]:
@@ -142,15 +143,19 @@ def _outside(project: Project, name: str) -> list[Outside]:
 
 def _find_outside(project: Project, name: str) -> list[Outside]:
     found = []
-    called = re.compile(rf"\b(?:{'|'.join(sorted(_MODULE_NAMES))})[\s\\]*\.{name}\(".encode())
     for path in project.files_containing(f".{name}(".encode()):
-        if is_test_file(path) or not called.search(project.read(path) or b"") or (module := project.module(path)) is None:
+        if is_test_file(path) or name.encode() not in _called(project, path) or (module := project.module(path)) is None:
             continue
         for call in module.calls_named(name):
             receiver = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
             if last(receiver) in _MODULE_NAMES and not _of_a_part(project, module, call, receiver):
                 found.append(Outside(module, call))
     return found
+
+
+def _called(project: Project, path: str) -> frozenset[bytes]:
+    """The names that a file calls on a model, by its bytes alone."""
+    return project.memo(("called on a model", path), lambda: frozenset(_CALLED.findall(project.read(path) or b"")))
 
 
 def _of_a_part(project: Project, module: SourceModule, call: ast.Call, receiver: str) -> bool:

@@ -157,4 +157,5 @@ METRIC_NAME = late(
     r"|bleu|rouge|wer|cer|score|metrics?|elbo|kl|nll|bpd|reward|r2|corr|top\d|fid|cider|epe|hits?|stats|logs|log_dict|scalar_dict|scalars|meters?|val_stats)(_|$|\d)",
     re.I,
 )
+NOT_A_NUMBER = frozenset({"isnan", "isinf", "isfinite", "is_nan"})
 PROCESS_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})

@@ -176,6 +176,18 @@ def test_another_script_with_a_sampler_of_its_own_counts_for_itself() -> None:
     check_transformed(MissingSetEpoch, script(*loop()) + started, after, files=other)
 
 
+@pytest.mark.parametrize("told", ["sampler.set_epoch(epoch)", "loader.sampler.set_epoch(epoch)"])
+def test_a_file_that_others_import_tells_the_samplers_that_it_makes(told: str) -> None:
+    job = {"job.py": "from other import train\n\n\ndef submit(args):\n    train(*args)\n"}
+    whole = script(*loop("for epoch in range(3):", told))
+    after = script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)"))
+    check_transformed(MissingSetEpoch, script(*loop()), after, files={**job, "other.py": whole})
+    handed = whole.replace("(model, data, optimizer, args)", "(model, loader, sampler, optimizer)")
+    made_here = ("    sampler =", "    loader =")
+    handed = "".join(line for line in handed.splitlines(keepends=True) if not line.startswith(made_here))
+    check_nothing(MissingSetEpoch, script(*loop()), files={**job, "other.py": handed})
+
+
 def test_a_comment_calls_nothing() -> None:
     before = script(*loop("for epoch in range(3):", "# sampler.set_epoch(epoch)"))
     assert check_transformed(MissingSetEpoch, before, before.replace("    # sampler", "    # sampler", 1).replace(

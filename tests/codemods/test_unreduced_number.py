@@ -351,6 +351,23 @@ def test_meters_that_their_holder_settles(fill: str) -> None:
     check_told(RULE, board("board.settle()", fill).replace("        dist.all_reduce(t)\n", ""), reason=WHY)
 
 
+def test_meters_of_a_dict_that_a_board_made_of_them_settles() -> None:
+    handed = "def __init__(self, meters):\n        self.meters = meters"
+    listing = METERS.replace("def __init__(self):\n        self.meters = defaultdict(Kept)", handed)
+    listing = listing.replace("self.meters.values()", "self.meters")
+    source = (
+        f"{HEAD}{listing}def evaluate(model, data, loss_of):\n    loader = {SHARED}\n    kept = {{'loss': Kept()}}\n"
+        "    board = Board([*kept.values()])\n    for batch in loader:\n"
+        "        kept['loss'].update(loss_of(model(batch)).item())\n"
+        "    board.settle()\n    return {k: meter.overall for k, meter in kept.items()}\n\n\n"
+        "def main(model, data, loss_of, best=9.0):\n    stats = evaluate(model, data, loss_of)\n"
+        "    if stats['loss'] < best:\n        torch.save(model, 'best.pt')\n"
+    )
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace("    board.settle()\n", ""), reason=WHY)
+    check_told(RULE, source.replace("Board([*kept.values()])", "Board([])"), reason=WHY)
+
+
 def test_a_helper_that_reduces_the_storage_of_its_argument() -> None:
     helper = "def even_out(t, several):\n    if several:\n        dist.all_reduce(t.data)\n        t.data /= 2\n"
     source = (

@@ -177,9 +177,28 @@ def _concerns(project: Project, path: str, paths: frozenset[str]) -> bool:
     module = project.module(path)
     if module is None or not _calls_it(module):
         return False
-    if path in paths or not module.holds(b"__main__") or project.files_importing(path.removesuffix(".py").rpartition("/")[2]):
+    if path in paths:
+        return True
+    if _tells_its_own(project, module):
+        return False
+    if not module.holds(b"__main__") or project.files_importing(path.removesuffix(".py").rpartition("/")[2]):
         return True
     return bool(reached(project, path) & paths)
+
+
+def _tells_its_own(project: Project, module: SourceModule) -> bool:
+    """True where each `set_epoch` of the file is of a sampler, or of a loader's sampler, that the file itself makes."""
+    calls = [c for c in module.calls_named("set_epoch") if isinstance(c.func, ast.Attribute)]
+    if not calls or len(calls) != sum(a.attr == "set_epoch" for a in module.nodes(ast.Attribute)):
+        return False
+    for call in calls:
+        holder = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+        if isinstance(holder, ast.Attribute) and holder.attr in ("sampler", "batch_sampler"):
+            holder = holder.value
+        made = origins(project, module, holder) if isinstance(holder, ast.Name) else ()
+        if not made or not all_known(made) or any(o.module.path != module.path for o in made):
+            return False
+    return True
 
 
 def are_told_instead(project: Project, module: SourceModule, sampler: ast.AST) -> bool:

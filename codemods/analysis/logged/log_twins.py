@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from codemods.analysis.callers import entries, family_of
@@ -19,9 +20,10 @@ T = TypeVar("T")
 
 @record(frozen=False)
 class Same:
-    """The calls that log one key in one method, each with its place among the log calls of the class and its kin.
+    """The calls that log one key under the same hooks, each with its place among the log calls of the class and its kin.
 
-    known: what is asked of all of them, by name. It is worked out once: a method may log a key thousands of times.
+    known: what is asked of all of them, by name. It is worked out once: a method may log a key thousands of times, and
+    thousands of methods may.
     """
 
     logs: dict[ast.Call, tuple[int, LogCall]] = field(default_factory=dict)
@@ -43,24 +45,41 @@ def twins(log: LogCall) -> list[Same]:
     hooks = entries(log.project, log.facts, log.function).hooks
     out = []
     for key in {ast.unparse(k) for k in key_nodes(log)}:
-        for same in _by_key(log).get(key, {}).values():
+        for same in _same(log, key):
             _, other = next(iter(same.logs.values()))
             if entries(other.project, other.facts, other.function).hooks & hooks and _run_together(log, other):
                 out.append(same)
     return out
 
 
-def _by_key(log: LogCall) -> dict[str, dict[FunctionNode, Same]]:
+def _same(log: LogCall, key: str) -> list[Same]:
+    start = log.facts.lineage[0]
+    where = ("log calls of a key", start.module.path, start.node.lineno, key)
+    return log.project.memo(where, lambda: _grouped(_by_key(log).get(key, ())))
+
+
+def _grouped(found: Sequence[tuple[int, LogCall]]) -> list[Same]:
+    """By the hooks of their methods; a method apart where another of its name may take its place (`_run_together`)."""
+    methods = Counter(function.name for function in {log.function: None for _, log in found})
+    out: dict[object, Same] = {}
+    for place, log in found:
+        alone = methods[log.function.name] > 1
+        group = log.function if alone else entries(log.project, log.facts, log.function).hooks
+        out.setdefault(group, Same()).logs[log.call] = (place, log)
+    return list(out.values())
+
+
+def _by_key(log: LogCall) -> dict[str, list[tuple[int, LogCall]]]:
     start = log.facts.lineage[0]
     key = ("log calls", start.module.path, start.node.lineno)
     return log.project.memo(key, lambda: _gathered(_find_logs(log)))
 
 
-def _gathered(found: Iterable[tuple[LogCall, frozenset[str]]]) -> dict[str, dict[FunctionNode, Same]]:
-    out: dict[str, dict[FunctionNode, Same]] = {}
+def _gathered(found: Iterable[tuple[LogCall, frozenset[str]]]) -> dict[str, list[tuple[int, LogCall]]]:
+    out: dict[str, list[tuple[int, LogCall]]] = {}
     for place, (log, keys) in enumerate(found):
         for key in keys:
-            out.setdefault(key, {}).setdefault(log.function, Same()).logs[log.call] = (place, log)
+            out.setdefault(key, []).append((place, log))
     return out
 
 

@@ -15,7 +15,7 @@ from codemods.analysis.ranks.sharded_state import NAMES as SHARDED
 from codemods.analysis.ranks.sharded_state import framework_of_sharded
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule
+from codemods.source import SourceModule, once_a_module
 
 # torch.distributed: all of them wait for the other ranks (`new_group` too).
 TORCH = frozenset(
@@ -234,7 +234,13 @@ def defines(module: SourceModule, node: ast.AST, name: str, project: Project | N
         return False
     if project is not None:
         return class_facts(project, module, owner).method(name) is not None
-    return any(isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and f.name == name for f in owner.body)
+    return name in _methods(module)[owner]
+
+
+@once_a_module
+def _methods(module: SourceModule) -> dict[ast.ClassDef, frozenset[str]]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {c: frozenset(f.name for f in c.body if isinstance(f, kinds)) for c in module.nodes(ast.ClassDef)}
 
 
 def _is_metric(module: SourceModule, receiver: ast.expr, project: Project | None) -> bool:

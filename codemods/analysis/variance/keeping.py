@@ -66,10 +66,23 @@ def change_object(state: State, node: ast.Call, receiver: str, before: Value, su
         put(state, receiver, Value(thing=before.thing))
 
 
-def held_under(state: State, receiver: str) -> list[str]:
-    """The paths of an object and of its fields that hold what comes of the own data."""
-    found = (p for p in state.env if p == receiver or p.startswith((f"{receiver}.", f"{receiver}[")))
+def held_under(state: State, node: ast.Call, receiver: str, summary: State) -> list[str]:
+    """The paths of an object, of its fields and of what it was made of that hold what comes of the own data."""
+    # a number that was handed over stays what it was; a meter whose method makes it equal does not
+    roots = (receiver, *(() if summary.carries() else _made_of(state, node, receiver)))
+    found = (p for p in state.env if any(p == root or p.startswith((f"{root}.", f"{root}[")) for root in roots))
     return [p for p in found if state.env[p].cause is Cause.DATA]
+
+
+def _made_of(state: State, node: ast.Call, receiver: str) -> set[str]:
+    """`board = Board([loss, *meters.values()])`: the names that were handed over when the function made the object."""
+    function = state.module.function_of(node)
+    bound = (n for n in walk(function) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)) if function else ()
+    made = [n.value for n in bound if any(isinstance(t, ast.Name) and t.id == receiver for t in n.targets)]
+    if len(made) != 1 or not isinstance(made[0], ast.Call):
+        return set()
+    given = (*made[0].args, *(k.value for k in made[0].keywords))
+    return {n.id for part in given for n in walk(part) if isinstance(n, ast.Name)}
 
 
 def reduces_what_it_holds(state: State, node: ast.Call, site: FunctionSite, summary: State) -> bool:

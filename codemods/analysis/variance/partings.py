@@ -16,6 +16,7 @@ class Form(Enum):
     DECIDES = "decides"  # a test decides whether a collective is met
     LEAVES = "leaves"  # an exit passes by a collective that the others come to
     ENDS = "ends"  # the process ends by its own data
+    FAILS = "fails"  # it raises by its own data: most launchers end the others
     ROUNDS = "rounds"  # how often a loop with a collective runs
     NO_LOSS = "no loss"  # a training_step that gives none
     PLATEAU = "plateau"  # a scheduler is told a rank's own number
@@ -27,7 +28,7 @@ class Form(Enum):
 class Mismatch:
     """node: the statement that decides. value: what it decides by, callers included. meeting: what only some ranks come to.
 
-    leaving: the statement that leaves, for LEAVES and ENDS.
+    leaving: the statement that leaves, for LEAVES, ENDS and FAILS.
     """
 
     form: Form

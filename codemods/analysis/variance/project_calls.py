@@ -67,7 +67,7 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
             state.env[f"self.{name}"] = state.sets[name] = substituted(value, binding, None)
     elif receiver and summary.sets:
         change_object(state, node, receiver, held, summary, binding)
-    elif receiver and (paths := held_under(state, receiver)) and reduces_what_it_holds(state, node, site, summary):
+    elif receiver and (paths := held_under(state, node, receiver, summary)) and reduces_what_it_holds(state, node, site, summary):
         for path in paths:
             put(state, path, Value(thing=state.env[path].thing))
     elif receiver and call.end in FILLS and isinstance(state.module.parent(node), ast.Expr) and not summary.carries():

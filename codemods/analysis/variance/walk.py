@@ -11,7 +11,7 @@ from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.exceptions import caught
-from codemods.analysis.variance.exits import cases_of, ends_process, leaving_of, own_break
+from codemods.analysis.variance.exits import asks_number, cases_of, ends_process, leaving_of, own_break
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.state import Meeting
 from codemods.analysis.variance.values import Cause, Value
@@ -75,6 +75,10 @@ class Walk(Ways):
         for ending in filter(None, map(ends_process, arms)):
             if (value.cause is not Cause.RANK or len(value.chain) > 1) and self.state.is_parallel:
                 yield Mismatch(Form.ENDS, node, value, next(iter(self.meets(rest)), None), ending)
+        if value.cause is Cause.DATA and isinstance(node, ast.If) and asks_number(node.test):
+            raising = leaving_of(node.body)
+            if isinstance(raising, ast.Raise) and (met := self.meets(rest) or self.meets(loop or ())):
+                yield Mismatch(Form.FAILS, node, value, met[0], raising)
         yield from self._missed_by_arms(node, value, arms, ways)
         if value.cause is Cause.RANK:
             full = [None if w is None else [*w, *rest_of_all] for w in ways]

@@ -6,7 +6,7 @@ DDP takes the parameters that require a gradient when it is made, and averages t
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassSite, class_facts
@@ -16,7 +16,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.wrapped.wraps import Held, held, inner_of
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, stands_above, walk
+from codemods.source import FunctionNode, SourceModule, once_a_module, stands_above, walk
 
 _LISTS = frozenset({"parameters", "named_parameters"})
 DEPTH = 3
@@ -43,18 +43,26 @@ class Switched:
     inside: Held
 
 
-def switches(module: SourceModule, function: FunctionNode | None) -> Iterator[Switch]:
+def switches(module: SourceModule, function: FunctionNode | None) -> Sequence[Switch]:
     """Every switch that stands in the function itself."""
+    return _by_function(module).get(function, ())
+
+
+@once_a_module
+def _by_function(module: SourceModule) -> dict[FunctionNode | None, list[Switch]]:
+    out: dict[FunctionNode | None, list[Switch]] = {}
     for assign in module.nodes(ast.Assign):
         target = assign.targets[0]
-        if isinstance(target, ast.Attribute) and target.attr == "requires_grad" and module.function_of(assign) is function:
-            if whose := _whose(module, assign, target.value):
-                yield _switch(assign, whose, assign.value)
+        if not isinstance(target, ast.Attribute) or target.attr != "requires_grad":
+            continue
+        if whose := _whose(module, assign, target.value):
+            out.setdefault(module.function_of(assign), []).append(_switch(assign, whose, assign.value))
     for call in module.calls_named("requires_grad_"):
-        if isinstance(call.func, ast.Attribute) and module.function_of(call) is function:
+        if isinstance(call.func, ast.Attribute) and (whose := _whose(module, call, call.func.value)):
             given = call.args[0] if call.args else next((k.value for k in call.keywords), None)
-            if whose := _whose(module, call, call.func.value):
-                yield _switch(call, whose, given if given is not None else ast.Constant(True))
+            found = _switch(call, whose, given if given is not None else ast.Constant(True))
+            out.setdefault(module.function_of(call), []).append(found)
+    return out
 
 
 def _switch(node: ast.AST, target: str, value: ast.expr) -> Switch:
