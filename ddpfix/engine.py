@@ -164,7 +164,8 @@ def _check(
         found = workers.judged(shares, judge)
     findings = tuple(told_once([f for part in found for f in part.findings]))
     failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in found for f in part.broken))
-    scanned, parsed = _python_files(tree) - len(unread), sum(part.parsed for part in found)
+    scanned = _python_files(tree) - sum(not path.endswith(TEXT_KINDS) for path in unread)
+    parsed = sum(part.parsed for part in found)
     return Report(tree.root, findings, scanned, parsed, failed, time.perf_counter() - started)
 
 
@@ -222,7 +223,7 @@ def gated(
         found = project.read(path)
         if found is not None:
             look(path, found)
-        elif not path.endswith(TEXT_KINDS):
+        else:
             unread.append(path)
     return work, unread
 
@@ -238,9 +239,12 @@ def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
         full = root / path
         try:
             about = full.lstat()
+            # a job file that is a link, or too long, is nothing to tell; one without an end is
+            if path.endswith(TEXT_KINDS) and (stat.S_ISREG((end := full.stat()).st_mode) or stat.S_ISDIR(end.st_mode)):
+                continue
         except OSError:
             continue
-        if stat.S_ISLNK(about.st_mode):
+        if stat.S_ISLNK(about.st_mode) and not path.endswith(TEXT_KINDS):
             out.append(Failure(path, "a symbolic link, left alone: the file it points to is what counts"))
         elif not stat.S_ISREG(about.st_mode):
             out.append(Failure(path, "no ordinary file"))

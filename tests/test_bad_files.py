@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -87,7 +88,7 @@ def test_names_that_are_no_text_and_bad_settings_leave_the_rest_of_a_run(tmp_pat
     assert ddpfix(repo, "check", ".").returncode == 2
 
 
-def test_files_without_an_end_are_passed_over(tmp_path: Path) -> None:
+def test_files_without_an_end_are_told_and_the_rest_is_read(tmp_path: Path) -> None:
     repo = make(tmp_path, {"model.py": MODEL, "requirements.txt": b"lightning==2.5.0\n"})
     for name in ("endless.py", "pyproject.toml", "jobs.yaml", "setup.cfg"):
         (repo / name).symlink_to("/dev/zero")
@@ -97,6 +98,8 @@ def test_files_without_an_end_are_passed_over(tmp_path: Path) -> None:
         done = ddpfix(repo, "check", "--no-cache", ".")
         assert done.returncode == 1, done.stderr
         assert b"model.py" in done.stdout
+        for name in ("endless.py", "jobs.yaml"):
+            assert name.encode() in done.stdout + done.stderr, name
         if not track:
             sh(repo, "add", "-A", ok=False)
             sh(repo, "commit", "-qm", "links")
@@ -110,11 +113,38 @@ def test_every_format_makes_names_and_source_text_harmless(tmp_path: Path, name:
     finding = Finding("DDP101", "a-rule", EVIL, Span(1, 0, 1, 1), EVIL, f"it says {EVIL}", reason=EVIL, id="1")
     report = Report(tmp_path, (finding,), 1, 1, (Failure(f"::{EVIL}", EVIL),))
     out = formats.find(name).document(Answer((Checked(report, lambda path: path, {EVIL: b"x\n"}, {}),), tmp_path))
-    assert "\x1b" not in out
-    if name in ("text", "concise", "junit", "github"):
-        assert not re.search("[\x7f-\x9f\u202e]", out)
-        assert not re.search(r"##\w*\[", out)
-        assert [row[:7] for row in out.splitlines() if row.startswith("::")] == (["::notice"[:7]] if name == "github" else [])
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", out)
+    assert not re.search(r"##\w*\[", out)
+    assert [row[:7] for row in out.split("\n") if row.startswith("::")] == (["::notice"[:7]] if name == "github" else [])
+    if out.startswith(("{", "[")):  # what is escaped is not lost
+        rows = [out] if name != "json-lines" else out.splitlines()
+        assert EVIL in list(texts(json.loads(rows[0])))
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts(inner)
+
+
+@pytest.mark.parametrize("command", [("review", "--html", "page.html", "."), ("diff", "."), ("undo", ".")], ids=lambda c: c[0])
+def test_a_name_that_is_no_utf_8_ends_no_command(tmp_path: Path, command: tuple[str, ...]) -> None:
+    repo = make(tmp_path, {"requirements.txt": b"lightning==2.5.0\n"})
+    odd = Path(os.fsdecode(os.fsencode(repo) + b"/bad\xff.py"))
+    odd.write_bytes(MODEL)
+    sh(repo, "add", "-A")
+    sh(repo, "commit", "-qm", "odd names")
+    if command[0] == "undo":
+        assert ddpfix(repo, "apply", ".").returncode == 0
+        assert odd.read_bytes() != MODEL
+    done = ddpfix(repo, *command)
+    assert done.returncode in (0, 1), done.stderr
+    assert b"Traceback" not in done.stderr
+    assert odd.read_bytes() == MODEL
+    if command[0] == "review":
+        assert "DDP101" in (repo / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_line_that_begins_as_a_command_does_not(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ of two entries with one fingerprint GitLab shows the first only.
 from __future__ import annotations
 
 import hashlib
-import json
 
 from ddpfix.outputs.answer import Answer, plain, story
+from ddpfix.outputs.json_text import dumps
 from ddpfix.outputs.severity import ERROR, NOTE, WARNING, severity
 
 _WORDS = {ERROR: "major", WARNING: "minor", NOTE: "info"}
@@ -32,4 +32,4 @@ def document(answer: Answer) -> str:
                 "location": {"path": plain(path), "lines": {"begin": finding.span.line, "end": finding.span.end_line}},
             }
         )
-    return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
+    return dumps(rows, indent=1) + "\n"

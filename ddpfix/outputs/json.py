@@ -10,6 +10,7 @@ from typing import Any
 
 from codemods.findings import Finding
 from ddpfix.outputs.answer import Answer
+from ddpfix.outputs.json_text import dumps
 from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
 
@@ -62,7 +63,7 @@ def render(
         },
         "elapsed": round(sum(r.elapsed for r, _ in reports), 4),
     }
-    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    return dumps(document, indent=1) + "\n"
 
 
 def document(answer: Answer) -> str:
@@ -72,4 +73,4 @@ def document(answer: Answer) -> str:
     if not answer.baseline:
         return text
     extended = {**json.loads(text), "baseline": {"known": answer.known, "gone": [asdict(entry) for entry in answer.gone]}}
-    return json.dumps(extended, ensure_ascii=False, indent=1) + "\n"
+    return dumps(extended, indent=1) + "\n"

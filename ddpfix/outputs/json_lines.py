@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.json import finding_object
+from ddpfix.outputs.json_text import dumps
 
 
 def document(answer: Answer) -> str:
-    return "".join(json.dumps(finding_object(f, p.shown), ensure_ascii=False) + "\n" for p, f in answer.rows())
+    return "".join(dumps(finding_object(f, p.shown)) + "\n" for p, f in answer.rows())

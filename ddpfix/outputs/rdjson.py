@@ -6,11 +6,11 @@ several suggestions for one diagnostic are alternatives, and a suggestion has no
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from codemods.findings import Finding, Span
 from ddpfix.outputs.answer import EDITS, SOURCES, Answer, Checked, LineEdit, plain, story
+from ddpfix.outputs.json_text import dumps
 from ddpfix.outputs.severity import ERROR, NOTE, WARNING, severity
 
 NEEDS = (SOURCES, EDITS)
@@ -20,7 +20,7 @@ _WORDS = {ERROR: "ERROR", WARNING: "WARNING", NOTE: "INFO"}
 def document(answer: Answer) -> str:
     diagnostics = [_diagnostic(answer, project, finding) for project, finding in answer.rows()]
     out = {"source": {"name": "ddpfix"}, "severity": "WARNING", "diagnostics": diagnostics}
-    return json.dumps(out, ensure_ascii=False, indent=1) + "\n"
+    return dumps(out, indent=1) + "\n"
 
 
 def _diagnostic(answer: Answer, project: Checked, finding: Finding) -> dict[str, Any]:

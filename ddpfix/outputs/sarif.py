@@ -7,7 +7,6 @@ locations 100, of more than 10 tags 10, so no more are written.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from urllib.parse import quote_from_bytes
 from codemods.findings import Finding, Span
 from ddpfix import __version__, explain
 from ddpfix.outputs.answer import EDITS, SOURCES, Answer, Checked, LineEdit, first_line, plain, story
+from ddpfix.outputs.json_text import dumps
 from ddpfix.outputs.line_hash import line_hashes
 from ddpfix.outputs.severity import NOTE, about, level_of_rule, severity, urgency
 
@@ -29,7 +29,7 @@ _UNUSED = "A suppression comment that silences nothing any more."
 def document(answer: Answer) -> str:
     """One run for each project: GitHub takes one run of a category only, so each has its own."""
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(answer, project) for project in answer.projects]}
-    return json.dumps(log, ensure_ascii=False, indent=1) + "\n"
+    return dumps(log, indent=1) + "\n"
 
 
 def _run(answer: Answer, project: Checked) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ddpfix import git as dgit
 from ddpfix.git import GitRefusal, at_work, journal, whole_files
 from tests.git.runs import BRANCH, SUMMARY, go
 from tests.gitrepos import make, put, sh, visible
+from tests.programs import ddpfix
 
 FILES = {f"pkg/f{number}.py": f"x{number} = 1\n".encode() for number in range(8)}
 COUNTED = """\
@@ -105,6 +106,8 @@ def test_what_the_user_wrote_after_the_kill_is_kept_and_named_until_it_is_seen_t
         assert sh(repo, "for-each-ref", "refs/ddpfix/backup")
         assert sh(repo, "branch", "--list", BRANCH)
         assert fixed_files(repo) == 1
+    done = ddpfix(repo, "undo")
+    assert (done.returncode, b"pkg/f0.py" in done.stderr) == (2, True), done.stderr
     sh(repo, "checkout", "--", "pkg/f0.py")
     dgit.undo(repo)
     assert visible(repo) == before
