@@ -13,6 +13,7 @@ from codemods.analysis.files.generated import generated_from
 from codemods.analysis.ranks.shown_runs import started_alone, unseen_run
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
+from codemods.deep_stack import with_deep_stack
 from codemods.findings import Applicability, Finding, Span
 from codemods.project import Project
 from codemods.record import replace
@@ -62,7 +63,10 @@ def find_in(
     module: SourceModule, project: Project, codemods: Iterable[DdpCodemod], numbers: Numbers | None = None
 ) -> list[Finding]:
     """Findings of one file in source order, suppressed ones left out, with their ids."""
-    chosen = list(codemods)
+    return with_deep_stack(lambda: _find_in(module, project, list(codemods), numbers or Numbers()))
+
+
+def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod], numbers: Numbers) -> list[Finding]:
     made = ((codemod, finding) for codemod in chosen for finding in _found_by(codemod, module, project))
     found = [_as_seen(c, f, module, project) for c, f in made if not _is_for_one_process(c, f, module, project)]
     if module.holds(b"ddpfix:"):
@@ -70,7 +74,7 @@ def find_in(
         found, unused = suppressions.apply(module, found, checked=checked)
         found += unused
     found.sort(key=lambda f: (f.span, f.code))
-    return (numbers or Numbers()).name(module, found)
+    return numbers.name(module, found)
 
 
 def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> list[Finding]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from codemods import suppressions
 from codemods.codemod import DdpCodemod
+from codemods.deep_stack import with_deep_stack
 from codemods.find import find_in
 from codemods.findings import Finding
 from codemods.fix_source import Accept, Chosen, fix_project
@@ -161,7 +162,7 @@ def _check(
         # a server may have threads, which a fork leaves behind; a process that ends with this has none
         most = None if ending else 1
         shares = workers.parts(sorted(work), lambda p: len(project.read(p) or b""), most=most)
-        found = workers.judged(shares, judge)
+        found = workers.judged(shares, lambda paths: with_deep_stack(lambda: judge(paths)))
     findings = tuple(told_once([f for part in found for f in part.findings]))
     failed = (*tree.skipped, *not_read(tree.root, unread), *(f for part in found for f in part.broken))
     scanned = _python_files(tree) - sum(not path.endswith(TEXT_KINDS) for path in unread)
@@ -305,8 +306,6 @@ def line_edits(
     report: Report, *, read: Callable[[str], bytes | None] | None = None
 ) -> dict[str, list[dict[str, object]]]:
     """Finding id -> the line replacements of its fix, each worked out alone. Imports LibCST."""
-    from codemods.rewriter import with_deep_stack
-
     return with_deep_stack(lambda: _line_edits(report, read))  # one thread for all: to make one is dearer than a fix
 
 

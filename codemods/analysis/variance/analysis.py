@@ -10,7 +10,7 @@ from codemods.analysis.distribution import is_test_module, ranks_in_file, ranks_
 from codemods.analysis.functions import functions_by_name
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.buffers import has_buffers
-from codemods.analysis.variance.callers import UPWARD, Callers
+from codemods.analysis.variance.callers import Callers
 from codemods.analysis.variance.expressions import value_of
 from codemods.analysis.variance.fields import Fields
 from codemods.analysis.variance.reading import interpret
@@ -23,7 +23,6 @@ from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
 _Key = tuple[str, int, int]
-DEPTH = 12  # calls inside calls that are followed down
 
 
 def variance(project: Project) -> Analysis:
@@ -45,7 +44,7 @@ class Analysis:
     # Functions
 
     def of(self, site: FunctionSite) -> State | None:
-        """The function as it was interpreted; None while that is going on, too deep below, or where it cannot be read."""
+        """The function as it was interpreted; None while that is going on, or where it cannot be read."""
         if not self.settling.is_known(site.key):
             # first, whoever asks: it calls the function, and the function reads what it sets
             self.settling.aside((site.module.path, 0, 0), lambda: self.top_level(site.module))
@@ -56,9 +55,6 @@ class Analysis:
         return self._read((module.path, 0, 0), module, None)
 
     def _read(self, key: _Key, module: SourceModule, function: FunctionNode | None) -> State | None:
-        if len(self._running) >= DEPTH and not self.settling.is_known(key):
-            return None
-
         def build() -> State | None:
             state = self._running[key] = State(self, module, function, value_of)
             try:
@@ -145,7 +141,7 @@ class Analysis:
 
     def thing_of(self, module: SourceModule, function: FunctionNode, name: str) -> Thing | None:
         """What object all callers that are seen hand over for a parameter."""
-        return self._callers.given(FunctionSite(module, function), name, UPWARD - 2).thing
+        return self._callers.given(FunctionSite(module, function), name).thing
 
     # Functions inside of functions
 

@@ -18,7 +18,6 @@ from codemods.data.rank_variance import DATA_NAMES
 from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule
 
-UPWARD = 5  # callers of callers that are asked
 MOST_CALLERS = 10
 _STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
 _GIVEN_BATCH = frozenset({"batch", "outputs"})
@@ -40,28 +39,26 @@ class Callers:
     def __init__(self, analysis: Interpreted) -> None:
         self.analysis, self.project = analysis, analysis.project
 
-    def resolved(self, site: FunctionSite | None, value: Value, depth: int = 0) -> Value:
+    def resolved(self, site: FunctionSite | None, value: Value) -> Value:
         """The value with what its function is given by its callers, and with what its fields hold."""
         if not value.params or (value.cause is Cause.DATA and value.proof is Proof.PROVEN):  # nothing weighs more
             return value
         if site is None:
             return replace(value, params=frozenset())
-        given = {name: self.given(site, name, depth) for name in sorted(value.params)}
+        given = {name: self.given(site, name) for name in sorted(value.params)}
         return substituted(value, given, None)
 
-    def given(self, site: FunctionSite, name: str, depth: int) -> Value:
-        """What stands for a parameter or a field of a function; depth: how many callers were asked on the way here."""
+    def given(self, site: FunctionSite, name: str) -> Value:
+        """What stands for a parameter or a field of a function."""
         if field := own_field(name):
             owner = site.module.class_of(site.node)
             return self.analysis.field(class_facts(self.project, site.module, owner).lineage[0], field) if owner else UNKNOWN
         key = ("given", *site.key, name)
-        if depth >= UPWARD and not self.analysis.settling.is_known(key):
-            return UNKNOWN
-        found = self.analysis.settling.answer(key, lambda: self._from_callers(site, name, depth), UNKNOWN, light=True)
+        found = self.analysis.settling.answer(key, lambda: self._from_callers(site, name), UNKNOWN, light=True)
         assert isinstance(found, Value)
         return found
 
-    def _from_callers(self, site: FunctionSite, name: str, depth: int) -> Value:
+    def _from_callers(self, site: FunctionSite, name: str) -> Value:
         """What the callers hand over for a parameter."""
         if (hook := self._of_hook(site, name)) is not None:
             return hook
@@ -73,7 +70,7 @@ class Callers:
             value = _handed_over(state or self.analysis.running(place.module, caller), place.call, site, name)
             if value is not None:
                 link = Link(place.module.path, place.call.lineno, f"{site.node.name}() is called with it")
-                found.append(along(self.resolved(caller, value, depth + 1), link))
+                found.append(along(self.resolved(caller, value), link))
         best = join(found) if found else UNKNOWN
         if best.cause is Cause.UNKNOWN and name in DATA_NAMES and self.analysis.is_parallel(site.module):
             link = Link(site.module.path, site.node.lineno, f"`{name}` is this rank's own (by its name)", by_name=True)
