@@ -5,13 +5,16 @@ It imports nothing of ddpfix but the tracer, as a rank does that is started afre
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
 import socket
 import sys
+import threading
+import types
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 
 def serve(tracer: str, link: socket.socket, modules: Sequence[str]) -> None:
@@ -57,7 +60,6 @@ def _reaped() -> dict[int, int]:
 def become(words: dict[str, Any], fds: Sequence[int]) -> None:
     """Turn this fork into `python script arguments`: session, streams, folder, environment, path, `__main__`."""
     import random
-    import types
 
     import _ddpfix_tracer
 
@@ -81,14 +83,37 @@ def become(words: dict[str, Any], fds: Sequence[int]) -> None:
     sys.modules["__main__"] = main
     with open(script, "rb") as file:
         code = compile(file.read(), script, "exec")
+    _end(_ran(code, main.__dict__))
+
+
+def _ran(code: types.CodeType, scope: dict[str, Any]) -> int:
+    """Run the script; its exit status, as the interpreter works it out."""
     try:
-        exec(code, main.__dict__)
-    except SystemExit:
-        raise
+        exec(code, scope)
+    except SystemExit as asked:
+        if asked.code is None or isinstance(asked.code, int):
+            return (asked.code or 0) & 0xFF
+        print(asked.code, file=sys.stderr)
+        return 1
     except BaseException as error:
         frames = error.__traceback__
         sys.excepthook(type(error), error, frames.tb_next if frames else None)
-        sys.exit(1)
+        return 1
+    return 0
+
+
+def _end(status: int) -> NoReturn:
+    """End as the interpreter does: threads are waited for, what is registered runs, the objects of the script go.
+
+    But the modules are not taken apart: that unshares all of their memory, and took more than all that the rank did before.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.modules.pop("__main__").__dict__.clear()
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":
