@@ -40,7 +40,7 @@ BOUND = 7  # of 750 findings and 3,000: 4.6 was measured, and 9.4 where each was
 
 
 def growth(measure: Callable[[int], float], low: int, high: int) -> float:
-    """How often what `measure` takes for `low` goes into what it takes for `high`: of the best of two runs each, as others work here."""
+    """What `measure` takes for `high`, in what it takes for `low`: the best of two runs each, as others may work here."""
     measure(20)  # what is loaded at first
     return min(measure(high) for _ in range(2)) / min(measure(low) for _ in range(2))
 

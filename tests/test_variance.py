@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections.abc import Callable
 
 import pytest
 
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.mismatches import Form, mismatches_in
 from codemods.analysis.variance.values import Cause, Proof, Value
+from codemods.deep_stack import with_deep_stack
 from codemods.project import Project
 
 HEAD = """\
@@ -146,3 +148,20 @@ def test_an_exception_on_one_rank() -> None:
     module = project.module("train.py")
     assert module is not None
     assert Form.RAISES in [m.form for m in mismatches_in(project, module)]
+
+
+def handed_down(count: int) -> str:
+    functions = "".join(f"def down{n}(x):\n    return down{n + 1}(x)\n" for n in range(count))
+    return f"for batch in loader:\n    down0(batch.sum().item())\n{functions}def down{count}(x):\n    probe(x)\n"
+
+
+def handed_up(count: int) -> str:
+    functions = "".join(f"def up{n}():\n    return up{n + 1}()\n" for n in range(count))
+    return f"for batch in loader:\n    own = batch.sum().item()\n    probe(up0())\n{functions}def up{count}():\n    return own\n"
+
+
+@pytest.mark.parametrize("count", [4, 40])
+@pytest.mark.parametrize("program", [handed_down, handed_up])
+def test_a_value_is_followed_through_any_number_of_calls(program: Callable[[int], str], count: int) -> None:
+    """A limit would make the answer hang on the function that is asked about first."""
+    assert with_deep_stack(lambda: probed(program(count)).cause) is Cause.DATA

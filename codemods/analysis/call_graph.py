@@ -86,7 +86,7 @@ def _find(project: Project | None, module: SourceModule, name: str, seen: set[tu
         resolved = project.resolve(target, module.path)
         if resolved is None or not resolved.rest:
             continue
-        if len(resolved.rest) > name.count(".") + 1:  # of a module that is not there, as `from .local_only import *` under a `try`
+        if len(resolved.rest) > name.count(".") + 1:  # of a module that is not there (`from .mine import *` in a `try`)
             continue
         if not gives_function(project.read(resolved.path) or b"", resolved.rest[0].encode()):
             continue

@@ -36,6 +36,11 @@ def is_own_path(
 
     whole: for `args.data`, all that makes up the caller's `args` counts too; else what is put into its `data`.
     """
+    key = ("own path", module.path, path, depth, whole)
+    return project.memo(key, lambda: _is_own_path(project, module, path, depth, whole))
+
+
+def _is_own_path(project: Project, module: SourceModule, path: ast.expr, depth: int, whole: bool) -> bool:
     text = origin_text(module, path)
     if names_rank(text) or _TEMPORARY.search(text) or is_of_own_item(module, path):
         return True

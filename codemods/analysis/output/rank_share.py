@@ -10,7 +10,7 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.output.natures import values_of
 from codemods.late_pattern import late
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule, once_a_module, walk
 
 _PASSED_ON = frozenset({"enumerate", "list", "sorted", "iter", "tuple", "reversed", "tqdm", "trange", "track", "zip"})
 _DEPTH = 4
@@ -71,8 +71,23 @@ def is_of_own_item(module: SourceModule, path: ast.expr) -> bool:
     return _SAMPLER.search(module.data) is not None and _is_own(module, path, _DEPTH + 1)
 
 
+@once_a_module
+def _asked(module: SourceModule) -> dict[tuple[ast.expr, int], bool]:
+    """What `_is_own` was asked. A file that names `x` a hundred times asks the same of it from each place, and each asks on."""
+    return {}
+
+
 def _is_own(module: SourceModule, value: ast.expr, depth: int) -> bool:
-    if depth < 0 or _JOINED.search(module.text_of(value)):
+    if depth < 0:
+        return False
+    known = _asked(module)
+    if (value, depth) not in known:
+        known[value, depth] = _is_made_of_own(module, value, depth)
+    return known[value, depth]
+
+
+def _is_made_of_own(module: SourceModule, value: ast.expr, depth: int) -> bool:
+    if _JOINED.search(module.text_of(value)):
         return False
     for node in walk(value):
         if isinstance(node, ast.Subscript) and _draws(module, node.value, _DEPTH):
