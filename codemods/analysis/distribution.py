@@ -165,10 +165,11 @@ def ranks_in_importers(project: Project, module: SourceModule) -> Evidence | Non
 
 def _ranks_in_importers(project: Project, module: SourceModule) -> Evidence | None:
     stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    named = "" if module.path.endswith("__init__.py") else stem  # a package is what `from . import x` names, too
     for path in project.files_importing(stem):
         if path == module.path or is_own_test(project, path) or not _WORDS.search(project.read(path) or b""):
             continue
-        brought = (project.resolve(name, path) for name in imports_of(project, path))
+        brought = (project.resolve(name, path) for name in imports_of(project, path) if named in name)
         if not any(found is not None and found.path == module.path for found in brought):
             continue  # it imports a file of the same name from elsewhere
         other = project.module(path)

@@ -7,7 +7,7 @@ import ast
 from codemods.analysis.class_index import ClassFacts, ClassSite
 from codemods.analysis.names import dotted
 from codemods.analysis.variance.paths import parameters
-from codemods.source import FunctionNode, SourceModule, walk_scope
+from codemods.source import FunctionNode, SourceModule, once_a_module, walk_scope
 
 
 def counts_calls(facts: ClassFacts, name: str) -> bool:
@@ -19,12 +19,28 @@ def counts_calls(facts: ClassFacts, name: str) -> bool:
         if word not in site.module.text:
             continue
         for method in site.methods().values():
-            for node in walk_scope(method):
-                if word in _changed(node):
-                    if not _is_plain(site, method, node):
-                        return False
-                    found = found or isinstance(node, ast.AugAssign)
+            for node in _changes(site.module, method).get(word, ()):
+                if not _is_plain(site, method, node):
+                    return False
+                found = found or isinstance(node, ast.AugAssign)
     return found
+
+
+def _changes(module: SourceModule, method: FunctionNode) -> dict[str, list[ast.AST]]:
+    """What a method gives another value, by name, with the nodes that do: each of its fields is asked for by itself."""
+    known = _known_changes(module)
+    if method not in known:
+        changes: dict[str, list[ast.AST]] = {}
+        for node in walk_scope(method):
+            for name in _changed(node):
+                changes.setdefault(name, []).append(node)
+        known[method] = changes
+    return known[method]
+
+
+@once_a_module
+def _known_changes(module: SourceModule) -> dict[FunctionNode, dict[str, list[ast.AST]]]:
+    return {}
 
 
 def _changed(node: ast.AST) -> list[str]:
