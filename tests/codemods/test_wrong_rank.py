@@ -616,3 +616,65 @@ def test_a_misnamed_option_that_means_one_process_elsewhere_is_told(more: str) -
 def test_a_misnamed_variable_that_is_handed_on_and_asked_is_told() -> None:
     more = "args.local_rank = local_rank\n    if local_rank == 0:\n        print(args)"
     check_told(WrongRank, NAMED_LOCAL.format(source="dist.get_rank()", more=more), reason="module.py:12")
+
+
+# One name, many devices
+
+USES = """\
+    torch.cuda.set_device({n})
+    model = model.to({n})
+    for batch in args:
+        if {n} == 0:
+            save(model)
+        steps = torch.zeros(3, device={n})
+        batch = batch.to({n})
+"""
+
+
+def used(name: str) -> str:
+    """The places of USES: devices under one name, the rank under its own."""
+    return USES.format(n=name).replace(f"if {name} == 0", "if rank == 0")
+
+
+def test_many_places_read_the_local_rank_from_one_name() -> None:
+    top = f"{HEAD}\ndef main(model, args):\n    rank = dist.get_rank()\n"
+    bound = '    local_rank = int(os.environ.get("LOCAL_RANK", rank))\n'
+    check_transformed(WrongRank, top + used("rank"), top + bound + used("local_rank"))
+    assert len(findings_of(WrongRank, top + used("rank"))) == 1
+
+
+def test_it_is_bound_in_the_innermost_block_that_holds_them_all() -> None:
+    uses = "        torch.cuda.set_device({n})\n        if args:\n            model.to({n})\n        else:\n            "
+    uses += "model.cuda({n})\n"
+    top = f"{HEAD}\ndef main(model, args):\n    rank = dist.get_rank()\n    with args:\n        print(rank)\n"
+    bound = '        local_rank = int(os.environ.get("LOCAL_RANK", rank))\n'
+    check_transformed(WrongRank, top + uses.format(n="rank"), top + bound + uses.format(n="local_rank"))
+
+
+def test_a_name_that_means_something_else_is_left_alone() -> None:
+    top = f"{HEAD}\ndef main(model, args):\n    rank = dist.get_rank()\n"
+    end = "    local_rank = 3\n"
+    asked = used('int(os.environ.get("LOCAL_RANK", rank))')
+    check_transformed(WrongRank, top + used("rank") + end, top + asked + end)
+
+
+ARMS = """\
+if dist.is_initialized():
+    rank = dist.get_rank()
+    local_rank = int(os.environ["LOCAL_RANK"])
+else:
+    rank = 0
+    local_rank = {alone}
+"""
+
+
+def test_the_local_rank_that_both_arms_bind() -> None:
+    top = HEAD + ARMS.format(alone=0) + "\ndef main(model, args):\n"
+    check_transformed(WrongRank, top + used("rank"), top + used("local_rank"))
+
+
+def test_a_local_rank_that_one_arm_binds_is_not_at_hand() -> None:
+    top = HEAD + ARMS.format(alone=0).replace("    local_rank = 0\n", "") + "\ndef main(model, args):\n"
+    place = "    torch.cuda.set_device({n})\n"
+    after = place.format(n='int(os.environ.get("LOCAL_RANK", rank))')
+    check_transformed(WrongRank, top + place.format(n="rank"), top + after)

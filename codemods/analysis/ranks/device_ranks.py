@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.global_rank_at import is_global
@@ -19,12 +20,14 @@ from codemods.analysis.ranks.misnamed_ranks import (
     read_otherwise,
 )
 from codemods.analysis.ranks.proven_rank import is_proven_global, local_beside
-from codemods.findings import Edit, ReplaceExpression
+from codemods.findings import Edit, InsertBefore, ReplaceExpression
 from codemods.imports import plan_plain
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, line_of
+from codemods.source import FunctionNode, SourceModule, line_of, walk
 
+_Place = tuple[ast.expr, tuple[Edit, ...]]  # where the global rank stands, and what writes the local one there
+_NEW, _MANY = "local_rank", 3
 _WRAPS = frozenset({"DistributedDataParallel", "DDP"})
 _LAUNCHED = (b"torchrun", b"distributed.launch", b"distributed.run", b"LOCAL_RANK")
 
@@ -44,26 +47,66 @@ class DeviceRank:
 
 def device_ranks(project: Project, module: SourceModule) -> Iterator[DeviceRank]:
     """The devices of the file that are chosen by the global rank; those of one name that lies about its rank together."""
-    misnamed: dict[tuple[int, str], tuple[ast.expr, list[tuple[ast.expr, tuple[Edit, ...]]]]] = {}
-    plain: dict[int, list[tuple[ast.expr, tuple[Edit, ...]]]] = {}
+    misnamed: dict[tuple[int, str], tuple[ast.expr, list[_Place]]] = {}
+    plain: dict[tuple[FunctionNode | None, str], list[_Place]] = {}
     for rank in dict.fromkeys(_numbers_of_devices(project, module)):
         edits = _repair(project, module, rank)
         if not edits:
             continue
         source = bound_as_local(module, rank)
         if source is None:
-            plain.setdefault(id(module.statement_of(rank)), []).append((rank, edits))
+            plain.setdefault((module.function_of(rank), module.text_of(rank)), []).append((rank, edits))
         else:
             misnamed.setdefault((id(source), last(dotted(rank))), (source, []))[1].append((rank, edits))
-    for places in plain.values():  # `device_ids=[rank], output_device=rank` is one thing to tell
-        yield DeviceRank(places[0][0], places[0][0], tuple(dict.fromkeys(e for _, edits in places for e in edits)))
+    for rank in _given_elsewhere(module, plain):
+        plain[module.function_of(rank), rank.id].append((rank, _repair(project, module, rank)))
+    for places in plain.values():  # one name is one thing to tell, however often it is asked
+        edits = _bound_once(module, places) or tuple(dict.fromkeys(e for _, edits in places for e in edits))
+        yield DeviceRank(places[0][0], places[0][0], edits)
     for source, places in misnamed.values():
         yield _misnamed(project, module, source, places)
 
 
-def _misnamed(
-    project: Project, module: SourceModule, source: ast.expr, places: list[tuple[ast.expr, tuple[Edit, ...]]]
-) -> DeviceRank:
+def _given_elsewhere(module: SourceModule, known: Mapping[tuple[FunctionNode | None, str], object]) -> list[ast.Name]:
+    """`device=rank` of any function, beside places where the same name is a GPU for sure."""
+    given = (k.value for call in module.nodes(ast.Call) for k in call.keywords if k.arg == "device")
+    names = (g for g in given if isinstance(g, ast.Name) and (module.function_of(g), g.id) in known)
+    return [name for name in names if not _says_where(module, name)]
+
+
+def _bound_once(module: SourceModule, places: list[_Place]) -> tuple[Edit, ...]:
+    """`local_rank` bound above the first of many places that would read LOCAL_RANK each; () where there are few, or no room.
+
+    All of them stand in one block then, behind what binds the global rank.
+    """
+    rank = places[0][0]
+    function = module.function_of(rank)
+    reads = [e for _, edits in places for e in edits if isinstance(e, ReplaceExpression) and "LOCAL_RANK" in e.code]
+    if len(places) < _MANY or len(reads) < len(places) or not isinstance(rank, ast.Name):
+        return ()
+    home = _common_block(module, [module.statement_of(place) for place, _ in places])
+    if home is None or any(n.id == _NEW for n in module.nodes(ast.Name)):
+        return ()
+    bound = [n for n in module.nodes(ast.Name) if n.id == rank.id and isinstance(n.ctx, ast.Store)]
+    if any(n.lineno >= home.lineno for n in bound if module.function_of(n) is function):
+        return ()
+    value = reads[0].code.replace("'", '"')
+    imports = tuple(e for _, edits in places for e in edits if e not in reads)
+    named = tuple(ReplaceExpression(e.path, e.span, _NEW) for e in reads)
+    return (InsertBefore(module.path, module.span(home), f"{_NEW} = {value}"), *named, *dict.fromkeys(imports))
+
+
+def _common_block(module: SourceModule, statements: list[ast.stmt]) -> ast.stmt | None:
+    """The first statement of the innermost block that holds them all which is, or holds, one of them."""
+    ways = [[up for up in (s, *module.ancestors(s)) if isinstance(up, ast.stmt)][::-1] for s in statements]
+    for depth, level in enumerate(zip(*ways, strict=False), 1):
+        if len({id(up) for up in level}) > 1 or any(len(way) == depth for way in ways):
+            first = min(level, key=lambda up: up.lineno)
+            return first if len({id(module.block_of(up)) for up in level}) == 1 else None
+    return None
+
+
+def _misnamed(project: Project, module: SourceModule, source: ast.expr, places: list[_Place]) -> DeviceRank:
     """The name gets the local rank where all that reads it means that; each place alone where nothing else gets the name.
 
     Where it goes further and something asks for the one process of all nodes by it (`if args.local_rank == 0:`), no single
@@ -202,7 +245,32 @@ def _at_hand(module: SourceModule, node: ast.expr) -> str | None:
             return name
         if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and "device_count" in module.text_of(value.right):
             return name  # device = rank % torch.cuda.device_count()
-    return None
+    return _bound_beside(module, node)
+
+
+def _bound_beside(module: SourceModule, node: ast.expr) -> str | None:
+    """What is bound to the local rank in each block that binds the global one: in both arms of `if dist.is_initialized():`."""
+    name = node.id if isinstance(node, ast.Name) else ""
+    stores = [n for n in module.nodes(ast.Name) if n.id == name and isinstance(n.ctx, ast.Store)]
+    if not stores or any(module.function_of(n) is not None for n in stores):
+        return None
+    beside = (frozenset(_local_names(module, module.block_of(module.statement_of(n)))) for n in stores)
+    local = min(frozenset.intersection(*beside), default=None)
+    inside = module.function_of(node)
+    own = {n.arg if isinstance(n, ast.arg) else n.id for n in walk(inside) if _is_bound(n)} if inside is not None else ()
+    return local if local not in own else None
+
+
+def _local_names(module: SourceModule, block: list[ast.stmt]) -> Iterator[str]:
+    for line in block:
+        target = line.targets[0] if isinstance(line, ast.Assign) and len(line.targets) == 1 else None
+        if isinstance(target, ast.Name) and target.id in LOCAL and isinstance(line, ast.Assign):
+            if not is_text(module, line.value) and not is_global(module, line.value):
+                yield target.id
+
+
+def _is_bound(node: ast.AST) -> TypeGuard[ast.arg | ast.Name]:
+    return isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
 def _spawns_its_ranks(project: Project, module: SourceModule) -> bool:
