@@ -84,9 +84,9 @@ def ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
 def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
     if not _WORDS.search(module.data) or is_for_precision_alone(project, module):
         return None
-    for found in module.imports.values():
+    for bound, found in module.imports.items():
         for item in found:
-            if _shows_ranks(item.dotted):
+            if _shows_ranks(item.dotted) and not _is_left_behind(module, bound, item.dotted):
                 return _shown(module, f"imports {item.dotted}", item.node)
     packages = [bound for bound, found in module.imports.items() if any(i.dotted in _NAMES for i in found)]
     for part in module.nodes(ast.Attribute) if packages else ():  # `accelerate.Accelerator()`
@@ -100,6 +100,11 @@ def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
         if isinstance(constant.value, str) and constant.value in _VARIABLES:
             return _shown(module, f"reads {constant.value}", constant)
     return None
+
+
+def _is_left_behind(module: SourceModule, bound: str, name: str) -> bool:
+    """True for a name of torch that nothing reads: what used it is gone, as in the twin of a script that one GPU runs."""
+    return bound != "*" and family(name) == "torch" and not module.reads_of(bound)
 
 
 def _is_used(module: SourceModule) -> bool:

@@ -14,7 +14,7 @@ def check_offered(source: str, *, files: dict[str, str] | None = None, path: str
     assert [f.applicability for f in found] == [Applicability.UNSAFE]
 
 
-HEAD = "import os\nimport numpy as np\nimport torch.distributed as dist\nfrom torch.utils.data import Dataset\n\n"
+HEAD = "import os\nimport numpy as np\nimport torch.distributed as dist; WORLD = dist.group.WORLD\nfrom torch.utils.data import Dataset\n\n"
 READ = "\n    def __getitem__(self, i):\n        return np.load(f'{self.folder}/{i}.npy')\n"
 
 
@@ -30,7 +30,7 @@ def test_the_example_of_the_documentation() -> None:
 
 
 def test_a_data_set_that_writes_what_it_reads() -> None:
-    lightning = HEAD.replace("import torch.distributed as dist", "import lightning.pytorch as pl")
+    lightning = HEAD.replace("import torch.distributed as dist; WORLD = dist.group.WORLD", "import lightning.pytorch as pl")
     body = "for i, sample in enumerate(samples):\n    np.save(f'{self.folder}/{i}.npy', sample)"
     check_told(RULE, data(body, head=lightning), reason="prepare_data")
 
@@ -68,7 +68,7 @@ def test_right_or_read_by_nobody(body: str) -> None:
 
 
 def test_one_process() -> None:
-    head = HEAD.replace("import torch.distributed as dist\n", "")
+    head = HEAD.replace("import torch.distributed as dist; WORLD = dist.group.WORLD\n", "")
     check_nothing(RULE, data("np.save(f'{self.folder}/0.npy', samples)", head=head))
 
 

@@ -198,7 +198,7 @@ def test_an_error_that_leads_elsewhere_is_told(answer: str) -> None:
 def test_an_error_caught_by_the_caller_is_told() -> None:
     source = """\
         import os
-        import torch.distributed as dist
+        import torch.distributed as dist; WORLD = dist.group.WORLD
 
         def create(path):
             os.makedirs(path)

@@ -9,7 +9,7 @@ from ddpfix.testing import check_nothing, check_told, check_transformed, finding
 
 RULE = OneRankDecision
 PL = "import os\nimport time\nimport torch\nimport lightning.pytorch as pl\n"
-DIST = "import math\nimport torch\nimport torch.distributed as dist\n"
+DIST = "import math\nimport torch\nimport torch.distributed as dist; WORLD = dist.group.WORLD\n"
 REDUCED = "trainer.should_stop = trainer.strategy.reduce_boolean_decision(trainer.should_stop, all=False)\n"
 
 

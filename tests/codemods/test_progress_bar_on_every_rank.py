@@ -86,7 +86,7 @@ def test_bars_that_stay(lines: tuple[str, ...]) -> None:
 
 def test_a_bar_of_the_object() -> None:
     source = """\
-        import torch.distributed as dist
+        import torch.distributed as dist; WORLD = dist.group.WORLD
         from tqdm import tqdm
 
         class Loop:

@@ -5,7 +5,7 @@ import pytest
 from codemods.sync.state_of_own_batches import StateOfOwnBatches
 from ddpfix.testing import check_nothing, check_told, findings_of
 
-HEAD = "import torch\nimport torch.distributed as dist\nfrom torch import nn\n\n\n"
+HEAD = "import torch\nimport torch.distributed as dist; WORLD = dist.group.WORLD\nfrom torch import nn\n\n\n"
 TRAINS = "\n\ndef train(loader):\n    model = Net()\n    for x in loader:\n        model(x).mean().backward()\n"
 SHIFT = ('self.shift = nn.Parameter(torch.zeros(3))',)
 CODES = ('self.register_buffer("codebook", torch.randn(8, 3))',)
@@ -68,10 +68,10 @@ def test_sums_of_codes_in_plain_attributes() -> None:
 
 def test_a_program_in_other_files() -> None:
     layers = net(SHIFT, "self.shift.data.copy_(-x.mean(0))", head="import torch\nfrom torch import nn\n\n\n", behind="")
-    train = "import torch.distributed as dist\nfrom model import make\n\n\ndef train(x):\n    make()(x).mean().backward()\n"
+    train = "import torch.distributed as dist; WORLD = dist.group.WORLD\nfrom model import make\n\n\ndef train(x):\n    make()(x).mean().backward()\n"
     files = {"model.py": "from layers import Net\n\n\ndef make():\n    return Net()\n", "train.py": train}
     check_told(StateOfOwnBatches, layers, files=files, path="layers.py", reason="the ranks go on with different ones")
-    alone = {**files, "train.py": train.replace("import torch.distributed as dist\n", "")}
+    alone = {**files, "train.py": train.replace("import torch.distributed as dist; WORLD = dist.group.WORLD\n", "")}
     check_nothing(StateOfOwnBatches, layers, files=alone, path="layers.py")
 
 
@@ -114,6 +114,6 @@ def test_a_class_that_nobody_makes_or_that_an_option_makes() -> None:
 
 def test_one_process_the_ranks_by_hand_and_tests() -> None:
     source = net(SHIFT, CHANGE)
-    check_nothing(StateOfOwnBatches, source.replace("import torch.distributed as dist\n", ""))
+    check_nothing(StateOfOwnBatches, source.replace("import torch.distributed as dist; WORLD = dist.group.WORLD\n", ""))
     check_nothing(StateOfOwnBatches, source, files={"utils.py": "def average_params(params):\n    pass\n"})
     check_nothing(StateOfOwnBatches, source, path="tests/test_net.py")

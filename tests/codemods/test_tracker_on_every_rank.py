@@ -87,7 +87,7 @@ def test_a_collective_among_the_arguments() -> None:
     check_told(TrackerOnEveryRank, hook("wandb.log({'a': self.metric.compute()})"), reason="above a guard")
 
 
-WRITER = "import torch.distributed as dist\nfrom torch.utils.tensorboard import SummaryWriter\n"
+WRITER = "import torch.distributed as dist; WORLD = dist.group.WORLD\nfrom torch.utils.tensorboard import SummaryWriter\n"
 
 
 def test_a_writer_on_every_rank() -> None:

@@ -16,7 +16,7 @@ def hook(*lines: str, base: str = "pl.Callback", arguments: str = ARGUMENTS, nam
     return f"import os\nimport lightning.pytorch as pl\n\nclass A({base}):\n    def {name}({arguments}):\n{body}"
 
 
-def script(*lines: str, head: str = "import torch.distributed as dist\n", arguments: str = "args") -> str:
+def script(*lines: str, head: str = "import torch.distributed as dist; WORLD = dist.group.WORLD\n", arguments: str = "args") -> str:
     body = "".join(f"    {line}\n" for line in lines)
     return f"{head}\ndef main({arguments}):\n{body}"
 
@@ -448,7 +448,7 @@ def test_workers_that_another_file_spawns() -> None:
 
 
 def test_an_accelerator_that_a_helper_makes() -> None:
-    head = "from torch.nn.parallel import DistributedDataParallel as DDP\nimport tools\n"
+    head = "from torch.nn.parallel import DistributedDataParallel as DDP; Wrap = DDP\nimport tools\n"
     helper = "from accelerate import Accelerator\n\ndef prepare(args):\n    a = Accelerator()\n    return a, a.unwrap_model\n"
     lines = ("accelerator, unwrap = tools.prepare(args)", "print(args)")
     after = script(lines[0], "if accelerator.is_main_process:", "    print(args)", head=head)
@@ -464,7 +464,7 @@ def test_parsed_training_arguments() -> None:
 
 
 def test_a_script_reuses_its_own_test() -> None:
-    head = "import torch.distributed as dist\n"
+    head = "import torch.distributed as dist; WORLD = dist.group.WORLD\n"
     lines = "args = parse()\nif args.rank == 0:\n    save()\n"
     check_transformed(UnguardedPrint, f"{head}{lines}print(args)\n", f"{head}{lines}if args.rank == 0:\n    print(args)\n")
     check_nothing(UnguardedPrint, f"{head}args = parse()\nif args.many:\n    if args.rank == 0:\n        save()\nprint(args)\n")
@@ -709,7 +709,7 @@ def test_what_the_ranks_do_one_after_the_other_is_not_said_by_all_at_once() -> N
 
 def test_a_print_of_an_object_that_only_rank_zero_has() -> None:
     source = """
-        import torch.distributed as dist
+        import torch.distributed as dist; WORLD = dist.group.WORLD
 
         class Board:
             def show(self, rank):

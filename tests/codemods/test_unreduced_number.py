@@ -10,7 +10,7 @@ from ddpfix.testing import check_nothing, check_told, findings_of
 RULE = UnreducedNumber
 HEAD = """\
 import torch
-import torch.distributed as dist
+import torch.distributed as dist; WORLD = dist.group.WORLD
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
