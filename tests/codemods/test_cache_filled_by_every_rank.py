@@ -14,7 +14,8 @@ def check_offered(source: str, *, files: dict[str, str] | None = None, path: str
     assert [f.applicability for f in found] == [Applicability.UNSAFE]
 
 
-HEAD = "import os\nimport numpy as np\nimport torch.distributed as dist; WORLD = dist.group.WORLD\nfrom torch.utils.data import Dataset\n\n"
+DIST = "import torch.distributed as dist; WORLD = dist.group.WORLD\n"
+HEAD = f"import os\nimport numpy as np\n{DIST}from torch.utils.data import Dataset\n\n"
 READ = "\n    def __getitem__(self, i):\n        return np.load(f'{self.folder}/{i}.npy')\n"
 
 
@@ -68,7 +69,7 @@ def test_right_or_read_by_nobody(body: str) -> None:
 
 
 def test_one_process() -> None:
-    head = HEAD.replace("import torch.distributed as dist; WORLD = dist.group.WORLD\n", "")
+    head = HEAD.replace(DIST, "")
     check_nothing(RULE, data("np.save(f'{self.folder}/0.npy', samples)", head=head))
 
 

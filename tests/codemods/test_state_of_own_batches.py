@@ -68,10 +68,11 @@ def test_sums_of_codes_in_plain_attributes() -> None:
 
 def test_a_program_in_other_files() -> None:
     layers = net(SHIFT, "self.shift.data.copy_(-x.mean(0))", head="import torch\nfrom torch import nn\n\n\n", behind="")
-    train = "import torch.distributed as dist; WORLD = dist.group.WORLD\nfrom model import make\n\n\ndef train(x):\n    make()(x).mean().backward()\n"
+    joins = "import torch.distributed as dist; WORLD = dist.group.WORLD\n"
+    train = f"{joins}from model import make\n\n\ndef train(x):\n    make()(x).mean().backward()\n"
     files = {"model.py": "from layers import Net\n\n\ndef make():\n    return Net()\n", "train.py": train}
     check_told(StateOfOwnBatches, layers, files=files, path="layers.py", reason="the ranks go on with different ones")
-    alone = {**files, "train.py": train.replace("import torch.distributed as dist; WORLD = dist.group.WORLD\n", "")}
+    alone = {**files, "train.py": train.replace(joins, "")}
     check_nothing(StateOfOwnBatches, layers, files=alone, path="layers.py")
 
 

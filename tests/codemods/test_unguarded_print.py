@@ -16,7 +16,10 @@ def hook(*lines: str, base: str = "pl.Callback", arguments: str = ARGUMENTS, nam
     return f"import os\nimport lightning.pytorch as pl\n\nclass A({base}):\n    def {name}({arguments}):\n{body}"
 
 
-def script(*lines: str, head: str = "import torch.distributed as dist; WORLD = dist.group.WORLD\n", arguments: str = "args") -> str:
+DIST = "import torch.distributed as dist; WORLD = dist.group.WORLD\n"
+
+
+def script(*lines: str, head: str = DIST, arguments: str = "args") -> str:
     body = "".join(f"    {line}\n" for line in lines)
     return f"{head}\ndef main({arguments}):\n{body}"
 

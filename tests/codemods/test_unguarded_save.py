@@ -461,6 +461,6 @@ def test_a_helper_that_is_called_on_the_first_gpu_alone() -> None:
 def test_an_import_that_was_left_behind_shows_no_ranks() -> None:
     """The twin of a distributed script, for one GPU: what joined the others is a comment now."""
     head = "import torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"
-    twin = head + "# dist.init_process_group('nccl')\nmodel = build()  # DDP(build())\ntorch.save(model.state_dict(), 'last.pt')\n"
+    twin = head + "# dist.init_process_group('nccl')\nnet = build()  # DDP(build())\ntorch.save(net.state_dict(), 'last.pt')\n"
     check_nothing(UnguardedSave, twin)
     assert findings_of(UnguardedSave, twin.replace("# dist.init", "dist.init"))
