@@ -64,10 +64,6 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
         "a `pass` between two lines parts the run that one guard would take: two findings for one",
         "DDP203",
     ),
-    "full_names": (
-        "the short name stood in the program for nothing else: without it nothing shows several processes",
-        "DDP305",
-    ),
     "from_names_by_their_module": (
         "the name itself is what shows several processes",
         "DDP204",
@@ -78,11 +74,11 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
     ),
     "in_two_steps": (
         "the rank is asked for in the statement that binds the name, and not followed through a second one",
-        "DDP207 DDP208",
+        "DDP207",
     ),
     "renamed_rank": (
         "a name of no meaning is not offered as the test that a fix writes",
-        "DDP207 DDP208",
+        "DDP207",
     ),
     "matched": (
         "the repair is written for an `if`",

@@ -13,7 +13,7 @@ from ddpfix.testing import check_nothing, findings_of
 HEAD = """\
 import time
 import torch
-import torch.distributed as dist
+import torch.distributed as dist; WORLD = dist.group.WORLD
 import torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler

@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from codemods.findings import SetKeyword
 from codemods.ranks.progress_bar_on_every_rank import ProgressBarOnEveryRank, turned
 from ddpfix.testing import check_nothing, check_transformed, findings_of
 
@@ -159,3 +160,36 @@ def test_a_bar_under_an_argument_that_nobody_gives() -> None:
         ProgressBarOnEveryRank, source + calls.replace("make()", "make(), True"),
         (source + calls.replace("make()", "make(), True")).replace("tqdm(loader)", "tqdm(loader, disable=rank != 0)"),
     )  # fmt: skip
+
+
+# A rank that the file has bound
+
+LOOP = "\n\ndef train(loader):\n    for x in tqdm(loader{0}):\n        step(x)\n"
+STARTS = "dist.init_process_group('nccl')\n"
+ARMS = "if dist.is_initialized():\n    number = dist.get_rank()\nelse:\n    number = 0\n"
+
+
+@pytest.mark.parametrize(
+    ("bound", "test"),
+    [
+        (f"{STARTS}rank = dist.get_rank()\n", "rank"),
+        (f"{STARTS}number = dist.get_rank()\n", "number"),
+        (STARTS + ARMS, "number"),
+        (f"{STARTS}rank = dist.get_rank() if dist.is_initialized() else 0\n", "rank"),
+    ],
+)
+def test_the_rank_that_the_file_has_bound_above_the_function(bound: str, test: str) -> None:
+    before = HEAD + bound + LOOP.format("")
+    check_transformed(ProgressBarOnEveryRank, before, HEAD + bound + LOOP.format(f", disable={test} != 0"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        HEAD + ARMS + LOOP.format(""),  # a file that somebody imports before the group is there
+        f"{HEAD}{STARTS}rank = dist.get_rank()\n" + LOOP.format("").replace("    for x", "    rank = sizes()\n    for x"),
+    ],
+)
+def test_a_rank_that_is_not_sure_to_be_there(source: str) -> None:
+    written = [e.value for f in findings_of(ProgressBarOnEveryRank, source) for e in f.edits if isinstance(e, SetKeyword)]
+    assert not any(name in text for text in written for name in ("rank !=", "number"))

@@ -464,3 +464,12 @@ def test_an_import_that_was_left_behind_shows_no_ranks() -> None:
     twin = head + "# dist.init_process_group('nccl')\nnet = build()  # DDP(build())\ntorch.save(net.state_dict(), 'last.pt')\n"
     check_nothing(UnguardedSave, twin)
     assert findings_of(UnguardedSave, twin.replace("# dist.init", "dist.init"))
+
+
+@pytest.mark.parametrize("line", ["n = torch.cuda.device_count()\n    assert n == 1", "assert torch.cuda.device_count() == 1"])
+def test_a_program_that_asserts_one_gpu(line: str) -> None:
+    head = "import torch\nfrom accelerate import Accelerator\n\n\ndef main(model, rows):\n    accelerator = Accelerator()\n"
+    body = "    accelerator.prepare(model)\n    {}\n    for row in rows:\n        use(row)\n    torch.save(rows, 'rows.pt')\n"
+    program = head + body + "\n\nmain(build(), load())\n"
+    assert findings_of(UnguardedSave, program.format("use(1)"))
+    check_nothing(UnguardedSave, program.format(line))

@@ -19,7 +19,7 @@ from codemods.analysis.guards.entry_points import main_block
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effect_kinds import names_rank
-from codemods.analysis.output.script_guards import run_before
+from codemods.analysis.output.script_guards import claims_one_process, run_before
 from codemods.analysis.ranks.cannot_run import is_behind_an_end
 from codemods.analysis.ranks.device_tests import asks_for_a_device
 from codemods.analysis.ranks.failing_ranks import ranks_unless_one_fails
@@ -69,6 +69,8 @@ def way_of_every_rank(
     if is_test_module(module) or is_for_some(project, module, node):
         return None
     if _refuses_others(project, module, node):
+        return None
+    if any(claims_one_process(module, above) for above in run_before(module, module.statement_of(node))):
         return None
     if is_behind_an_end(module, node) or is_tied_to_first_device(project, module) or has_trainers_of_one_device(project, module):
         return None

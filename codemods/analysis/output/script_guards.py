@@ -13,12 +13,15 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.class_index import Role, external_role
 from codemods.analysis.functions import find_function
+from codemods.analysis.guards.before_group import group_comes_later
+from codemods.analysis.loading.programs import starts_group_before
 from codemods.analysis.loading.spawned import in_file_of_workers
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.minus_one import writes_minus_one
 from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.own_helpers import own_flag, own_helper
 from codemods.analysis.output.worker_ranks import rank_of_worker
+from codemods.analysis.paths import origin_text
 from codemods.analysis.ranks.given_numbers import is_given_a_number
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.findings import Applicability, Edit
@@ -57,6 +60,8 @@ def script_guard(
     for name, value in bound_above(module, function, statement):
         if _is_alone(module, value):
             return None
+        if _is_too_early(project, module, value):
+            continue
         if found := _of_object(project, module, name, value):
             return found
     if function is not None and (found := _of_argument(project, module, function)):
@@ -64,6 +69,8 @@ def script_guard(
     if function is not None and (found := _of_attribute(module, function)):
         return found
     if found := _of_branches(module, function, statement):
+        return found
+    if function is not None and (found := _of_module(project, module, function, statement)):
         return found
     if found := _of_settings(module, statement):
         return found
@@ -93,7 +100,7 @@ def _of_object(project: Project, module: SourceModule, name: str, value: ast.exp
         return Spelling(f"{name}.process_index == 0")
     if _asks_for_zero(project, module, value):
         return Spelling(name)
-    if name in _RANK_NAMES and _is_global_rank(module, value):
+    if (name in _RANK_NAMES or _asks_the_group(module, value)) and _is_global_rank(module, value):
         return Spelling(f"{name} in (-1, 0)" if "-1" in module.text_of(value) else f"{name} == 0")
     return None
 
@@ -112,13 +119,55 @@ def _of_branches(module: SourceModule, function: FunctionNode | None, statement:
     for above in run_before(module, statement):
         if not isinstance(above, (ast.If, ast.Try)) or module.function_of(above) is not function:
             continue
-        for name in sorted(_RANK_NAMES):
+        lines = [a for a in walk(above) if isinstance(a, ast.Assign)]
+        for name in sorted({t.id for a in lines for t in a.targets if isinstance(t, ast.Name)}):
             given = [b.value for b in bindings_in(module, function, name)]
-            inside = [a.value for a in walk(above) if isinstance(a, ast.Assign) and binds(a, name)]
+            inside = [a.value for a in lines if binds(a, name)]
             known = [v for v in inside if _is_zero(v) or _is_global_rank(module, v)]
-            if binds(above, name) and len(given) == len(inside) == len(known) and not all(map(_is_zero, known)):
+            named = name in _RANK_NAMES or any(_asks_the_group(module, v) for v in known)
+            if named and binds(above, name) and len(given) == len(inside) == len(known) and not all(map(_is_zero, known)):
                 return Spelling(f"{name} == 0")
     return None
+
+
+def _of_module(project: Project, module: SourceModule, function: FunctionNode, statement: ast.stmt) -> Spelling | None:
+    """A rank that the file has bound above the definition of the function: it is there whenever that runs.
+
+    One that stands for 0 without a group is asked for too early where the file has not started the group above it.
+    """
+    *_, top = (up for up in (statement, *module.ancestors(statement)) if isinstance(up, ast.stmt))
+    for name, value in bound_above(module, None, top):
+        early = _stands_for_zero(module, value) and not starts_group_before(project, module, value)
+        if early or _rebinds(module, function, name):
+            continue
+        if found := _of_object(project, module, name, value):
+            return found
+    found = _of_branches(module, None, top)
+    name = found.test.partition(" ")[0] if found is not None else ""
+    bound = next((n for n in module.nodes(ast.Name) if n.id == name and isinstance(n.ctx, ast.Store)), top)
+    return found if starts_group_before(project, module, bound) and not _rebinds(module, function, name) else None
+
+
+def _is_too_early(project: Project, module: SourceModule, value: ast.expr) -> bool:
+    """True for `dist.get_rank() if dist.is_initialized() else 0` above the call that starts the group: it is 0 on every rank."""
+    return _stands_for_zero(module, value) and group_comes_later(project, module, value) != ""
+
+
+def _stands_for_zero(module: SourceModule, value: ast.expr) -> bool:
+    """True where the group is asked, and the value is another one without a group."""
+    return not isinstance(value, ast.Call) and _asks_the_group(module, value)
+
+
+def _rebinds(module: SourceModule, function: FunctionNode, name: str) -> bool:
+    """True where a function, or one round it, has a name of its own that is spelled alike."""
+    round_it = [function, *(up for up in module.ancestors(function) if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)))]
+    given = (n for up in round_it for n in walk(up) if isinstance(n, (ast.arg, ast.Name)))
+    return any(n.arg == name if isinstance(n, ast.arg) else n.id == name and isinstance(n.ctx, ast.Store) for n in given)
+
+
+def _asks_the_group(module: SourceModule, value: ast.expr) -> bool:
+    """True where the group itself is asked: whatever the name is, it holds the rank."""
+    return any(isinstance(n, ast.Call) and qualified(module, n.func) == "torch.distributed.get_rank" for n in walk(value))
 
 
 def binds(statement: ast.stmt, name: str) -> bool:
@@ -154,7 +203,7 @@ def claims_one_process(module: SourceModule, statement: ast.stmt) -> bool:
         return False
     compared = [n for n in walk(statement.test) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)]
     of_one = [n for n in compared if isinstance(n.comparators[0], ast.Constant) and n.comparators[0].value == 1]
-    return any(_COUNTED.search(module.text_of(n.left)) for n in of_one)
+    return any(_COUNTED.search(origin_text(module, n.left)) for n in of_one)
 
 
 def _made_by(project: Project, module: SourceModule, name: str, value: ast.expr) -> str:
