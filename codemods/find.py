@@ -17,7 +17,7 @@ from codemods.findings import Applicability, Finding, Span
 from codemods.project import Project
 from codemods.record import replace
 from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.text_file import PYTHON_KINDS, TextFile
 
 # What these topics say of a place is what ranks do when they come there; the others are about settings and versions.
 _OF_RUNS = frozenset({"ranks", "sync", "metrics", "data_loading", "checkpoints"})
@@ -129,7 +129,7 @@ def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, projec
 def _made_from(finding: Finding, module: SourceModule, project: Project) -> str | None:
     """What a file that the fix changes is made from ("" where that is not said); None where people write all of them."""
     for path in dict.fromkeys(edit.path for edit in finding.edits):
-        changed = module if path == module.path else project.module(path) if path.endswith(".py") else None
+        changed = module if path == module.path else project.module(path) if path.endswith(PYTHON_KINDS) else None
         if changed is not None and not isinstance(changed, TextFile) and (made := generated_from(changed)) is not None:
             return made
     return None

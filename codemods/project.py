@@ -13,7 +13,7 @@ from codemods.evidence import Observed
 from codemods.late_pattern import late
 from codemods.record import record
 from codemods.source import SourceModule, Unreadable
-from codemods.text_file import TEXT_KINDS, TextFile
+from codemods.text_file import NOTEBOOK, PYTHON_KINDS, TEXT_KINDS, TextFile
 
 T = TypeVar("T")
 # A header as far as its colon; a longer one than this is no list of bases.
@@ -24,6 +24,7 @@ _DOTTED = late(rb"[A-Za-z_][\w.]*")
 Reader = Callable[[str], bytes | None]
 # Source of which the trees are held at the same time: a tree with its index is 37 times its text (CPython 3.11, measured).
 MOST_HELD = 8_000_000  # bytes
+LONGEST_TEXT = 2 * 1024 * 1024  # bytes of a notebook; of a longer one only the code is looked at: the rest is pictures
 FEW = 20  # files that are read one by one; a search through all of them costs as much as reading so many
 
 
@@ -58,7 +59,8 @@ class Project:
         self.observed = tuple(observed)
         self._corpora = {} if corpora is None else corpora  # shared by a project and its overlays
         self._changed = dict(changed or {})
-        self._read = self._original = read
+        self._raw = read
+        self._read = self._original = _programs(read)
         self._modules: dict[str, SourceModule | Unreadable | None] = dict(modules or {})
         self._memo: dict[Hashable, object] = {}
         self._kept: dict[Hashable, object] = {}
@@ -73,11 +75,12 @@ class Project:
     def with_overlay(self, new: Mapping[str, bytes]) -> Project:
         """The same project with other bytes in some files; what is parsed of the others is kept, every memo is dropped."""
         kept = {p: m for p, m in self._modules.items() if p not in new and isinstance(m, SourceModule)}
-        changed = {**self._changed, **new}
+        changed = {**self._changed, **{path: _program(path, data) for path, data in new.items()}}
         before = self._original
         project = Project(
-            self.files | set(new), before, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed
+            self.files | set(new), self._raw, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed
         )
+        project._original = before
         project.failed = self.failed
         project._read = lambda path: changed[path] if path in changed else before(path)
         return project
@@ -105,15 +108,27 @@ class Project:
             self._held = 0
 
     def read(self, path: str) -> bytes | None:
-        if path not in self._changed and (held := self._corpora.get((".py",))) is not None:
+        if path not in self._changed and (held := self._corpora.get(PYTHON_KINDS)) is not None:
             known = held.read(path)
             if known is not None:
                 return known
         return self._read(path)
 
+    def raw(self, path: str) -> bytes | None:
+        """The bytes of a file as the project was given them, without what an overlay has in its place."""
+        return self._raw(path)
+
+    def read_text(self, path: str) -> bytes | None:
+        """The bytes of a file as they are: of a notebook the JSON, in which a word of a text or an output stands, too."""
+        return self._text(path) if path.endswith(NOTEBOOK) else self.read(path)
+
+    def _text(self, path: str) -> bytes | None:
+        data = self._raw(path)
+        return self._original(path) if data is not None and len(data) > LONGEST_TEXT and path.endswith(NOTEBOOK) else data
+
     def each_python_file(self) -> Iterator[tuple[str, bytes]]:
         """Every Python file that can be read, in order, with its bytes; they are held from then on, for who searches in them."""
-        if (".py",) in self._corpora or self._changed:
+        if PYTHON_KINDS in self._corpora or self._changed:
             yield from ((path, data) for path in self.python_files if (data := self.read(path)) is not None)
             return
         corpus = Corpus()
@@ -121,7 +136,7 @@ class Project:
             if (data := self._original(path)) is not None:
                 corpus.add(path, data)
                 yield path, data
-        self._corpora[".py",] = corpus
+        self._corpora[PYTHON_KINDS] = corpus
 
     def add(self, module: SourceModule) -> None:
         """Hand over a module that is already parsed."""
@@ -132,8 +147,7 @@ class Project:
         if path not in self._modules:
             data = self.read(path) if path in self.files else None
             try:
-                kind = TextFile if path.endswith(TEXT_KINDS) else SourceModule
-                self._modules[path] = kind(path, data) if data is not None else None
+                self._modules[path] = _kind_of(path)(path, data) if data is not None else None
                 self._held += len(data or b"")
             except Unreadable as error:
                 self._modules[path] = error
@@ -146,9 +160,9 @@ class Project:
 
     @property
     def python_files(self) -> tuple[str, ...]:
-        return self.keep("python files", lambda: tuple(sorted(p for p in self.files if p.endswith(".py"))))
+        return self.keep("python files", lambda: tuple(sorted(p for p in self.files if p.endswith(PYTHON_KINDS))))
 
-    def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = (".py",)) -> tuple[str, ...]:
+    def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = PYTHON_KINDS) -> tuple[str, ...]:
         """The files whose bytes hold `word`, sorted."""
 
         def build() -> tuple[str, ...]:
@@ -166,12 +180,12 @@ class Project:
         """
         word = name.encode()
         if among is not None and len(among) <= FEW:
-            near = {p for p in among if p.endswith(".py") and uses(self.read(p) or b"", word)}
+            near = {p for p in among if p.endswith(PYTHON_KINDS) and uses(self.read(p) or b"", word)}
             return tuple(sorted(near)) if len(near) <= most else None
 
         def users() -> Iterator[str]:
-            yield from (p for p, data in self._changed.items() if p.endswith(".py") and uses(data, word))
-            yield from (p for p in self._corpus((".py",)).using(word) if p not in self._changed)
+            yield from (p for p, data in self._changed.items() if p.endswith(PYTHON_KINDS) and uses(data, word))
+            yield from (p for p in self._corpus(PYTHON_KINDS).using(word) if p not in self._changed)
 
         def build() -> tuple[str, ...] | None:
             found = tuple(islice(users(), most + 1))
@@ -188,8 +202,8 @@ class Project:
 
         def build() -> tuple[str, ...]:
             word = name.encode()
-            old = (p for p in self._corpus((".py",)).calling(word) if p not in self._changed)
-            new = (p for p, data in self._changed.items() if p.endswith(".py") and calls(data, word))
+            old = (p for p in self._corpus(PYTHON_KINDS).calling(word) if p not in self._changed)
+            new = (p for p, data in self._changed.items() if p.endswith(PYTHON_KINDS) and calls(data, word))
             return tuple(sorted({*old, *new}))
 
         return self.keep(("files calling", name), build)
@@ -199,8 +213,8 @@ class Project:
 
         def build() -> tuple[str, ...]:
             word = stem.encode()
-            old = (p for p in self._corpus((".py",)).importing(word) if p not in self._changed)
-            changed = ((p, data) for p, data in self._changed.items() if p.endswith(".py"))
+            old = (p for p in self._corpus(PYTHON_KINDS).importing(word) if p not in self._changed)
+            changed = ((p, data) for p, data in self._changed.items() if p.endswith(PYTHON_KINDS))
             new = (p for p, data in changed if any(is_imported(data, *m.span()) for m in re.finditer(re.escape(word), data)))
             return tuple(sorted({*old, *new}))
 
@@ -237,7 +251,7 @@ class Project:
             yield from self.class_headers().get(base, ())
             return
         word = base.encode()
-        held = self._corpus((".py",)).holding(word, b"class ", _CLASS_HEADER, _LONGEST_HEADER)
+        held = self._corpus(PYTHON_KINDS).holding(word, b"class ", _CLASS_HEADER, _LONGEST_HEADER)
         old = (found for found in held if found[0] not in self._changed)
         for path, match in chain(self._matches_in_changed(_CLASS_HEADER), old):
             if any(b.rpartition(b".")[2] == word for b in _DOTTED.findall(match.group(2))):
@@ -248,21 +262,21 @@ class Project:
 
         def build() -> tuple[str, ...]:
             word = name.encode()
-            found = [other for p, other in self._corpus((".py",)).aliases(word) if p not in self._changed]
+            found = [other for p, other in self._corpus(PYTHON_KINDS).aliases(word) if p not in self._changed]
             for path, data in self._changed.items():
-                if path.endswith(".py"):
+                if path.endswith(PYTHON_KINDS):
                     found += [o for m in re.finditer(re.escape(word), data) if (o := alias_at(data, *m.span()))]
             return tuple(dict.fromkeys(other.decode("ascii", "replace") for other in found))
 
         return self.keep(("import aliases", name), build)
 
     def _matches(self, head: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
-        yield from ((p, m) for p, m in self._corpus((".py",)).matches(head, pattern) if p not in self._changed)
+        yield from ((p, m) for p, m in self._corpus(PYTHON_KINDS).matches(head, pattern) if p not in self._changed)
         yield from self._matches_in_changed(pattern)
 
     def _matches_in_changed(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
         for path, data in self._changed.items():
-            if path.endswith(".py"):
+            if path.endswith(PYTHON_KINDS):
                 yield from ((path, m) for m in pattern.finditer(data))
 
     def _corpus(self, kinds: tuple[str, ...]) -> Corpus:
@@ -270,7 +284,7 @@ class Project:
             paths = sorted(p for p in self.files if p.endswith(kinds))
             corpus = self._corpora[kinds] = Corpus()
             for path in paths:
-                if (data := self._original(path)) is not None:
+                if (data := (self._original if kinds == PYTHON_KINDS else self._text)(path)) is not None:
                     corpus.add(path, data)
         return self._corpora[kinds]
 
@@ -322,3 +336,35 @@ class Project:
                 if path in self.files:
                     return Resolved(path, parts[used:])
         return None
+
+
+def _kind_of(path: str) -> type[SourceModule]:
+    if path.endswith(NOTEBOOK):
+        from codemods.notebook import NotebookModule
+
+        return NotebookModule
+    return TextFile if path.endswith(TEXT_KINDS) else SourceModule
+
+
+def _program(path: str, data: bytes) -> bytes:
+    """What is read of a file: of a notebook the program in it."""
+    if not path.endswith(NOTEBOOK):
+        return data
+    from codemods.notebook import python_of
+
+    return python_of(path, data)
+
+
+def _programs(read: Reader) -> Reader:
+    """`read`, with the program in the place of a notebook; each is read once."""
+    known: dict[str, bytes | None] = {}
+
+    def reading(path: str) -> bytes | None:
+        if not path.endswith(NOTEBOOK):
+            return read(path)
+        if path not in known:
+            data = read(path)
+            known[path] = None if data is None else _program(path, data)
+        return known[path]
+
+    return reading

@@ -21,7 +21,7 @@ from codemods.fix_source import Accept, Chosen, fix_project
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
-from codemods.text_file import TEXT_KINDS
+from codemods.text_file import NOTEBOOK, TEXT_KINDS, UNREADABLE
 from codemods.told_once import told_once
 from ddpfix import cache, catalog, plugins, workers
 from ddpfix.discovery import Tree
@@ -32,6 +32,7 @@ from ddpfix.settings import Settings
 Progress = Callable[[int, int], None]
 _LEFT: list[Project] = []  # taking a million nodes apart, one by one, is a tenth of a run: the end of the process does it
 LARGEST = 2 * 1024 * 1024  # a Python file of more bytes is data
+LARGEST_NOTEBOOK = 64 * 1024 * 1024  # its outputs hold pictures
 BRANCHING = 400  # statements that branch, in one function: more have been written by a program, and tests for ranks are compared
 # with each other (twice as many take four times as long)
 
@@ -51,7 +52,7 @@ def disk_reader(root: Path) -> Callable[[str], bytes | None]:
             return None
         try:
             about = os.fstat(handle)
-            if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
+            if not stat.S_ISREG(about.st_mode) or about.st_size > _most_bytes(path):
                 return None
             data = os.read(handle, about.st_size + 1)
             while len(data) < about.st_size and (more := os.read(handle, about.st_size - len(data))):
@@ -61,6 +62,10 @@ def disk_reader(root: Path) -> Callable[[str], bytes | None]:
             os.close(handle)
 
     return read
+
+
+def _most_bytes(path: str) -> int:
+    return LARGEST_NOTEBOOK if path.endswith(NOTEBOOK) else LARGEST
 
 
 @contextmanager
@@ -141,7 +146,8 @@ def _check(
                 progress(i, len(paths))
             project.make_room()
             asking = work[path]
-            if b"ddpfix:" not in (project.read(path) or b""):  # else what finds nothing matters, too: its suppression is unused
+            data = project.read(path) or b""
+            if b"ddpfix:" not in data and not data.startswith(UNREADABLE):  # else what finds nothing matters, too: its suppression is unused
                 asking = [c for c in asking if c.is_worth_parsing(path, project)]
             if not asking:
                 continue
@@ -210,7 +216,8 @@ def gated(
     def look(path: str, data: bytes) -> None:
         text = path.endswith(TEXT_KINDS)
         # which codemods have nothing to say matters to a suppression comment, too
-        hits = codemods if b"ddpfix:" in data and not text else gate.open_for(data, path)
+        whole = b"ddpfix:" in data and not text or data.startswith(UNREADABLE)
+        hits = codemods if whole else gate.open_for(data, path)
         if hits:
             work[path] = hits
 
@@ -248,8 +255,8 @@ def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
             out.append(Failure(path, "a symbolic link, left alone: the file it points to is what counts"))
         elif not stat.S_ISREG(about.st_mode):
             out.append(Failure(path, "no ordinary file"))
-        elif about.st_size > LARGEST:
-            out.append(Failure(path, f"larger than {LARGEST // 1024 // 1024} MiB, so taken for data"))
+        elif about.st_size > (most := _most_bytes(path)):
+            out.append(Failure(path, f"larger than {most // 1024 // 1024} MiB, so taken for data"))
         else:
             out.append(Failure(path, "it cannot be opened"))
     return out
@@ -289,7 +296,8 @@ def fix(
         wanted: Accept = lambda f: False if _ignored_here(f, settings) else accept(f)  # noqa: E731
         edited = accept.edited if isinstance(accept, Chosen) else None
         result = fix_project(project, work, candidates, wanted, edited)
-        before = {path: project.read(path) or b"" for path in result.changed}
+        before = {path: project.raw(path) or b"" for path in result.changed}
+        after = {path: _as_file(path, before[path], data) for path, data in result.changed.items()}
         broken = [Failure(p, _why_unreadable(project, p, first[p])) for p in candidates if project.module(p) is None]
         broken += [Failure(path, why) for path, why in crowded.items()]
         broken += [f for path in sorted(project.failed) for f in _failures(project, path)]
@@ -298,7 +306,16 @@ def fix(
     scanned, parsed = _python_files(tree) - len(unread), len(candidates) - len(broken)
     report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started)
     at_first = tuple(told_once(f for f in result.first if not _ignored_here(f, settings)))
-    return Fixed(report, before, result.changed, result.fixed, left, result.withdrawn, at_first, result.origins)
+    return Fixed(report, before, after, result.fixed, left, result.withdrawn, at_first, result.origins)
+
+
+def _as_file(path: str, before: bytes, new: bytes) -> bytes:
+    """What is written to the file: of a notebook the cells that changed, in the file as it was."""
+    if not path.endswith(NOTEBOOK):
+        return new
+    from codemods.notebook import written
+
+    return written(path, before, new)
 
 
 def line_edits(
