@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
-from codemods.analysis.ranks.shown_runs import started_alone, unseen_run
+from codemods.analysis.ranks.shown_runs import only_in_the_kernel, started_alone, unseen_run
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding, Span
 from codemods.project import Project
 from codemods.record import replace
 from codemods.source import SourceModule
-from codemods.text_file import PYTHON_KINDS, TextFile
+from codemods.text_file import NOTEBOOK, PYTHON_KINDS, TextFile
 
 # What these topics say of a place is what ranks do when they come there; the others are about settings and versions.
 _OF_RUNS = frozenset({"ranks", "sync", "metrics", "data_loading", "checkpoints"})
@@ -100,14 +100,18 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
 def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
     """True in a program, or a mode of one, that the repository's texts start as one process, while they launch others.
 
-    Also in a hook that no Trainer of several ranks calls.
+    Also in a hook that no Trainer of several ranks calls, and in a notebook outside of what it hands to a launcher.
     """
-    if codemod.topic() not in _OF_RUNS:
+    if codemod.topic() not in _OF_RUNS and not (codemod.topic() == "launch" and finding.path.endswith(NOTEBOOK)):
         return False
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or isinstance(place, TextFile):
         return False
-    return started_alone(project, place, finding.span) or is_in_unrun_hook(project, place, finding.span.line)
+    if only_in_the_kernel(place, finding.span):
+        return True
+    return codemod.topic() in _OF_RUNS and (
+        started_alone(project, place, finding.span) or is_in_unrun_hook(project, place, finding.span.line)
+    )
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

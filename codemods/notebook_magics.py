@@ -111,7 +111,7 @@ def _logical_lines(source: str, lines: Sequence[str]) -> Iterator[tuple[int, int
 
 
 def _may_be_magic(line: str) -> bool:
-    return bool(_MAGIC.match(line) or _ASSIGNED.match(line) or _UNSIGNED.match(line) and not _is_python(line))
+    return bool(_MAGIC.match(line) or _ASSIGNED.match(line) or (_UNSIGNED.match(line) and not _is_python(line)))
 
 
 def _end_of_magic(lines: Sequence[str], top: int) -> int:

@@ -147,7 +147,8 @@ def _check(
             project.make_room()
             asking = work[path]
             data = project.read(path) or b""
-            if b"ddpfix:" not in data and not data.startswith(UNREADABLE):  # else what finds nothing matters, too: its suppression is unused
+            # else what finds nothing matters, too: its suppression is unused
+            if b"ddpfix:" not in data and not data.startswith(UNREADABLE):
                 asking = [c for c in asking if c.is_worth_parsing(path, project)]
             if not asking:
                 continue
@@ -216,7 +217,7 @@ def gated(
     def look(path: str, data: bytes) -> None:
         text = path.endswith(TEXT_KINDS)
         # which codemods have nothing to say matters to a suppression comment, too
-        whole = b"ddpfix:" in data and not text or data.startswith(UNREADABLE)
+        whole = (b"ddpfix:" in data and not text) or data.startswith(UNREADABLE)
         hits = codemods if whole else gate.open_for(data, path)
         if hits:
             work[path] = hits
