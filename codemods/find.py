@@ -69,6 +69,8 @@ def find_in(
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
         found += unused
+    if any(f.path.endswith(NOTEBOOK) for f in found):
+        found = [_in_its_cell(f, module, project) for f in found]
     found.sort(key=lambda f: (f.span, f.code))
     return (numbers or Numbers()).name(module, found)
 
@@ -128,6 +130,16 @@ def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, projec
         return finding
     reason = f"{finding.reason}; {unseen}" if finding.reason else unseen
     return replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE), reason=reason)
+
+
+def _in_its_cell(finding: Finding, module: SourceModule, project: Project) -> Finding:
+    from codemods.notebook import NotebookModule
+
+    home = module if finding.path == module.path else project.module(finding.path)
+    if not isinstance(home, NotebookModule):
+        return finding
+    cell, line = home.cell_at(finding.span.line)
+    return replace(finding, cell=cell, cell_line=line)
 
 
 def _made_from(finding: Finding, module: SourceModule, project: Project) -> str | None:

@@ -232,7 +232,7 @@ def without_conflicts(
     for unit in _units(findings):
         if declined := [f for f in unit if not accept(f)]:
             first = declined[0]
-            why = f"it belongs together with {first.path}:{first.span.line}, which is not fixed"
+            why = f"it belongs together with {first.place}, which is not fixed"
             refused += [(f, why) for f in unit if f not in declined]
             continue
         edits = [edit for finding in unit for edit in finding.edits]

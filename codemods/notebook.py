@@ -12,6 +12,7 @@ import io
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from codemods.findings import Span
 from codemods.late_pattern import late
@@ -59,6 +60,17 @@ class NotebookModule(SourceModule):
             return parse_text(self.path, self.text)
         except Unreadable as error:
             raise Unreadable(self.path, _first_broken(self.path, self.text) or error.reason) from None
+
+
+    def cell_at(self, line: int) -> tuple[int, int]:
+        """(the cell among all cells, the line in it) of a line of the program; (0, 0) above the first."""
+        at = bisect_right(self._cells, line - 1, key=lambda row: row[0]) - 1
+        above, number = self._cells[at] if at >= 0 else (line, 0)
+        return number, line - above
+
+    @cached_property
+    def _cells(self) -> tuple[tuple[int, int], ...]:
+        return cells_of(self.data)
 
 
 def is_notebook(path: str) -> bool:
@@ -309,3 +321,21 @@ def _value(cell: Cell, source: str, text: str, strings: Strings) -> str:
 def _lines_in_place_of(gone: Sequence[Literal], came: Sequence[str], strings: Strings) -> Iterator[str]:
     for i, line in enumerate(came):
         yield strings.changed(gone[i], line) if i < len(gone) else strings.literal(line)
+
+
+def replaced_lines(before: bytes, after: bytes) -> list[tuple[int, int, str]]:
+    """(first line, last line, new text) of what differs between two texts of a file."""
+    from difflib import SequenceMatcher
+
+    old, new = _split(before.removeprefix(BOM).decode()), _split(after.removeprefix(BOM).decode())
+    most = min(len(old), len(new))
+    head = next((i for i in range(most) if old[i] != new[i]), most)
+    tail = next((i for i in range(most - head) if old[-1 - i] != new[-1 - i]), most - head)
+    out = []
+    middle = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
+    for tag, i1, i2, j1, j2 in middle.get_opcodes():
+        if tag == "insert" and head + i1:  # whole lines are replaced: the one above stays, with the new ones behind it
+            out.append((head + i1, head + i1, old[head + i1 - 1] + "".join(new[head + j1 : head + j2])))
+        elif tag != "equal":
+            out.append((head + i1 + 1, head + i2, "".join(new[head + j1 : head + j2])))
+    return out

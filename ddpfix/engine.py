@@ -319,6 +319,17 @@ def _as_file(path: str, before: bytes, new: bytes) -> bytes:
     return written(path, before, new)
 
 
+def _in_the_file(module: SourceModule, made: list[tuple[int, int, str]], data: bytes) -> list[tuple[int, int, str]]:
+    """The replacements in a notebook's program as those of lines of its file; none where they cannot be written there."""
+    from codemods.notebook import cannot_be_written, replaced_lines, written
+
+    lines = list(module.lines)
+    for top, bottom, new in reversed(made):
+        lines[top - 1 : bottom] = [new]
+    text = "".join(lines)
+    return [] if cannot_be_written(module, text) else replaced_lines(data, written(module.path, data, text.encode()))
+
+
 def line_edits(
     report: Report, *, read: Callable[[str], bytes | None] | None = None
 ) -> dict[str, list[dict[str, object]]]:
@@ -344,6 +355,8 @@ def _line_edits(report: Report, read: Callable[[str], bytes | None] | None) -> d
                 found = replacements(module, edits)
             except RewriteError:
                 continue
+            if path.endswith(NOTEBOOK):
+                found = _in_the_file(module, found, project.raw(path) or b"")
             rows += [{"path": path, "start_line": top, "end_line": end, "replacement": new} for top, end, new in found]
         out[finding.id] = rows
     return out
