@@ -145,7 +145,10 @@ def _look_at(clone: git.Clone, given: Asked | None = None) -> Project:
     few_notebooks = notebooks if len(notebooks) <= MOST_NOTEBOOKS else []
     read_text = clone.read(names, (*wanted, *few_json), largest=engine.LARGEST)
     read_notebook = clone.read(names, few_notebooks, largest=LARGEST_NOTEBOOK) if few_notebooks else read_text
-    read = lambda path: (read_notebook if path.endswith(NOTEBOOK) else read_text)(path)  # noqa: E731
+
+    def read(path: str) -> bytes | None:
+        return (read_notebook if path.endswith(NOTEBOOK) else read_text)(path)
+
     settings, asked = given or preferences.read(read)
     size = (lambda p: len(read(p) or b"")) if few_json else (lambda p: sys.maxsize)
     listed = names if few_notebooks else [p for p in names if not p.endswith(NOTEBOOK)]
