@@ -298,7 +298,7 @@ def fix(
         edited = accept.edited if isinstance(accept, Chosen) else None
         result = fix_project(project, work, candidates, wanted, edited)
         before = {path: project.raw(path) or b"" for path in result.changed}
-        after = {path: _as_file(path, before[path], data) for path, data in result.changed.items()}
+        after = {path: as_file(path, before[path], data) for path, data in result.changed.items()}
         broken = [Failure(p, _why_unreadable(project, p, first[p])) for p in candidates if project.module(p) is None]
         broken += [Failure(path, why) for path, why in crowded.items()]
         broken += [f for path in sorted(project.failed) for f in _failures(project, path)]
@@ -310,7 +310,7 @@ def fix(
     return Fixed(report, before, after, result.fixed, left, result.withdrawn, at_first, result.origins)
 
 
-def _as_file(path: str, before: bytes, new: bytes) -> bytes:
+def as_file(path: str, before: bytes, new: bytes) -> bytes:
     """What is written to the file: of a notebook the cells that changed, in the file as it was."""
     if not path.endswith(NOTEBOOK):
         return new

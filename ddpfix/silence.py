@@ -50,8 +50,8 @@ def with_comments(
         except RewriteError as error:
             failed += [(f, f"no comment was written: {error}") for f, _ in found]
             continue
-        before.setdefault(path, project.read(path) or b"")
-        after[path] = data
+        before.setdefault(path, project.raw(path) or b"")
+        after[path] = engine.as_file(path, before[path], data)
     silent = {f.id for f in reasons} - {f.id for f, _ in failed}
     left = tuple(f for f in fixed.left if f.id not in silent)
     return replace(fixed, before=before, after=after, left=left, withdrawn=(*fixed.withdrawn, *failed))

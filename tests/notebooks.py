@@ -10,7 +10,13 @@ KERNEL = {
     "language_info": {"name": "python"},
 }
 
-SETUP = "%matplotlib inline\n!pip install -q torch\nimport os\nimport torch\nimport torch.distributed as dist\nimport torch.multiprocessing as mp"
+SETUP = """\
+%matplotlib inline
+!pip install -q torch
+import os
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp"""
 TRAIN = """\
 def train(rank, world_size):
     dist.init_process_group("nccl", rank=rank, world_size=world_size)
