@@ -69,8 +69,8 @@ def find_in(
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
         found += unused
-    if any(f.path.endswith(NOTEBOOK) for f in found):
-        found = [_in_its_cell(f, module, project) for f in found]
+    if module.path.endswith(NOTEBOOK):
+        found = [_in_its_cell(f, module) for f in found if f.path == module.path]
     found.sort(key=lambda f: (f.span, f.code))
     return (numbers or Numbers()).name(module, found)
 
@@ -132,13 +132,16 @@ def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, projec
     return replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE), reason=reason)
 
 
-def _in_its_cell(finding: Finding, module: SourceModule, project: Project) -> Finding:
+def _in_its_cell(finding: Finding, module: SourceModule) -> Finding:
+    """The finding with its cell; without a fix that changes a module, too, which is judged without the notebook."""
     from codemods.notebook import NotebookModule
 
-    home = module if finding.path == module.path else project.module(finding.path)
-    if not isinstance(home, NotebookModule):
+    if not isinstance(module, NotebookModule):
         return finding
-    cell, line = home.cell_at(finding.span.line)
+    cell, line = module.cell_at(finding.span.line)
+    other = next((e.path for e in finding.edits if e.path != module.path), "")
+    if other:
+        finding = replace(finding, fix=None, reason=f"the fix changes {other}, too, and a notebook is changed alone")
     return replace(finding, cell=cell, cell_line=line)
 
 
@@ -156,6 +159,7 @@ def find_all(project: Project, work: Mapping[str, Sequence[DdpCodemod]], numbers
     found: list[Finding] = []
     for path in sorted(work):
         project.make_room()
-        if module := project.module(path):
-            found += find_in(module, project, work[path], numbers)
+        here = project.seen_from(path)
+        if module := here.module(path):
+            found += find_in(module, here, work[path], numbers)
     return found

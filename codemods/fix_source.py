@@ -108,6 +108,20 @@ def fix_project(
     return FixResult(changed, tuple(fixed), tuple(left), withdrawn_now, tuple(lineage.first.values()), origins)
 
 
+def joined(results: Sequence[FixResult]) -> FixResult:
+    """Several results as one; no two of them change the same file."""
+    if len(results) == 1:
+        return results[0]
+    return FixResult(
+        {path: data for r in results for path, data in r.changed.items()},
+        tuple(f for r in results for f in r.fixed),
+        tuple(f for r in results for f in r.left),
+        tuple(row for r in results for row in r.withdrawn),
+        tuple(f for r in results for f in r.first),
+        {key: origin for r in results for key, origin in r.origins.items()},
+    )
+
+
 def _edited_by_hand(
     project: Project, found: Sequence[Finding], lineage: Lineage, edited: Mapping[str, Sequence[EditedLines]]
 ) -> tuple[list[Finding], dict[str, str]]:

@@ -85,6 +85,16 @@ class Project:
         project._read = lambda path: changed[path] if path in changed else before(path)
         return project
 
+    def seen_from(self, path: str) -> Project:
+        """The project as the code of one file sees it: of all notebooks there is only the one that is asked about.
+
+        Nothing imports a notebook, and most hold a copy of what stands in a module, or another program: to the files of the
+        project, and to each other, they are texts.
+        """
+        if not path.endswith(NOTEBOOK) or path in self._changed or (data := self.read(path)) is None:
+            return self
+        return self.with_overlay({path: data})
+
     def memo(self, key: Hashable, build: Callable[[], T]) -> T:
         """What `build()` gives, computed once for this project. A cycle sees KeyError-free recursion: guard in `build`."""
         if key not in self._memo:
@@ -108,7 +118,7 @@ class Project:
             self._held = 0
 
     def read(self, path: str) -> bytes | None:
-        if path not in self._changed and (held := self._corpora.get(PYTHON_KINDS)) is not None:
+        if path not in self._changed and (held := self._corpora.get((".py",))) is not None:
             known = held.read(path)
             if known is not None:
                 return known
@@ -128,7 +138,7 @@ class Project:
 
     def each_python_file(self) -> Iterator[tuple[str, bytes]]:
         """Every Python file that can be read, in order, with its bytes; they are held from then on, for who searches in them."""
-        if PYTHON_KINDS in self._corpora or self._changed:
+        if (".py",) in self._corpora or self._changed:
             yield from ((path, data) for path in self.python_files if (data := self.read(path)) is not None)
             return
         corpus = Corpus()
@@ -136,7 +146,7 @@ class Project:
             if (data := self._original(path)) is not None:
                 corpus.add(path, data)
                 yield path, data
-        self._corpora[PYTHON_KINDS] = corpus
+        self._corpora[".py",] = corpus
 
     def add(self, module: SourceModule) -> None:
         """Hand over a module that is already parsed."""
@@ -160,14 +170,17 @@ class Project:
 
     @property
     def python_files(self) -> tuple[str, ...]:
-        return self.keep("python files", lambda: tuple(sorted(p for p in self.files if p.endswith(PYTHON_KINDS))))
+        """The modules, and of the notebooks that which `seen_from` added."""
+        own = (p for p in self._changed if p.endswith(NOTEBOOK))
+        return self.keep("python files", lambda: tuple(sorted({*(p for p in self.files if p.endswith(".py")), *own})))
 
-    def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = PYTHON_KINDS) -> tuple[str, ...]:
+    def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = (".py",)) -> tuple[str, ...]:
         """The files whose bytes hold `word`, sorted."""
 
         def build() -> tuple[str, ...]:
             old = (p for p in self._corpus(kinds).containing(word) if p not in self._changed)
-            new = (p for p, data in self._changed.items() if p.endswith(kinds) and word in data)
+            ends = PYTHON_KINDS if kinds == (".py",) else kinds
+            new = (p for p, data in self._changed.items() if p.endswith(ends) and word in data)
             return tuple(sorted({*old, *new}))
 
         return self.keep(("files containing", word, kinds), build)
@@ -185,7 +198,7 @@ class Project:
 
         def users() -> Iterator[str]:
             yield from (p for p, data in self._changed.items() if p.endswith(PYTHON_KINDS) and uses(data, word))
-            yield from (p for p in self._corpus(PYTHON_KINDS).using(word) if p not in self._changed)
+            yield from (p for p in self._corpus((".py",)).using(word) if p not in self._changed)
 
         def build() -> tuple[str, ...] | None:
             found = tuple(islice(users(), most + 1))
@@ -202,7 +215,7 @@ class Project:
 
         def build() -> tuple[str, ...]:
             word = name.encode()
-            old = (p for p in self._corpus(PYTHON_KINDS).calling(word) if p not in self._changed)
+            old = (p for p in self._corpus((".py",)).calling(word) if p not in self._changed)
             new = (p for p, data in self._changed.items() if p.endswith(PYTHON_KINDS) and calls(data, word))
             return tuple(sorted({*old, *new}))
 
@@ -213,7 +226,7 @@ class Project:
 
         def build() -> tuple[str, ...]:
             word = stem.encode()
-            old = (p for p in self._corpus(PYTHON_KINDS).importing(word) if p not in self._changed)
+            old = (p for p in self._corpus((".py",)).importing(word) if p not in self._changed)
             changed = ((p, data) for p, data in self._changed.items() if p.endswith(PYTHON_KINDS))
             new = (p for p, data in changed if any(is_imported(data, *m.span()) for m in re.finditer(re.escape(word), data)))
             return tuple(sorted({*old, *new}))
@@ -251,7 +264,7 @@ class Project:
             yield from self.class_headers().get(base, ())
             return
         word = base.encode()
-        held = self._corpus(PYTHON_KINDS).holding(word, b"class ", _CLASS_HEADER, _LONGEST_HEADER)
+        held = self._corpus((".py",)).holding(word, b"class ", _CLASS_HEADER, _LONGEST_HEADER)
         old = (found for found in held if found[0] not in self._changed)
         for path, match in chain(self._matches_in_changed(_CLASS_HEADER), old):
             if any(b.rpartition(b".")[2] == word for b in _DOTTED.findall(match.group(2))):
@@ -262,7 +275,7 @@ class Project:
 
         def build() -> tuple[str, ...]:
             word = name.encode()
-            found = [other for p, other in self._corpus(PYTHON_KINDS).aliases(word) if p not in self._changed]
+            found = [other for p, other in self._corpus((".py",)).aliases(word) if p not in self._changed]
             for path, data in self._changed.items():
                 if path.endswith(PYTHON_KINDS):
                     found += [o for m in re.finditer(re.escape(word), data) if (o := alias_at(data, *m.span()))]
@@ -271,7 +284,7 @@ class Project:
         return self.keep(("import aliases", name), build)
 
     def _matches(self, head: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
-        yield from ((p, m) for p, m in self._corpus(PYTHON_KINDS).matches(head, pattern) if p not in self._changed)
+        yield from ((p, m) for p, m in self._corpus((".py",)).matches(head, pattern) if p not in self._changed)
         yield from self._matches_in_changed(pattern)
 
     def _matches_in_changed(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
@@ -284,7 +297,7 @@ class Project:
             paths = sorted(p for p in self.files if p.endswith(kinds))
             corpus = self._corpora[kinds] = Corpus()
             for path in paths:
-                if (data := (self._original if kinds == PYTHON_KINDS else self._text)(path)) is not None:
+                if (data := self._text(path)) is not None:
                     corpus.add(path, data)
         return self._corpora[kinds]
 

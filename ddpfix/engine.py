@@ -17,7 +17,7 @@ from codemods import suppressions
 from codemods.codemod import DdpCodemod
 from codemods.find import find_in
 from codemods.findings import Finding
-from codemods.fix_source import Accept, Chosen, fix_project
+from codemods.fix_source import Accept, Chosen, fix_project, joined
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
@@ -145,22 +145,22 @@ def _check(
             if progress:
                 progress(i, len(paths))
             project.make_room()
-            asking = work[path]
+            asking, here = work[path], project.seen_from(path)
             data = project.read(path) or b""
             # else what finds nothing matters, too: its suppression is unused
             if b"ddpfix:" not in data and not data.startswith(UNREADABLE):
-                asking = [c for c in asking if c.is_worth_parsing(path, project)]
+                asking = [c for c in asking if c.is_worth_parsing(path, here)]
             if not asking:
                 continue
-            module = project.module(path)
+            module = here.module(path)
             if module is None:
-                broken.append(Failure(path, _why_unreadable(project, path, asking)))
+                broken.append(Failure(path, _why_unreadable(here, path, asking)))
                 continue
             parsed += 1
             if crowded := _crowded(module):
                 broken.append(Failure(path, crowded))
                 continue
-            findings += [f for f in find_in(module, project, asking) if not _ignored_here(f, settings)]
+            findings += [f for f in find_in(module, here, asking) if not _ignored_here(f, settings)]
             broken += _failures(project, path)
         return Judged(tuple(findings), tuple(broken), parsed)
 
@@ -292,11 +292,16 @@ def fix(
         asked = {p: who for p, who in first.items() if p not in crowded}
 
         def work(now: Project, paths: Iterable[str]) -> Mapping[str, Sequence[DdpCodemod]]:
-            return asked if now is project else gated(now, (p for p in paths if p not in crowded), codemods)[0]
+            if now is project:
+                return {p: who for p in paths if (who := asked.get(p))}
+            return gated(now, (p for p in paths if p not in crowded), codemods)[0]
 
         wanted: Accept = lambda f: False if _ignored_here(f, settings) else accept(f)  # noqa: E731
         edited = accept.edited if isinstance(accept, Chosen) else None
-        result = fix_project(project, work, candidates, wanted, edited)
+        modules = [p for p in candidates if not p.endswith(NOTEBOOK)]
+        alone = [p for p in candidates if p.endswith(NOTEBOOK)]
+        result = fix_project(project, work, modules, wanted, edited)
+        result = joined([result, *(fix_project(project.seen_from(p), work, (p,), wanted, edited) for p in alone)])
         before = {path: project.raw(path) or b"" for path in result.changed}
         after = {path: as_file(path, before[path], data) for path, data in result.changed.items()}
         broken = [Failure(p, _why_unreadable(project, p, first[p])) for p in candidates if project.module(p) is None]
