@@ -11,7 +11,7 @@ import ast
 import io
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from codemods.findings import Span
@@ -226,6 +226,21 @@ class Layout:
 
     def span(self, span: Span) -> Span:
         return Span(*self.place(span.line, span.column), *self.place(span.end_line, span.end_column))
+
+
+class Layouts:
+    """Lines of programs as lines of their files, for notebooks that `read` gives; a line of another file is what it is."""
+
+    def __init__(self, read: Callable[[str], bytes | None]) -> None:
+        self._read = read
+        self._known: dict[str, Layout] = {}
+
+    def line(self, path: str, line: int) -> int:
+        if not path.endswith(NOTEBOOK):
+            return line
+        if path not in self._known:
+            self._known[path] = layout(path, self._read(path) or b"")
+        return self._known[path].place(line, 0)[0]
 
 
 def layout(path: str, data: bytes) -> Layout:

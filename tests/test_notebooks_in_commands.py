@@ -165,6 +165,20 @@ def test_the_fix_in_sarif_is_one_of_the_file(repo: Path) -> None:
         assert sources("".join(lines).encode())[3] == fixed
 
 
+def test_with_changed_since_the_lines_of_the_file_count(repo: Path) -> None:
+    for path in ("a.ipynb", "kaggle/c.ipynb"):
+        (repo / path).write_bytes((repo / path).read_bytes().replace(b"range(3)", b"range(4)"))
+    rows = ddpfix(repo, "check", "--select", "DDP501", "--changed-since", "HEAD").stdout.decode().splitlines()
+    assert [row.split(":")[0] for row in rows] == ["a.ipynb", "kaggle/c.ipynb"]
+
+
+def test_why_not_reads_a_line_of_a_notebook(repo: Path) -> None:
+    line = line_of(repo, "a.ipynb", "        print(")
+    said = ddpfix(repo, "check", "--why-not", f"a.ipynb:{line}").stdout.decode()
+    assert 'print("epoch", epoch)' in said
+    assert "DDP203" in said
+
+
 # Review
 
 
