@@ -57,7 +57,7 @@ class DdpCommand(CodemodCommand, ABC):
         result = fix_project(project, work, [path], lambda f: self._is_wanted(f, path))
         for finding in result.left:
             reason = f" ({finding.reason})" if finding.reason else ""
-            self.warn(f"{path}:{finding.span.line}: {finding.code} {finding.message}{reason}")
+            self.warn(f"{path}:{finding.where}: {finding.code} {finding.message}{reason}")
         data = result.changed.get(path)
         if data is None:
             return tree

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
-from codemods.analysis.ranks.shown_runs import started_alone, unseen_run
+from codemods.analysis.ranks.shown_runs import only_in_the_kernel, started_alone, unseen_run
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
@@ -18,7 +18,7 @@ from codemods.findings import Applicability, Finding, Span
 from codemods.project import Project
 from codemods.record import replace
 from codemods.source import SourceModule
-from codemods.text_file import TextFile
+from codemods.text_file import NOTEBOOK, PYTHON_KINDS, TextFile
 
 # What these topics say of a place is what ranks do when they come there; the others are about settings and versions.
 _OF_RUNS = frozenset({"ranks", "sync", "metrics", "data_loading", "checkpoints"})
@@ -73,6 +73,8 @@ def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
         found, unused = suppressions.apply(module, found, checked=checked)
         found += unused
+    if module.path.endswith(NOTEBOOK):
+        found = [_in_its_cell(f, module) for f in found if f.path == module.path]
     found.sort(key=lambda f: (f.span, f.code))
     return numbers.name(module, found)
 
@@ -104,14 +106,18 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
 def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
     """True in a program, or a mode of one, that the repository's texts start as one process, while they launch others.
 
-    Also in a hook that no Trainer of several ranks calls.
+    Also in a hook that no Trainer of several ranks calls, and in a notebook outside of what it hands to a launcher.
     """
-    if codemod.topic() not in _OF_RUNS:
+    if codemod.topic() not in _OF_RUNS and not (codemod.topic() == "launch" and finding.path.endswith(NOTEBOOK)):
         return False
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or isinstance(place, TextFile):
         return False
-    return started_alone(project, place, finding.span) or is_in_unrun_hook(project, place, finding.span.line)
+    if only_in_the_kernel(place, finding.span):
+        return True
+    return codemod.topic() in _OF_RUNS and (
+        started_alone(project, place, finding.span) or is_in_unrun_hook(project, place, finding.span.line)
+    )
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:
@@ -130,10 +136,23 @@ def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, projec
     return replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE), reason=reason)
 
 
+def _in_its_cell(finding: Finding, module: SourceModule) -> Finding:
+    """The finding with its cell; without a fix that changes a module, too, which is judged without the notebook."""
+    from codemods.notebook import NotebookModule
+
+    if not isinstance(module, NotebookModule):
+        return finding
+    cell, line = module.cell_at(finding.span.line)
+    other = next((e.path for e in finding.edits if e.path != module.path), "")
+    if other:
+        finding = replace(finding, fix=None, reason=f"the fix changes {other}, too, and a notebook is changed alone")
+    return replace(finding, cell=cell, cell_line=line)
+
+
 def _made_from(finding: Finding, module: SourceModule, project: Project) -> str | None:
     """What a file that the fix changes is made from ("" where that is not said); None where people write all of them."""
     for path in dict.fromkeys(edit.path for edit in finding.edits):
-        changed = module if path == module.path else project.module(path) if path.endswith(".py") else None
+        changed = module if path == module.path else project.module(path) if path.endswith(PYTHON_KINDS) else None
         if changed is not None and not isinstance(changed, TextFile) and (made := generated_from(changed)) is not None:
             return made
     return None
@@ -144,6 +163,7 @@ def find_all(project: Project, work: Mapping[str, Sequence[DdpCodemod]], numbers
     found: list[Finding] = []
     for path in sorted(work):
         project.make_room()
-        if module := project.module(path):
-            found += find_in(module, project, work[path], numbers)
+        here = project.seen_from(path)
+        if module := here.module(path):
+            found += find_in(module, here, work[path], numbers)
     return found

@@ -271,7 +271,8 @@ class Doubt:
 class Finding:
     """What is wrong at one place.
 
-    message says what happens to the user and why here; reason says why there is no fix, or what the fix assumes.
+    message says what happens to the user and why here; reason says why there is no fix, or what the fix assumes. cell, cell_line:
+    of a notebook, the cell among all its cells and the line in it, both from 1.
     """
 
     code: str
@@ -285,6 +286,17 @@ class Finding:
     fix: Fix | None = None
     id: str = ""
     doubt: Doubt | None = None
+    cell: int = 0
+    cell_line: int = 0
+
+    @property
+    def where(self) -> str:
+        """The line as a reader looks for it: in a notebook that of the cell, since no editor of notebooks counts through."""
+        return f"cell {self.cell}:line {self.cell_line}" if self.cell else str(self.span.line)
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.where}"
 
     @property
     def applicability(self) -> Applicability:

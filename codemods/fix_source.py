@@ -108,6 +108,20 @@ def fix_project(
     return FixResult(changed, tuple(fixed), tuple(left), withdrawn_now, tuple(lineage.first.values()), origins)
 
 
+def joined(results: Sequence[FixResult]) -> FixResult:
+    """Several results as one; no two of them change the same file."""
+    if len(results) == 1:
+        return results[0]
+    return FixResult(
+        {path: data for r in results for path, data in r.changed.items()},
+        tuple(f for r in results for f in r.fixed),
+        tuple(f for r in results for f in r.left),
+        tuple(row for r in results for row in r.withdrawn),
+        tuple(f for r in results for f in r.first),
+        {key: origin for r in results for key, origin in r.origins.items()},
+    )
+
+
 def _edited_by_hand(
     project: Project, found: Sequence[Finding], lineage: Lineage, edited: Mapping[str, Sequence[EditedLines]]
 ) -> tuple[list[Finding], dict[str, str]]:
@@ -232,7 +246,7 @@ def without_conflicts(
     for unit in _units(findings):
         if declined := [f for f in unit if not accept(f)]:
             first = declined[0]
-            why = f"it belongs together with {first.path}:{first.span.line}, which is not fixed"
+            why = f"it belongs together with {first.place}, which is not fixed"
             refused += [(f, why) for f in unit if f not in declined]
             continue
         edits = [edit for finding in unit for edit in finding.edits]

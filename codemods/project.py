@@ -13,7 +13,7 @@ from codemods.evidence import Observed
 from codemods.late_pattern import late
 from codemods.record import record
 from codemods.source import SourceModule, Unreadable
-from codemods.text_file import TEXT_KINDS, TextFile
+from codemods.text_file import NOTEBOOK, PYTHON_KINDS, TEXT_KINDS, TextFile
 
 T = TypeVar("T")
 # A header as far as its colon; a longer one than this is no list of bases.
@@ -24,6 +24,7 @@ _DOTTED = late(rb"[A-Za-z_][\w.]*")
 Reader = Callable[[str], bytes | None]
 # Source of which the trees are held at the same time: a tree with its index is 37 times its text (CPython 3.11, measured).
 MOST_HELD = 8_000_000  # bytes
+LONGEST_TEXT = 2 * 1024 * 1024  # bytes of a notebook; of a longer one only the code is looked at: the rest is pictures
 FEW = 20  # files that are read one by one; a search through all of them costs as much as reading so many
 
 
@@ -58,7 +59,8 @@ class Project:
         self.observed = tuple(observed)
         self._corpora = {} if corpora is None else corpora  # shared by a project and its overlays
         self._changed = dict(changed or {})
-        self._read = self._original = read
+        self._raw = read
+        self._read = self._original = _programs(read)
         self._modules: dict[str, SourceModule | Unreadable | None] = dict(modules or {})
         self._memo: dict[Hashable, object] = {}
         self._kept: dict[Hashable, object] = {}
@@ -73,14 +75,25 @@ class Project:
     def with_overlay(self, new: Mapping[str, bytes]) -> Project:
         """The same project with other bytes in some files; what is parsed of the others is kept, every memo is dropped."""
         kept = {p: m for p, m in self._modules.items() if p not in new and isinstance(m, SourceModule)}
-        changed = {**self._changed, **new}
+        changed = {**self._changed, **{path: _program(path, data) for path, data in new.items()}}
         before = self._original
         project = Project(
-            self.files | set(new), before, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed
+            self.files | set(new), self._raw, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed
         )
+        project._original = before
         project.failed = self.failed
         project._read = lambda path: changed[path] if path in changed else before(path)
         return project
+
+    def seen_from(self, path: str) -> Project:
+        """The project as the code of one file sees it: of all notebooks there is only the one that is asked about.
+
+        Nothing imports a notebook, and most hold a copy of what stands in a module, or another program: to the files of the
+        project, and to each other, they are texts.
+        """
+        if not path.endswith(NOTEBOOK) or path in self._changed or (data := self.read(path)) is None:
+            return self
+        return self.with_overlay({path: data})
 
     def memo(self, key: Hashable, build: Callable[[], T]) -> T:
         """What `build()` gives, computed once for this project. A cycle sees KeyError-free recursion: guard in `build`."""
@@ -111,6 +124,18 @@ class Project:
                 return known
         return self._read(path)
 
+    def raw(self, path: str) -> bytes | None:
+        """The bytes of a file as the project was given them, without what an overlay has in its place."""
+        return self._raw(path)
+
+    def read_text(self, path: str) -> bytes | None:
+        """The bytes of a file as they are: of a notebook the JSON, in which a word of a text or an output stands, too."""
+        return self._text(path) if path.endswith(NOTEBOOK) else self.read(path)
+
+    def _text(self, path: str) -> bytes | None:
+        data = self._raw(path)
+        return self._original(path) if data is not None and len(data) > LONGEST_TEXT and path.endswith(NOTEBOOK) else data
+
     def each_python_file(self) -> Iterator[tuple[str, bytes]]:
         """Every Python file that can be read, in order, with its bytes; they are held from then on, for who searches in them."""
         if (".py",) in self._corpora or self._changed:
@@ -132,8 +157,7 @@ class Project:
         if path not in self._modules:
             data = self.read(path) if path in self.files else None
             try:
-                kind = TextFile if path.endswith(TEXT_KINDS) else SourceModule
-                self._modules[path] = kind(path, data) if data is not None else None
+                self._modules[path] = _kind_of(path)(path, data) if data is not None else None
                 self._held += len(data or b"")
             except Unreadable as error:
                 self._modules[path] = error
@@ -146,14 +170,17 @@ class Project:
 
     @property
     def python_files(self) -> tuple[str, ...]:
-        return self.keep("python files", lambda: tuple(sorted(p for p in self.files if p.endswith(".py"))))
+        """The modules, and of the notebooks that which `seen_from` added."""
+        own = (p for p in self._changed if p.endswith(NOTEBOOK))
+        return self.keep("python files", lambda: tuple(sorted({*(p for p in self.files if p.endswith(".py")), *own})))
 
     def files_containing(self, word: bytes, *, kinds: tuple[str, ...] = (".py",)) -> tuple[str, ...]:
         """The files whose bytes hold `word`, sorted."""
 
         def build() -> tuple[str, ...]:
             old = (p for p in self._corpus(kinds).containing(word) if p not in self._changed)
-            new = (p for p, data in self._changed.items() if p.endswith(kinds) and word in data)
+            ends = PYTHON_KINDS if kinds == (".py",) else kinds
+            new = (p for p, data in self._changed.items() if p.endswith(ends) and word in data)
             return tuple(sorted({*old, *new}))
 
         return self.keep(("files containing", word, kinds), build)
@@ -166,11 +193,11 @@ class Project:
         """
         word = name.encode()
         if among is not None and len(among) <= FEW:
-            near = {p for p in among if p.endswith(".py") and uses(self.read(p) or b"", word)}
+            near = {p for p in among if p.endswith(PYTHON_KINDS) and uses(self.read(p) or b"", word)}
             return tuple(sorted(near)) if len(near) <= most else None
 
         def users() -> Iterator[str]:
-            yield from (p for p, data in self._changed.items() if p.endswith(".py") and uses(data, word))
+            yield from (p for p, data in self._changed.items() if p.endswith(PYTHON_KINDS) and uses(data, word))
             yield from (p for p in self._corpus((".py",)).using(word) if p not in self._changed)
 
         def build() -> tuple[str, ...] | None:
@@ -189,7 +216,7 @@ class Project:
         def build() -> tuple[str, ...]:
             word = name.encode()
             old = (p for p in self._corpus((".py",)).calling(word) if p not in self._changed)
-            new = (p for p, data in self._changed.items() if p.endswith(".py") and calls(data, word))
+            new = (p for p, data in self._changed.items() if p.endswith(PYTHON_KINDS) and calls(data, word))
             return tuple(sorted({*old, *new}))
 
         return self.keep(("files calling", name), build)
@@ -200,7 +227,7 @@ class Project:
         def build() -> tuple[str, ...]:
             word = stem.encode()
             old = (p for p in self._corpus((".py",)).importing(word) if p not in self._changed)
-            changed = ((p, data) for p, data in self._changed.items() if p.endswith(".py"))
+            changed = ((p, data) for p, data in self._changed.items() if p.endswith(PYTHON_KINDS))
             new = (p for p, data in changed if any(is_imported(data, *m.span()) for m in re.finditer(re.escape(word), data)))
             return tuple(sorted({*old, *new}))
 
@@ -250,7 +277,7 @@ class Project:
             word = name.encode()
             found = [other for p, other in self._corpus((".py",)).aliases(word) if p not in self._changed]
             for path, data in self._changed.items():
-                if path.endswith(".py"):
+                if path.endswith(PYTHON_KINDS):
                     found += [o for m in re.finditer(re.escape(word), data) if (o := alias_at(data, *m.span()))]
             return tuple(dict.fromkeys(other.decode("ascii", "replace") for other in found))
 
@@ -262,7 +289,7 @@ class Project:
 
     def _matches_in_changed(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
         for path, data in self._changed.items():
-            if path.endswith(".py"):
+            if path.endswith(PYTHON_KINDS):
                 yield from ((path, m) for m in pattern.finditer(data))
 
     def _corpus(self, kinds: tuple[str, ...]) -> Corpus:
@@ -270,7 +297,7 @@ class Project:
             paths = sorted(p for p in self.files if p.endswith(kinds))
             corpus = self._corpora[kinds] = Corpus()
             for path in paths:
-                if (data := self._original(path)) is not None:
+                if (data := self._text(path)) is not None:
                     corpus.add(path, data)
         return self._corpora[kinds]
 
@@ -322,3 +349,35 @@ class Project:
                 if path in self.files:
                     return Resolved(path, parts[used:])
         return None
+
+
+def _kind_of(path: str) -> type[SourceModule]:
+    if path.endswith(NOTEBOOK):
+        from codemods.notebook import NotebookModule
+
+        return NotebookModule
+    return TextFile if path.endswith(TEXT_KINDS) else SourceModule
+
+
+def _program(path: str, data: bytes) -> bytes:
+    """What is read of a file: of a notebook the program in it."""
+    if not path.endswith(NOTEBOOK):
+        return data
+    from codemods.notebook import python_of
+
+    return python_of(path, data)
+
+
+def _programs(read: Reader) -> Reader:
+    """`read`, with the program in the place of a notebook; each is read once."""
+    known: dict[str, bytes | None] = {}
+
+    def reading(path: str) -> bytes | None:
+        if not path.endswith(NOTEBOOK):
+            return read(path)
+        if path not in known:
+            data = read(path)
+            known[path] = None if data is None else _program(path, data)
+        return known[path]
+
+    return reading

@@ -17,6 +17,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from codemods import blocks, text_edits
 from codemods.deep_stack import with_deep_stack
 from codemods.findings import DropImport, Edit, RemoveStatement, ReplaceLines
+from codemods.notebook import NotebookModule, cannot_be_written
 from codemods.run_writer import RunWriter
 from codemods.runs import RewriteError, Run, find_runs, indent_of, is_blank, newline_of, steps, with_blank_lines
 from codemods.source import SourceModule, child_nodes
@@ -38,6 +39,8 @@ def rewrite(module: SourceModule, edits: Sequence[Edit]) -> str:
     text = "".join(lines)
     if not isinstance(module, TextFile):  # text_edits holds its own result against what was there
         _must_compile(module, text)
+        if isinstance(module, NotebookModule) and (why := cannot_be_written(module, text)):
+            raise RewriteError(why)
         if any(isinstance(e, ReplaceLines) for e in edits):
             _must_be_read(module, text)
     return text

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 YAML_KINDS = (".yaml", ".yml")
 SHELL_KINDS = (".sh", ".bash", ".slurm", ".sbatch", "Makefile")
 JSON_KINDS = (".json",)
+NOTEBOOK = ".ipynb"
+UNREADABLE = b"#= unreadable notebook =#"  # how a notebook begins, as it is read, in which nothing can be
+PYTHON_KINDS = (".py", NOTEBOOK)  # a notebook is a program (notebook.py)
 TEXT_KINDS = (*YAML_KINDS, *SHELL_KINDS, *JSON_KINDS)
 
 

@@ -39,4 +39,4 @@ def _as_one(group: Sequence[Finding]) -> Finding:
 
 
 def _place(finding: Finding) -> str:
-    return f"{finding.path}:{finding.span.line}"
+    return finding.place

@@ -82,7 +82,7 @@ def origin(fixed: Fixed, finding: Finding) -> str:
 
 
 def places(findings: Sequence[Finding]) -> str:
-    return _listed([f"{f.path}:{f.span.line} {f.code}" for f in findings])
+    return _listed([f"{f.place} {f.code}" for f in findings])
 
 
 def _is(of: dict[str, Decision], key: str, verdict: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from codemods.evidence import Observed
 from codemods.record import record
-from codemods.text_file import JSON_KINDS, TEXT_KINDS
+from codemods.text_file import JSON_KINDS, PYTHON_KINDS, TEXT_KINDS
 from ddpfix import ignore_rules
 from ddpfix.results import Failure
 
@@ -114,7 +114,7 @@ def _chosen(
     chosen = []
     for name in sorted(known):
         below = [p for p in prefixes if not p or name == p or name.startswith(p + "/")]
-        if name.endswith((".py", *TEXT_KINDS)) and below and not is_data(name):
+        if name.endswith((*PYTHON_KINDS, *TEXT_KINDS)) and below and not is_data(name):
             named = name in below and not force
             if named or not (_is_vendored(name, [""] if force else below) or any(_excluded(p, name) for p in patterns)):
                 chosen.append(name)

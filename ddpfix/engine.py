@@ -18,11 +18,11 @@ from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
 from codemods.find import find_in
 from codemods.findings import Finding
-from codemods.fix_source import Accept, Chosen, fix_project
+from codemods.fix_source import Accept, Chosen, fix_project, joined
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
-from codemods.text_file import TEXT_KINDS
+from codemods.text_file import NOTEBOOK, TEXT_KINDS, UNREADABLE
 from codemods.told_once import told_once
 from ddpfix import cache, catalog, plugins, workers
 from ddpfix.discovery import Tree
@@ -33,6 +33,7 @@ from ddpfix.settings import Settings
 Progress = Callable[[int, int], None]
 _LEFT: list[Project] = []  # taking a million nodes apart, one by one, is a tenth of a run: the end of the process does it
 LARGEST = 2 * 1024 * 1024  # a Python file of more bytes is data
+LARGEST_NOTEBOOK = 64 * 1024 * 1024  # its outputs hold pictures
 BRANCHING = 400  # statements that branch, in one function: more have been written by a program, and tests for ranks are compared
 # with each other (twice as many take four times as long)
 
@@ -52,7 +53,7 @@ def disk_reader(root: Path) -> Callable[[str], bytes | None]:
             return None
         try:
             about = os.fstat(handle)
-            if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
+            if not stat.S_ISREG(about.st_mode) or about.st_size > _most_bytes(path):
                 return None
             data = os.read(handle, about.st_size + 1)
             while len(data) < about.st_size and (more := os.read(handle, about.st_size - len(data))):
@@ -62,6 +63,10 @@ def disk_reader(root: Path) -> Callable[[str], bytes | None]:
             os.close(handle)
 
     return read
+
+
+def _most_bytes(path: str) -> int:
+    return LARGEST_NOTEBOOK if path.endswith(NOTEBOOK) else LARGEST
 
 
 @contextmanager
@@ -141,20 +146,22 @@ def _check(
             if progress:
                 progress(i, len(paths))
             project.make_room()
-            asking = work[path]
-            if b"ddpfix:" not in (project.read(path) or b""):  # else what finds nothing matters, too: its suppression is unused
-                asking = [c for c in asking if c.is_worth_parsing(path, project)]
+            asking, here = work[path], project.seen_from(path)
+            data = project.read(path) or b""
+            # else what finds nothing matters, too: its suppression is unused
+            if b"ddpfix:" not in data and not data.startswith(UNREADABLE):
+                asking = [c for c in asking if c.is_worth_parsing(path, here)]
             if not asking:
                 continue
-            module = project.module(path)
+            module = here.module(path)
             if module is None:
-                broken.append(Failure(path, _why_unreadable(project, path, asking)))
+                broken.append(Failure(path, _why_unreadable(here, path, asking)))
                 continue
             parsed += 1
             if crowded := _crowded(module):
                 broken.append(Failure(path, crowded))
                 continue
-            findings += [f for f in find_in(module, project, asking) if not _ignored_here(f, settings)]
+            findings += [f for f in find_in(module, here, asking) if not _ignored_here(f, settings)]
             broken += _failures(project, path)
         return Judged(tuple(findings), tuple(broken), parsed)
 
@@ -211,7 +218,8 @@ def gated(
     def look(path: str, data: bytes) -> None:
         text = path.endswith(TEXT_KINDS)
         # which codemods have nothing to say matters to a suppression comment, too
-        hits = codemods if b"ddpfix:" in data and not text else gate.open_for(data, path)
+        whole = (b"ddpfix:" in data and not text) or data.startswith(UNREADABLE)
+        hits = codemods if whole else gate.open_for(data, path)
         if hits:
             work[path] = hits
 
@@ -249,8 +257,8 @@ def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
             out.append(Failure(path, "a symbolic link, left alone: the file it points to is what counts"))
         elif not stat.S_ISREG(about.st_mode):
             out.append(Failure(path, "no ordinary file"))
-        elif about.st_size > LARGEST:
-            out.append(Failure(path, f"larger than {LARGEST // 1024 // 1024} MiB, so taken for data"))
+        elif about.st_size > (most := _most_bytes(path)):
+            out.append(Failure(path, f"larger than {most // 1024 // 1024} MiB, so taken for data"))
         else:
             out.append(Failure(path, "it cannot be opened"))
     return out
@@ -285,12 +293,18 @@ def fix(
         asked = {p: who for p, who in first.items() if p not in crowded}
 
         def work(now: Project, paths: Iterable[str]) -> Mapping[str, Sequence[DdpCodemod]]:
-            return asked if now is project else gated(now, (p for p in paths if p not in crowded), codemods)[0]
+            if now is project:
+                return {p: who for p in paths if (who := asked.get(p))}
+            return gated(now, (p for p in paths if p not in crowded), codemods)[0]
 
         wanted: Accept = lambda f: False if _ignored_here(f, settings) else accept(f)  # noqa: E731
         edited = accept.edited if isinstance(accept, Chosen) else None
-        result = fix_project(project, work, candidates, wanted, edited)
-        before = {path: project.read(path) or b"" for path in result.changed}
+        modules = [p for p in candidates if not p.endswith(NOTEBOOK)]
+        alone = [p for p in candidates if p.endswith(NOTEBOOK)]
+        result = fix_project(project, work, modules, wanted, edited)
+        result = joined([result, *(fix_project(project.seen_from(p), work, (p,), wanted, edited) for p in alone)])
+        before = {path: project.raw(path) or b"" for path in result.changed}
+        after = {path: as_file(path, before[path], data) for path, data in result.changed.items()}
         broken = [Failure(p, _why_unreadable(project, p, first[p])) for p in candidates if project.module(p) is None]
         broken += [Failure(path, why) for path, why in crowded.items()]
         broken += [f for path in sorted(project.failed) for f in _failures(project, path)]
@@ -299,7 +313,27 @@ def fix(
     scanned, parsed = _python_files(tree) - len(unread), len(candidates) - len(broken)
     report = Report(tree.root, (*result.fixed, *left), scanned, parsed, failed, time.perf_counter() - started)
     at_first = tuple(told_once(f for f in result.first if not _ignored_here(f, settings)))
-    return Fixed(report, before, result.changed, result.fixed, left, result.withdrawn, at_first, result.origins)
+    return Fixed(report, before, after, result.fixed, left, result.withdrawn, at_first, result.origins)
+
+
+def as_file(path: str, before: bytes, new: bytes) -> bytes:
+    """What is written to the file: of a notebook the cells that changed, in the file as it was."""
+    if not path.endswith(NOTEBOOK):
+        return new
+    from codemods.notebook import written
+
+    return written(path, before, new)
+
+
+def _in_the_file(module: SourceModule, made: list[tuple[int, int, str]], data: bytes) -> list[tuple[int, int, str]]:
+    """The replacements in a notebook's program as those of lines of its file; none where they cannot be written there."""
+    from codemods.notebook import cannot_be_written, replaced_lines, written
+
+    lines = list(module.lines)
+    for top, bottom, new in reversed(made):
+        lines[top - 1 : bottom] = [new]
+    text = "".join(lines)
+    return [] if cannot_be_written(module, text) else replaced_lines(data, written(module.path, data, text.encode()))
 
 
 def line_edits(
@@ -325,6 +359,8 @@ def _line_edits(report: Report, read: Callable[[str], bytes | None] | None) -> d
                 found = replacements(module, edits)
             except RewriteError:
                 continue
+            if path.endswith(NOTEBOOK):
+                found = _in_the_file(module, found, project.raw(path) or b"")
             rows += [{"path": path, "start_line": top, "end_line": end, "replacement": new} for top, end, new in found]
         out[finding.id] = rows
     return out

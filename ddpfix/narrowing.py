@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from codemods.findings import Finding
 from codemods.project import Project
 from codemods.record import replace
 from ddpfix.results import Report
 
+if TYPE_CHECKING:
+    from codemods.notebook import Layouts
+
 Ranges = tuple[tuple[int, int], ...]
 
 
 def touched(report: Report, project: Project, changes: Mapping[str, Ranges]) -> Report:
     """The report with the findings of which a line, the function round it, or a line of the evidence changed."""
-    return replace(report, findings=tuple(f for f in report.findings if is_touched(f, project, changes)))
+    from codemods.notebook import Layouts
+
+    lines = Layouts(project.raw)  # what changed are lines of files
+    return replace(report, findings=tuple(f for f in report.findings if _is_touched(f, project, changes, lines)))
 
 
-def is_touched(finding: Finding, project: Project, changes: Mapping[str, Ranges]) -> bool:
+def _is_touched(finding: Finding, project: Project, changes: Mapping[str, Ranges], lines: Layouts) -> bool:
     """True if the finding may be there because of the changes: its own lines, its function, what it gives as a reason."""
     if ranges := changes.get(finding.path):
-        top, bottom = _function(finding, project)
+        top, bottom = (lines.line(finding.path, line) for line in _function(finding, project))
         if _meets(ranges, top, bottom):
             return True
-    return any(e.line and _meets(changes.get(e.path, ()), e.line, e.line) for e in finding.evidence if e.path)
+    seen = ((changes.get(e.path, ()), lines.line(e.path, e.line)) for e in finding.evidence if e.path in changes and e.line)
+    return any(_meets(ranges, line, line) for ranges, line in seen)
 
 
 def _function(finding: Finding, project: Project) -> tuple[int, int]:

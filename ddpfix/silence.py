@@ -11,6 +11,7 @@ from codemods.codemod import DdpCodemod
 from codemods.find import find_all
 from codemods.findings import Finding
 from codemods.project import Project
+from codemods.text_file import NOTEBOOK
 from ddpfix import engine
 from ddpfix.decided import origin
 from ddpfix.discovery import Tree
@@ -36,22 +37,23 @@ def with_comments(
     wanted = [f for f in fixed.left if origin(fixed, f) in rejected and f.code != suppressions.CODE]
     reasons = {f: rejected[origin(fixed, f)] or NO_REASON for f in wanted}
     project = Project(tree.files, read or engine.disk_reader(tree.root), observed=tree.observed)
-    now = project.with_overlay(fixed.after)
+    now = project.with_overlay({path: data for path, data in fixed.after.items() if not path.endswith(NOTEBOOK)})
     before, after = dict(fixed.before), dict(fixed.after)
     failed: list[tuple[Finding, str]] = []
     for path in sorted({f.path for f in reasons}):
         found = [(f, why) for f, why in reasons.items() if f.path == path]
-        module = now.module(path)
+        here = now.with_overlay({path: fixed.after.get(path, project.raw(path) or b"")}) if path.endswith(NOTEBOOK) else now
+        module = here.module(path)
         try:
             if module is None:
                 raise RewriteError(f"{path} cannot be read")
             data = rewrite_bytes(module, suppressions.comments(module, found))
-            _must_be_silent(now, path, data, codemods, [f for f, _ in found])
+            _must_be_silent(here, path, data, codemods, [f for f, _ in found])
         except RewriteError as error:
             failed += [(f, f"no comment was written: {error}") for f, _ in found]
             continue
-        before.setdefault(path, project.read(path) or b"")
-        after[path] = data
+        before.setdefault(path, project.raw(path) or b"")
+        after[path] = engine.as_file(path, before[path], data)
     silent = {f.id for f in reasons} - {f.id for f, _ in failed}
     left = tuple(f for f in fixed.left if f.id not in silent)
     return replace(fixed, before=before, after=after, left=left, withdrawn=(*fixed.withdrawn, *failed))

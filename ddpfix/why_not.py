@@ -67,7 +67,7 @@ class WhyNot:
 def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     """What each codemod that the settings select makes of a line of a Python file. `path` is that of the tree."""
     tree, chosen = plugins.with_codemods(tree, settings)
-    project = Project(tree.files, engine.disk_reader(tree.root), observed=tree.observed)
+    project = Project(tree.files, engine.disk_reader(tree.root), observed=tree.observed).seen_from(path)
     data = project.read(path) or b""
     opened = [c for c in chosen if Gate([c]).open_for(data, path)]
     asking = [c for c in opened if c.is_worth_parsing(path, project)]
@@ -83,7 +83,7 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
 
 def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: int) -> Looked:
     """A run of one codemod over the file, with answers that earlier ones left behind taken away."""
-    fresh = Project(project.files, project.read)
+    fresh = Project(project.files, project.read).seen_from(module.path)
     again = fresh.module(module.path)
     assert again is not None
     questions: list[Question] = []

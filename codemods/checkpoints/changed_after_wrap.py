@@ -19,6 +19,7 @@ from codemods.findings import Evidence, Finding
 from codemods.project import Project
 from codemods.sites import Beside
 from codemods.source import SourceModule, stands_above
+from codemods.text_file import PYTHON_KINDS
 
 _CASTS = frozenset({"half", "double", "bfloat16"})
 _TYPES = frozenset({"torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double"})
@@ -210,7 +211,7 @@ def _wraps(project: Project) -> bool:
 
     def build() -> bool:
         for path in sorted(project.files_containing(b"DistributedDataParallel")):
-            module = project.module(path) if path.endswith(".py") and not is_test_file(path) else None
+            module = project.module(path) if path.endswith(PYTHON_KINDS) and not is_test_file(path) else None
             if module is not None and any(is_wrap(module, c) for c in module.nodes(ast.Call)):
                 return True
         return runs_on_several(project) is not None

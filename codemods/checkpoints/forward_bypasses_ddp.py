@@ -21,6 +21,7 @@ from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExp
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import PYTHON_KINDS
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
 # Gradients that are averaged by hand: then the wrapper is left out on purpose.
@@ -204,7 +205,7 @@ def _is_possible(project: Project) -> bool:
 def _averages_by_hand(project: Project) -> bool:
     def build() -> bool:
         paths = {p for word in (b"reduce", b"average", b"sync") for p in project.files_containing(word)}
-        texts = (project.read(p) or b"" for p in paths if p.endswith(".py") and not is_test_file(p))
+        texts = (project.read(p) or b"" for p in paths if p.endswith(PYTHON_KINDS) and not is_test_file(p))
         # `accelerator.sync_gradients` says that the wrapper averages in this step: it averages nothing itself
         return any(_BY_HAND.search(text.replace(b".sync_gradients", b"")) for text in texts)
 

@@ -37,6 +37,7 @@ from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfte
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
+from codemods.text_file import PYTHON_KINDS
 
 
 class MissingSetEpoch(DdpCodemod):
@@ -187,7 +188,7 @@ class MissingSetEpoch(DdpCodemod):
 
 def _trains(project: Project, found: Endless) -> bool:
     """True where a file that makes the loader, or hands it over, trains with it."""
-    modules = (project.module(p) for p in sorted(found.paths) if p.endswith(".py"))
+    modules = (project.module(p) for p in sorted(found.paths) if p.endswith(PYTHON_KINDS))
     return any(m is not None and m.holds(b"backward(") and not uses_framework(m) for m in modules)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from codemods.analysis.requirement_files import reader_of
 from codemods.findings import Finding
-from codemods.text_file import JSON_KINDS, SHELL_KINDS, YAML_KINDS
+from codemods.text_file import JSON_KINDS, NOTEBOOK, SHELL_KINDS, YAML_KINDS
 from ddpfix import discovery, engine, git, plugins, repository_state, run, summary
 from ddpfix.bot import preferences, remarks, setting_edit
 from ddpfix.bot.forge import ChangedFile
@@ -26,6 +26,7 @@ from ddpfix.settings import Settings
 # read for facts beside what is looked at: what starts training, and what pins versions
 _FACTS = (".py", ".toml", ".cfg", ".slurm", ".sbatch", "Makefile", "README.md", *YAML_KINDS, *SHELL_KINDS)
 MOST_JSON = 200  # where there are more, they are data
+MOST_NOTEBOOKS, LARGEST_NOTEBOOK = 100, 8 * 1024 * 1024  # their outputs come along with each clone; more are left out
 MOST_ROWS = 20_000  # findings of one repository that a survey gives back
 
 Asked = tuple[Settings, Preferences]
@@ -140,10 +141,18 @@ def _look_at(clone: git.Clone, given: Asked | None = None) -> Project:
     json = [p for p in names if p.endswith(JSON_KINDS)]
     few_json = json if len(json) <= MOST_JSON else []
     wanted = [p for p in names if p.endswith(_FACTS) or reader_of(p) is not None]
-    read = clone.read(names, (*wanted, *few_json), largest=engine.LARGEST)
+    notebooks = [p for p in names if p.endswith(NOTEBOOK)]
+    few_notebooks = notebooks if len(notebooks) <= MOST_NOTEBOOKS else []
+    read_text = clone.read(names, (*wanted, *few_json), largest=engine.LARGEST)
+    read_notebook = clone.read(names, few_notebooks, largest=LARGEST_NOTEBOOK) if few_notebooks else read_text
+
+    def read(path: str) -> bytes | None:
+        return (read_notebook if path.endswith(NOTEBOOK) else read_text)(path)
+
     settings, asked = given or preferences.read(read)
     size = (lambda p: len(read(p) or b"")) if few_json else (lambda p: sys.maxsize)
-    tree = discovery.committed_tree(clone.root, names, size, settings.exclude)
+    listed = names if few_notebooks else [p for p in names if not p.endswith(NOTEBOOK)]
+    tree = discovery.committed_tree(clone.root, listed, size, settings.exclude)
     return Project(state, tree, read, settings, asked)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from codemods.findings import Applicability, Finding
+from codemods.notebook import Layouts
 from ddpfix import catalog, engine
 from ddpfix.bot.body import harmless
 from ddpfix.bot.forge import ChangedFile, Suggestion
@@ -29,7 +30,8 @@ def remarks_on(
     tree = replace(tree, chosen=tuple(p for p in tree.chosen if p in changed))
     codemods = catalog.selected(settings.selection)
     found = engine.fix(tree, settings, codemods, lambda finding: False, read=read)
-    here = [f for f in found.report.findings if _is_on(f, changed[f.path])]
+    lines = Layouts(read)
+    here = [f for f in found.report.findings if _is_on(f, changed[f.path], lines)]
     rows = engine.line_edits(replace(found.report, findings=tuple(here)), read=read)
     out: list[Remark] = []
     taken: set[tuple[str, int]] = set()
@@ -41,8 +43,9 @@ def remarks_on(
     return out
 
 
-def _is_on(finding: Finding, file: ChangedFile) -> bool:
-    return not file.changed.isdisjoint(range(finding.span.line, finding.span.end_line + 1))
+def _is_on(finding: Finding, file: ChangedFile, lines: Layouts) -> bool:
+    top, bottom = (lines.line(finding.path, line) for line in (finding.span.line, finding.span.end_line))
+    return not file.changed.isdisjoint(range(top, bottom + 1))
 
 
 def _suggestion(

@@ -82,7 +82,7 @@ def _summary(remarks: Sequence[Remark]) -> str:
     out = [f"### ddpfix: {plural(len(remarks), 'remark')} on the lines that this changes", ""]
     for remark in remarks:
         finding = remark.finding
-        place = code(f"{finding.path}:{finding.span.line}")
+        place = code(finding.place)
         if remark.suggestion:
             how = "See the suggestion on that line."
         elif finding.fix:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.record import replace
+from codemods.text_file import PYTHON_KINDS
 from ddpfix.cli.asking import asked
 from ddpfix.cli.ends import CLEAN, FINDINGS, CommandError
 from ddpfix.cli.showing import clear_progress, note, progress
@@ -109,7 +110,7 @@ def _why_not(
         raise CommandError(f"--why-not takes FILE:LINE, not {given!r}", todo="Give `--why-not train.py:42`, say.") from None
     ((tree, settings),) = asked([path], select, ignore, extend, False, None, config=config, isolated=isolated, plugins=plugins)
     name = path.resolve().relative_to(tree.root).as_posix()
-    if not name.endswith(".py"):
+    if not name.endswith(PYTHON_KINDS):
         raise CommandError(f"--why-not reads Python files, not {path}")
     sys.stdout.write(asking.page(asking.why_not(tree, settings, name, line)))
     return CLEAN

@@ -138,7 +138,7 @@ def read_blobs(root: Path, shas: Iterable[str]) -> dict[str, bytes]:
 def code_changed_since(root: Path, commit: str) -> str:
     """What of the Python code committed at HEAD is another than at `commit`, in a few words; "" where nothing is."""
     with repository(root) as git:
-        result = git.run("diff", "--name-only", "--no-renames", "-z", commit, "HEAD", "--", "*.py", check=False)
+        result = git.run("diff", "--name-only", "--no-renames", "-z", commit, "HEAD", "--", "*.py", "*.ipynb", check=False)
     if result.status:
         return f"{commit[:12]} is no commit of this repository"
     names = [os.fsdecode(name) for name in result.stdout.split(b"\0") if name]

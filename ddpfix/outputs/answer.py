@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codemods.findings import Applicability, Finding, Span
 from codemods.record import field, record
@@ -17,6 +17,9 @@ from codemods.source import Unreadable, decode
 from ddpfix.baseline import Entry
 from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
+
+if TYPE_CHECKING:
+    from codemods.notebook import Layout
 
 SOURCES, EDITS = "sources", "edits"  # what a format may ask for in its NEEDS
 
@@ -33,12 +36,25 @@ class LineEdit:
 
 @record
 class Checked:
-    """One project: its report, how its paths are shown, and, where a format needs them, bytes of files and edits by finding."""
+    """One project: its report, how its paths are shown, and, where a format needs them, bytes of files and edits by finding.
+
+    notebooks: where the lines of those with findings stand in their files.
+    """
 
     report: Report
     shown: Shown
     sources: Mapping[str, bytes] = field(default_factory=dict)
     edits: Mapping[str, Sequence[LineEdit]] = field(default_factory=dict)
+    notebooks: Mapping[str, Layout] = field(default_factory=dict)
+
+    def span(self, finding: Finding) -> Span:
+        """Where the finding stands in the file: of a notebook, in its JSON."""
+        layout = self.notebooks.get(finding.path)
+        return layout.span(finding.span) if layout else finding.span
+
+    def line_in_file(self, path: str, line: int) -> int:
+        layout = self.notebooks.get(path)
+        return layout.place(line, 0)[0] if layout else line
 
     @cached_property
     def _lines(self) -> dict[str, list[str]]:
@@ -123,15 +139,16 @@ def first_line(project: Checked, finding: Finding) -> Span:
     A forge shows a result beside a change only where all its lines are part of it, and puts an annotation below the last one:
     a whole guarded block would be seen seldom, and far from its `if`.
     """
-    span = finding.span
+    span = project.span(finding)
     if span.end_line == span.line:
         return span
     return Span(span.line, span.column, span.line, max(span.column, len(project.line(finding.path, span.line))))
 
 
 def story(finding: Finding) -> str:
-    """What a reader of one finding is told: the message, and the reason behind it."""
-    return plain(f"{finding.message} ({finding.reason})" if finding.reason else finding.message)
+    """What a reader of one finding is told: the message, and the reason behind it; in a notebook, in which cell."""
+    text = f"{finding.message} ({finding.reason})" if finding.reason else finding.message
+    return plain(f"cell {finding.cell}, line {finding.cell_line}: {text}" if finding.cell else text)
 
 
 def plain(text: str) -> str:

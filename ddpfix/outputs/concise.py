@@ -8,6 +8,6 @@ from ddpfix.outputs.text import flat, harmless
 
 def document(answer: Answer) -> str:
     rows = (
-        f"{p.shown(f.path)}:{f.span.line}:{f.span.column + 1}: {f.code} {flat(f.message)}" for p, f in answer.rows()
+        f"{p.shown(f.path)}:{f.where}:{f.span.column + 1}: {f.code} {flat(f.message)}" for p, f in answer.rows()
     )
     return "".join(f"{harmless(row)}\n" for row in rows)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from codemods.text_file import NOTEBOOK
 from ddpfix import engine
 from ddpfix.outputs.answer import EDITS, SOURCES, Checked, LineEdit
 from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
+
+if TYPE_CHECKING:
+    from codemods.notebook import Layout
 
 
 def gather(
@@ -17,7 +22,17 @@ def gather(
     read = read or engine.disk_reader(report.root)
     paths = {f.path for f in report.findings} | {e.path for f in report.findings for e in f.edits}
     sources = {path: data for path in sorted(paths) if (data := read(path)) is not None} if SOURCES in needs else {}
-    return Checked(report, shown, sources, _edits(report, read) if EDITS in needs else {})
+    notebooks = _layouts(paths | {e.path for f in report.findings for e in f.evidence}, read)
+    return Checked(report, shown, sources, _edits(report, read) if EDITS in needs else {}, notebooks)
+
+
+def _layouts(paths: Iterable[str], read: Callable[[str], bytes | None]) -> dict[str, Layout]:
+    wanted = [path for path in paths if path.endswith(NOTEBOOK)]
+    if not wanted:
+        return {}
+    from codemods.notebook import layout
+
+    return {path: layout(path, data) for path in wanted if (data := read(path)) is not None}
 
 
 def _edits(report: Report, read: Callable[[str], bytes | None]) -> dict[str, tuple[LineEdit, ...]]:

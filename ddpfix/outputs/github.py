@@ -35,7 +35,7 @@ def _rows(answer: Answer) -> Iterator[str]:
     if left:
         yield f"::group::{plural(len(left), 'more finding')} than GitHub shows as annotations; all are in the summary of this job"
         for project, finding in left:
-            place = f"{answer.home(project, finding.path)}:{finding.span.line}:{finding.span.column + 1}"
+            place = f"{answer.home(project, finding.path)}:{finding.where}:{finding.span.column + 1}"
             yield _harmless(f"- {place}: {finding.code} {MARKS[finding.applicability.value]} {flat(story(finding))}")
         yield "::endgroup::"
 

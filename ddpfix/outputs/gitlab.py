@@ -21,6 +21,7 @@ def document(answer: Answer) -> str:
     for project, finding in answer.rows():
         path = answer.home(project, finding.path)
         key = f"{path}\0{finding.id}"
+        span = project.span(finding)
         seen[key] = seen.get(key, 0) + 1
         digest = hashlib.sha256(f"{key}\0{seen[key]}".encode("utf-8", "surrogateescape")).hexdigest()
         rows.append(
@@ -29,7 +30,7 @@ def document(answer: Answer) -> str:
                 "check_name": finding.code,
                 "fingerprint": digest,
                 "severity": _WORDS[severity(finding)],
-                "location": {"path": plain(path), "lines": {"begin": finding.span.line, "end": finding.span.end_line}},
+                "location": {"path": plain(path), "lines": {"begin": span.line, "end": span.end_line}},
             }
         )
     return dumps(rows, indent=1) + "\n"

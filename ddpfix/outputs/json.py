@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codemods.findings import Finding
+from codemods.findings import Finding, Span
 from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.json_text import dumps
 from ddpfix.outputs.paths import Shown
@@ -17,15 +17,19 @@ from ddpfix.results import Report
 VERSION = 1
 
 
-def finding_object(finding: Finding, shown: Shown) -> dict[str, Any]:
-    """One finding. `reason` is there only where it says something."""
+def finding_object(finding: Finding, shown: Shown, span: Span | None = None) -> dict[str, Any]:
+    """One finding. `reason` is there only where it says something, `cell` and `cell_line` in a notebook.
+
+    span: where it stands in the file, if that is not the span of the code.
+    """
+    at = span or finding.span
     out: dict[str, Any] = {
         "id": finding.id,
         "path": shown(finding.path),
-        "line": finding.span.line,
-        "column": finding.span.column + 1,
-        "end_line": finding.span.end_line,
-        "end_column": finding.span.end_column + 1,
+        "line": at.line,
+        "column": at.column + 1,
+        "end_line": at.end_line,
+        "end_column": at.end_column + 1,
         "code": finding.code,
         "name": finding.name,
         "symbol": finding.symbol,
@@ -36,19 +40,25 @@ def finding_object(finding: Finding, shown: Shown) -> dict[str, Any]:
             for e in finding.evidence
         ],
     }
+    if finding.cell:
+        out |= {"cell": finding.cell, "cell_line": finding.cell_line}
     if finding.reason:
         out["reason"] = finding.reason
     return out
 
 
 def render(
-    reports: Sequence[tuple[Report, Shown]], root: Path, *, edits: dict[str, list[dict[str, Any]]] | None = None
+    reports: Sequence[tuple[Report, Shown]],
+    root: Path,
+    *,
+    edits: dict[str, list[dict[str, Any]]] | None = None,
+    spans: Mapping[str, Span] | None = None,
 ) -> str:
-    """The whole document. `edits`: finding id -> line replacements, where they were asked for."""
+    """The whole document. `edits`: finding id -> line replacements, where they were asked for. spans: by id, of notebooks."""
     findings = []
     for report, shown in reports:
         for finding in report.findings:
-            row = finding_object(finding, shown)
+            row = finding_object(finding, shown, (spans or {}).get(finding.id))
             if edits is not None:
                 row["edits"] = edits.get(finding.id, [])
             findings.append(row)
@@ -69,7 +79,8 @@ def render(
 def document(answer: Answer) -> str:
     """The report of `check`; with a baseline, how many findings it kept quiet and which of its entries are gone."""
     edits = answer.edit_objects() if answer.with_edits else None
-    text = render(answer.reports, answer.folder, edits=edits)
+    spans = {f.id: p.span(f) for p, f in answer.rows() if p.notebooks}
+    text = render(answer.reports, answer.folder, edits=edits, spans=spans)
     if not answer.baseline:
         return text
     extended = {**json.loads(text), "baseline": {"known": answer.known, "gone": [asdict(entry) for entry in answer.gone]}}

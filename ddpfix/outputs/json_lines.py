@@ -8,4 +8,4 @@ from ddpfix.outputs.json_text import dumps
 
 
 def document(answer: Answer) -> str:
-    return "".join(dumps(finding_object(f, p.shown)) + "\n" for p, f in answer.rows())
+    return "".join(dumps(finding_object(f, p.shown, p.span(f))) + "\n" for p, f in answer.rows())

@@ -48,7 +48,7 @@ def document(answer: Answer) -> str:
 
 def _case(suite: XML.Element, path: str, name: str, finding: Finding, *, failing: bool) -> None:
     """A test keeps its name when lines move, so that a forge does not take an old failure for a new one."""
-    place = f"{path}:{finding.span.line}:{finding.span.column + 1}"
+    place = f"{path}:{finding.where}:{finding.span.column + 1}"
     case = XML.SubElement(suite, "testcase", name=_text(name), classname=_class(path), time="0")
     message = _text(flat(story(finding)))
     if failing:

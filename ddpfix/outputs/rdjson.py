@@ -46,7 +46,7 @@ def _lines(edit: LineEdit) -> dict[str, Any]:
 
 
 def _range(project: Checked, finding: Finding) -> dict[str, Any]:
-    span: Span = finding.span
+    span: Span = project.span(finding)
     return {
         "start": {"line": span.line, "column": _bytes(project, finding.path, span.line, span.column) + 1},
         "end": {"line": span.end_line, "column": _bytes(project, finding.path, span.end_line, span.end_column) + 1},

@@ -39,9 +39,9 @@ def _run(answer: Answer, project: Checked) -> dict[str, Any]:
     numbers = {code: i for i, code in enumerate(rules)}
     wanted: dict[str, set[int]] = {}
     for finding in kept:
-        wanted.setdefault(finding.path, set()).add(finding.span.line)
+        wanted.setdefault(finding.path, set()).add(project.span(finding).line)
     hashes = {path: line_hashes(project.sources.get(path, b""), lines) for path, lines in wanted.items()}
-    results = [_result(answer, project, f, numbers[f.code], hashes[f.path].get(f.span.line, "")) for f in kept]
+    results = [_result(answer, project, f, numbers[f.code], hashes[f.path].get(project.span(f).line, "")) for f in kept]
     category = "ddpfix/" if len(answer.projects) == 1 else f"ddpfix/{plain(project.shown('')).strip('/.') or report.root.name}/"
     return {
         "tool": {
@@ -118,7 +118,7 @@ def _related(answer: Answer, project: Checked, finding: Finding) -> list[dict[st
             "message": {"text": plain(evidence.text)},
             "physicalLocation": {
                 "artifactLocation": _artifact(answer, project, evidence.path),
-                "region": {"startLine": max(1, evidence.line)},
+                "region": {"startLine": max(1, project.line_in_file(evidence.path, evidence.line))},
             },
         }
         for number, evidence in enumerate((e for e in finding.evidence if e.path), 1)

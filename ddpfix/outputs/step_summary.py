@@ -44,7 +44,7 @@ def _head(answer: Answer) -> str:
 
 
 def _row(answer: Answer, project: Checked, finding: Finding) -> str:
-    place = f"{answer.home(project, finding.path)}:{finding.span.line}"
+    place = f"{answer.home(project, finding.path)}:{finding.where}"
     cells = (severity(finding), _cell(place), f"{finding.code} {_cell(story(finding))}", _FIXES[finding.applicability.value])
     return f"| {' | '.join(cells)} |\n"
 

@@ -14,7 +14,7 @@ MARKS = {"safe": "[fix]", "unsafe": "[unsafe fix]", "display": "[told]"}
 
 def line(finding: Finding, shown: Shown) -> str:
     """The finding in one line, its reason behind it."""
-    place = f"{shown(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
+    place = f"{shown(finding.path)}:{finding.where}:{finding.span.column + 1}"
     reason = f" ({flat(finding.reason)})" if finding.reason else ""
     return f"{place}: {finding.code} {MARKS[finding.applicability.value]} {flat(finding.message)}{reason}"
 

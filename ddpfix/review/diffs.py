@@ -16,6 +16,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from codemods.text_file import PYTHON_KINDS
 from ddpfix.review.items import Hunk, Row
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Source:
     def __init__(self, path: str, text: str) -> None:
         self._text = text.replace("\r\n", "\n").replace("\r", "\n")
         self.path, self.lines = path, self._text.removesuffix("\n").split("\n")
-        self._strings: list[tuple[int, int]] | None = None if path.endswith(".py") else []
+        self._strings: list[tuple[int, int]] | None = None if path.endswith(PYTHON_KINDS) else []
 
     def begin(self, line: int) -> int:
         """The line from which `line` can be read: its own, or that in which a string begins which is still open above it."""
@@ -134,7 +135,7 @@ def _lexer(path: str) -> Lexer:
     from pygments.lexers import PythonLexer, YamlLexer
     from pygments.lexers.special import TextLexer
 
-    kind = PythonLexer if path.endswith(".py") else YamlLexer if path.endswith((".yaml", ".yml")) else TextLexer
+    kind = PythonLexer if path.endswith(PYTHON_KINDS) else YamlLexer if path.endswith((".yaml", ".yml")) else TextLexer
     return kind(stripnl=False, ensurenl=True)
 
 

@@ -29,7 +29,7 @@ class NotTaken(Exception):
 def as_text(item: ReviewItem, written: Sequence[EditedLines] = ()) -> str:
     """What the editor is given: each block as the fix, or as an earlier edit, has it."""
     finding = item.finding
-    out = [_HEAD.format(code=finding.code, name=finding.name, place=f"{finding.path}:{finding.span.line}")]
+    out = [_HEAD.format(code=finding.code, name=finding.name, place=finding.place)]
     edited = {(e.path, e.line): e.after for e in written}
     for number, block in enumerate(item.replaced, 1):
         last = block.line + len(lines_of(block.before)) - 1

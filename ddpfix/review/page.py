@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from codemods.findings import Evidence, Finding
 from codemods.source import Unreadable, decode
+from codemods.text_file import NOTEBOOK
 from ddpfix import __version__, decisions
 from ddpfix.decisions import Decisions
 from ddpfix.review import diffs
@@ -159,6 +160,8 @@ def _item(item: ReviewItem, sources: _Sources) -> dict[str, Any]:
         "level": _level(item),
         "path": finding.path,
         "line": finding.span.line,
+        "where": finding.where,
+        "spot": finding.where if finding.cell else f"line {finding.span.line}",
         "symbol": finding.symbol,
         "says": _flat(finding.message),
         "why": _flat(item.reason if item.acceptable else item.why_not),
@@ -175,7 +178,7 @@ def _plain(item: ReviewItem) -> dict[str, Any]:
         "level": _level(item),
         "code": finding.code,
         "name": finding.name,
-        "place": f"{finding.path}:{finding.span.line}",
+        "place": finding.place,
         "symbol": finding.symbol,
         "says": finding.message,
         "why": item.reason if item.acceptable else item.why_not,
@@ -243,6 +246,10 @@ class _Sources(dict[str, diffs.Source]):
 
     def __missing__(self, path: str) -> diffs.Source:
         data = self._read(path) or b""
+        if path.endswith(NOTEBOOK):
+            from codemods.notebook import python_of
+
+            data = python_of(path, data)
         try:
             text = decode(path, data)[0]
         except Unreadable:

@@ -92,7 +92,7 @@ def go_through(session: Session, project: Project, terminal: Terminal) -> bool:
 def _screen(session: Session, item: ReviewItem, project: Project, look: Look) -> str:
     place = f"{session.at + 1}/{len(session.items)}"
     by_id = session.found.by_id
-    mates = [f"{by_id[m].finding.path}:{by_id[m].finding.span.line}" for m in item.mates if m in by_id]
+    mates = [by_id[m].finding.place for m in item.mates if m in by_id]
     decision = session.decision(item)
     hunks = None
     if decision and decision.edited:

@@ -46,7 +46,7 @@ def item_screen(
 ) -> str:
     """A whole finding. place: `3/24`. mates: where those stand that go with it. hunks: in the place of the fix's own."""
     finding = item.finding
-    out = [_rule(look, f"{place} {printable(finding.path)}:{finding.span.line}".strip())]
+    out = [_rule(look, f"{place} {printable(finding.place)}".strip())]
     where = f" in {printable(finding.symbol)}" if finding.symbol else ""
     title, level = f"{finding.code} {finding.name}", _SHOWN_LEVEL[item.level]
     if cells(f"{title} ({level}){where}") <= look.columns:

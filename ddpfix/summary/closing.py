@@ -79,7 +79,7 @@ def _left(fixed: Fixed, context: Context | None) -> list[str]:
     if found := told(fixed):
         out.append(f"Told, not fixed: {_codes(found)}. `ddpfix check` says why.")
     if failed := unmade(fixed):
-        rows = [_short(f"  {f.path}:{f.span.line} {f.code}: {why}") for f, why in failed]
+        rows = [_short(f"  {f.place} {f.code}: {why}") for f, why in failed]
         out += _few(rows, "fix", "fixes", head="Could not be made:", most=3)
     if broken := fixed.report.failed:
         rows = [_short(f"  {f.path}: {f.error}") for f in broken]

@@ -10,7 +10,7 @@ from ddpfix.results import Fixed
 from ddpfix.summary import checks
 from ddpfix.summary.excerpts import Hunk
 from ddpfix.summary.markdown import code, described, fence, numbers, plural, prose, sentence, written
-from ddpfix.summary.places import by_code, by_file, by_reason, codemod_of, origin_of, skeleton, where
+from ddpfix.summary.places import by_code, by_file, by_reason, codemod_of, lines, origin_of, skeleton, where
 from ddpfix.summary.rank_flow import drawn, flow_of
 
 
@@ -44,7 +44,7 @@ def section(key: str, findings: Sequence[Finding], hunks: Sequence[Hunk], fixed:
     out = [f"## {key} {name}: {plural(len(findings), 'fix', 'fixes')} in {plural(len(files), 'file')}", ""]
     summary = codemod.summary() if codemod else ""
     first = findings[0]
-    intro = f"{summary} {'For example' if len(findings) > 1 else 'Here'}, {code(f'{first.path}:{first.span.line}')}".strip()
+    intro = f"{summary} {'For example' if len(findings) > 1 else 'Here'}, {code(first.place)}".strip()
     origin = origin_of(key)
     out += [f"**{'Problem' if origin != 'project' else 'Asked for'}.** {intro}: {sentence(first.message)}", ""]
     for heading, title in TITLES[origin]:
@@ -65,7 +65,7 @@ def pictures(findings: Sequence[Finding], most: int) -> list[str]:
     shown = [(f, rows) for rows, f in reversed(drawings.items())][:most]
     out = []
     for finding, rows in shown:
-        out += [f"Where each rank goes, {code(f'{finding.path}:{finding.span.line}')}:", "", *fence(rows, "text"), ""]
+        out += [f"Where each rank goes, {code(finding.place)}:", "", *fence(rows, "text"), ""]
     return out
 
 
@@ -108,7 +108,7 @@ def _places(found: Sequence[Evidence]) -> str:
     for evidence in found:
         if evidence.path:
             files.setdefault(evidence.path, set()).add(evidence.line)
-    shown = [code(path) + (f" {numbers(lines - {0})}" if lines - {0} else "") for path, lines in sorted(files.items())[:4]]
+    shown = [code(path) + (f" {numbers(at - {0})}" if at - {0} else "") for path, at in sorted(files.items())[:4]]
     more = f" and {plural(len(files) - 4, 'more file')}" if len(files) > 4 else ""
     return f" ({'; '.join(shown)}{more})" if shown else ""
 
@@ -151,9 +151,9 @@ def _told(found: Sequence[Finding]) -> list[str]:
     out = []
     for (symbol, _), alike in rows.items():
         inside = f" in {code(symbol)}" if symbol else ""
-        lines = numbers(f.span.line for f in alike)
+        at = lines(alike)
         several = ", the first of them" if len({f.message for f in alike}) > 1 else ""
-        out.append(f"- {'Line' if lines.isdigit() else 'Lines'} {lines}{inside}{several}: {sentence(alike[0].message)}")
+        out.append(f"- {at[0].upper()}{at[1:]}{inside}{several}: {sentence(alike[0].message)}")
     return out
 
 
@@ -163,8 +163,8 @@ def _unshown(found: Sequence[Finding], here: Sequence[Hunk], own: Sequence[Hunk]
     unshown = [h for h in here if h not in own and h not in others]
     out = []
     if shown_elsewhere:
-        lines = numbers(line for h in others for line in h.lines)
-        around = f"Around {'line' if lines.isdigit() else 'lines'} {lines}"
+        at = numbers(line for h in others for line in h.lines)
+        around = f"Around {'line' if at.isdigit() else 'lines'} {at}"
         out += [f"{around} the excerpt stands under {', '.join(shown_elsewhere)}.", ""]
     if found or unshown:
         out += [f"Not shown, for length: {_lines(found, unshown)}.", ""]
@@ -172,8 +172,9 @@ def _unshown(found: Sequence[Finding], here: Sequence[Hunk], own: Sequence[Hunk]
 
 
 def _lines(found: Sequence[Finding], hunks: Sequence[Hunk]) -> str:
-    lines = {f.span.line for f in found} | {line for h in hunks for line in h.lines}
-    text = numbers(lines)
+    if any(f.cell for f in found):
+        return lines(found)
+    text = numbers({f.span.line for f in found} | {line for h in hunks for line in h.lines})
     return f"{'line' if text.isdigit() else 'lines'} {text}"
 
 

@@ -10,8 +10,8 @@ from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding
 from ddpfix.bowler_rewrites import renamed
 from ddpfix.summary.facts import facts
-from ddpfix.summary.markdown import bare, described, numbers, plural
-from ddpfix.summary.places import by_file, codemod_of
+from ddpfix.summary.markdown import bare, described, plural
+from ddpfix.summary.places import by_file, codemod_of, lines
 
 SUBJECT = 72
 WIDTH = 72
@@ -77,14 +77,9 @@ def _summary(codemod: DdpCodemod, findings: Sequence[Finding]) -> str:
 def _files(findings: Sequence[Finding]) -> list[str]:
     files = by_file(findings)
     # indented: git takes `word: text` at the end of a message for a trailer
-    rows = [f"  {bare(path)} ({_lines(found)})" for path, found in list(files.items())[:MOST_FILES]]
+    rows = [f"  {bare(path)} ({lines(found)})" for path, found in list(files.items())[:MOST_FILES]]
     more = [f"  and {plural(len(files) - MOST_FILES, 'more file')}"] if len(files) > MOST_FILES else []
     return ["Files, with the lines as they were:", *rows, *more]
-
-
-def _lines(found: Sequence[Finding]) -> str:
-    lines = numbers(f.span.line for f in found)
-    return f"{'line' if lines.isdigit() else 'lines'} {lines}"
 
 
 def _paragraphs(text: str) -> list[str]:

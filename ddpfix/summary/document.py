@@ -201,7 +201,7 @@ def _left_alone(fixed: Fixed, detail: Detail) -> list[str]:
             out += ["", *pictures([g.findings[0] for g in groups], detail.pictures)]
     if failed := unmade(fixed):
         out += ["### Fixes that could not be made", ""]
-        out += [f"- {code(f'{f.path}:{f.span.line}')} {f.code}: {prose(why)}" for f, why in failed[: detail.groups]]
+        out += [f"- {code(f.place)} {f.code}: {prose(why)}" for f, why in failed[: detail.groups]]
         out += [f"- and {len(failed) - detail.groups} more"] * (len(failed) > detail.groups) + [""]
     if broken := fixed.report.failed:
         out += ["### Not read", ""]

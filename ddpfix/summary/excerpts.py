@@ -18,6 +18,7 @@ from codemods.findings import (
     claims,
 )
 from codemods.source import Unreadable, decode
+from codemods.text_file import NOTEBOOK
 from ddpfix.summary.markdown import plural
 
 CONTEXT = 2
@@ -46,6 +47,10 @@ class Hunk:
 
 def hunks(path: str, before: bytes, after: bytes, findings: Sequence[Finding]) -> tuple[Hunk, ...]:
     """What was changed in a file, with the codes of the findings behind each hunk; one of nobody goes to the first code."""
+    if path.endswith(NOTEBOOK):  # a reader knows the code, not the file; lines are the same in both
+        from codemods.notebook import python_of
+
+        before, after = python_of(path, before), python_of(path, after)
     found = _hunks(path, _text(path, before), _text(path, after))
     here = [(f.code, edit) for f in findings for edit in f.edits if edit.path == path]
     owners: list[set[str]] = [set() for _ in found]

@@ -60,9 +60,27 @@ def skeleton(reason: str) -> str:
 def where(findings: Iterable[Finding], most_files: int = 6) -> str:
     """`a.py` 12, 40; `b.py` 3 and 2 more files."""
     files = by_file(findings)
-    shown = [f"{code(path)} {numbers((f.span.line for f in found), 8)}" for path, found in list(files.items())[:most_files]]
+    shown = [f"{code(path)} {spots(found, 8)}" for path, found in list(files.items())[:most_files]]
     more = f"; and {plural(len(files) - most_files, 'more file')}" if len(files) > most_files else ""
     return "; ".join(shown) + more
+
+
+def spots(findings: Iterable[Finding], limit: int = 12) -> str:
+    """Where findings of one file stand: `12, 14-16`; in a notebook `cell 3:line 2, cell 4:line 1`."""
+    found = sorted(findings, key=lambda f: f.span)
+    if not any(f.cell for f in found):
+        return numbers((f.span.line for f in found), limit)
+    named = list(dict.fromkeys(f.where for f in found))
+    return ", ".join(named[:limit]) + (f" and {len(named) - limit} more" if len(named) > limit else "")
+
+
+def lines(findings: Iterable[Finding]) -> str:
+    """As `spots`, behind the word `line` or `lines`, which a notebook's cells need not."""
+    found = list(findings)
+    text = spots(found)
+    if any(f.cell for f in found):
+        return text
+    return f"{'line' if text.isdigit() else 'lines'} {text}"
 
 
 def codemod_of(code_: str) -> DdpCodemod | None:

@@ -96,9 +96,9 @@ def _notes(fixed: Fixed, added: Mapping[str, bytes], tuning: Tuning) -> Iterator
         yield "nothing is said of workers: --cores says how many cores the machine that trains has"
     for finding in fixed.fixed:
         if finding.reason:
-            yield f"{finding.path}:{finding.span.line}: {finding.reason}"
+            yield f"{finding.place}: {finding.reason}"
     for finding in fixed.left:
-        yield f"left: {finding.path}:{finding.span.line}: {finding.message}: {finding.reason}"
+        yield f"left: {finding.place}: {finding.message}: {finding.reason}"
     for path in added:
         yield (
             f"{path} is new; it writes where the first job writes, unless you give it another folder and another name; where it "

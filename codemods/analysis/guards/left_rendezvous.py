@@ -16,6 +16,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import PYTHON_KINDS
 
 _DEPTH = 12
 _SCHEME = "file://"
@@ -66,7 +67,7 @@ def _is_for_windows(module: SourceModule, call: ast.Call) -> bool:
 def _is_removed(project: Project, module: SourceModule, name: str) -> bool:
     """True where the project removes a file whose path is put together from that name, or a name for it that looks like one."""
     for path in sorted({module.path, *project.files_containing(name.encode())}):
-        other = project.module(path) if path.endswith(".py") else None
+        other = project.module(path) if path.endswith(PYTHON_KINDS) else None
         for call in other.calls_named(*_REMOVES) if other is not None else ():
             assert other is not None
             held = call.func.value if isinstance(call.func, ast.Attribute) else None

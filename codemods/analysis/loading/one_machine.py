@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last, qualified
 from codemods.project import Project
 from codemods.source import SourceModule, walk
+from codemods.text_file import PYTHON_KINDS
 
 _OWN = ("127.0.0.1", "localhost")
 
@@ -19,7 +20,7 @@ def is_on_one_machine(project: Project) -> bool:
 
 
 def _all_are(project: Project) -> bool:
-    files = (p for p in project.files_containing(b"init_process_group") if p.endswith(".py") and not is_test_file(p))
+    files = (p for p in project.files_containing(b"init_process_group") if p.endswith(PYTHON_KINDS) and not is_test_file(p))
     modules = [m for m in map(project.module, sorted(files)) if m is not None]
     starts = [(m, c) for m in modules for c in m.calls_named("init_process_group")]
     return bool(starts) and all(_is_here(m, c) and _counts_devices(m, c) for m, c in starts)

@@ -12,6 +12,7 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.text_file import PYTHON_KINDS
 
 _SPAWNING = (b"spawn(", b"start_processes(")
 _STARTS = late(r"multiprocessing\.(?:spawn|start_processes)$")
@@ -46,7 +47,7 @@ def in_file_of_workers(project: Project, module: SourceModule) -> bool:
 def _files_of_workers(project: Project) -> Iterator[str]:
     spawning = {p for word in _SPAWNING for p in project.files_containing(word)}
     for path in sorted(spawning):
-        module = project.module(path) if path.endswith(".py") else None
+        module = project.module(path) if path.endswith(PYTHON_KINDS) else None
         for call in module.calls_named("spawn", "start_processes") if module is not None else ():
             if module is None or not _STARTS.search(qualified(module, call.func)):
                 continue

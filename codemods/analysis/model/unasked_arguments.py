@@ -14,6 +14,7 @@ from codemods.analysis.model.training_loop import usage_in_loop
 from codemods.project import Project
 from codemods.record import replace
 from codemods.source import walk
+from codemods.text_file import PYTHON_KINDS
 
 
 def without_argument(project: Project, wrapper: Wrapper, usage: Usage) -> Usage | None:
@@ -59,7 +60,7 @@ def _parsed(text: str) -> ast.AST:
 def _hands(project: Project, name: str, place: int, default: ast.expr) -> bool:
     """True for a call with `name=…` that is not its default, anywhere in the project; `place` counts for calls of forward."""
     for path in project.files_containing(name.encode()):
-        module = project.module(path) if path.endswith(".py") and not is_test_file(path) else None
+        module = project.module(path) if path.endswith(PYTHON_KINDS) and not is_test_file(path) else None
         for keyword in module.nodes(ast.keyword) if module is not None else ():
             if keyword.arg == name and ast.dump(keyword.value) != ast.dump(default):
                 return True

@@ -22,6 +22,7 @@ from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule, walk_scope
+from codemods.text_file import PYTHON_KINDS
 
 DEPTH = 7
 MOST_CALLS = 12
@@ -206,7 +207,7 @@ _SETS = r"(?:environ\s*\[\s*[\"']{0}[\"']\s*\]\s*=[^=]|setdefault\(\s*[\"']{0}[\
 
 def _sets(project: Project, variable: str) -> bool:
     pattern = re.compile(_SETS.format(variable).encode())
-    paths = [p for p in project.files_containing(variable.encode()) if p.endswith(".py")]
+    paths = [p for p in project.files_containing(variable.encode()) if p.endswith(PYTHON_KINDS)]
     return any(pattern.search(project.read(p) or b"") for p in paths)
 
 

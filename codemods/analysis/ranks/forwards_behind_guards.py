@@ -22,6 +22,7 @@ from codemods.findings import Evidence, Span
 from codemods.project import Project
 from codemods.record import record, replace
 from codemods.source import SourceModule, line_of, walk, walk_scope
+from codemods.text_file import PYTHON_KINDS
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _DEPTH = 6  # calls between the test and the forward
@@ -73,7 +74,7 @@ def _all(project: Project) -> Iterator[AloneForward]:
     if not any(True for _ in wrapping(project)):
         return
     words = sorted({word for site in RANK_GUARDS for word in site.words})
-    paths = {p for word in words for p in project.files_containing(word) if p.endswith(".py") and not is_test_file(p)}
+    paths = {p for word in words for p in project.files_containing(word) if p.endswith(PYTHON_KINDS) and not is_test_file(p)}
     for path in sorted(paths):
         if any(site.search(project.read(path) or b"") for site in RANK_GUARDS) and (home := project.module(path)) is not None:
             yield from _of_file(project, home)

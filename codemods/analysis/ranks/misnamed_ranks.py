@@ -10,6 +10,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.natures import values_of
 from codemods.project import Project
 from codemods.source import SourceModule
+from codemods.text_file import PYTHON_KINDS
 
 LOCAL = frozenset({"local_rank", "LOCAL_RANK", "ddp_local_rank"})
 DEVICE_CALLS = frozenset({"torch.cuda.set_device", "torch.device", "torch.cuda.device"})
@@ -45,7 +46,7 @@ def read_otherwise(project: Project, name: str, source: ast.AST | None) -> tuple
     `if args.local_rank == 0:` and `DistributedSampler(data, rank=args.local_rank)` work by the global rank that stands there.
     A variable that gets a value of its own elsewhere is another one. source: the function where the name is bound.
     """
-    paths = sorted(p for p in project.files_containing(name.encode()) if p.endswith(".py") and not is_test_file(p))
+    paths = sorted(p for p in project.files_containing(name.encode()) if p.endswith(PYTHON_KINDS) and not is_test_file(p))
     for path in paths[:_MOST_FILES]:
         module = project.module(path)
         if module is None:

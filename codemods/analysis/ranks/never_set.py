@@ -47,7 +47,7 @@ def _nobody_sets(project: Project, name: str) -> bool:
         rb"\.\s*" + word + rb"\b(?!\s*(?:[-+*/|&]?=(?!=)|:[^=\n]*=(?!=)|,[^()\n]*=(?!=)|\s+in\b))"  # self.name, not stored to
     )
     for path in project.files_containing(name.encode(), kinds=_KINDS):
-        data = project.read(path) or b""
+        data = project.read_text(path) or b""
         mentions = re.findall(rb"(?<!\w)" + word + rb"(?!\w)", data)
         if len(mentions) != len(asks.findall(data)) or re.search(rb"\bas\s+[\w.]+\." + word, data):
             return False

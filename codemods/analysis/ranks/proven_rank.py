@@ -55,7 +55,7 @@ def _of_option(project: Project, node: ast.expr) -> Iterator[tuple[SourceModule,
     if not isinstance(node, ast.Attribute) or end_of(node.value) not in HOLDERS - {"self", "cls", "dist"}:
         return
     name = f"--{node.attr}"
-    paths = [p for p in project.files_containing(name.encode(), kinds=(".py",)) if not is_test_file(p)]
+    paths = [p for p in project.files_containing(name.encode()) if not is_test_file(p)]
     for path in paths if len(paths) <= _OPTIONS else ():
         module = project.module(path)
         for call in module.calls_named("add_argument") if module is not None else ():

@@ -299,10 +299,10 @@ def _is_set(project: Project, module: SourceModule, name: bytes, *, word: bool) 
     `nets.old.Net` in a setting is no `Net` of another file.
     """
     if word:
-        return any(_speaks_of(project.read(p) or b"", module, name) for p in project.files_containing(name, kinds=ELSEWHERE))
+        return any(_speaks_of(project.read_text(p) or b"", module, name) for p in project.files_containing(name, kinds=ELSEWHERE))
     word_of = re.escape(name)
     spoken = re.compile(rb"\w[.:]%b\b|\b%b\(|\bimport\b[^\n]*\b%b\b" % (word_of, word_of, word_of))
-    return any(spoken.search(project.read(path) or b"") for path in project.files_containing(name, kinds=ELSEWHERE))
+    return any(spoken.search(project.read_text(path) or b"") for path in project.files_containing(name, kinds=ELSEWHERE))
 
 
 def _speaks_of(data: bytes, module: SourceModule, name: bytes) -> bool:

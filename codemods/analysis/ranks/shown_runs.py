@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.ranks.notebook_cells import is_of_the_kernel
 from codemods.analysis.ranks.run_by_programs import is_shown_to_run
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.findings import Span
 from codemods.project import Project
 from codemods.source import SourceModule, once_a_module
-from codemods.text_file import TextFile
+from codemods.text_file import NOTEBOOK, TextFile
 
 
 def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None:
@@ -34,6 +35,11 @@ def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
     if isinstance(module, TextFile):
         return False
     return is_started_alone(project, module, _statements(module).get(span.line, module.tree))
+
+
+def only_in_the_kernel(module: SourceModule, span: Span) -> bool:
+    """True for a place of a notebook that its kernel alone runs, which is one process."""
+    return module.path.endswith(NOTEBOOK) and is_of_the_kernel(module, _statements(module).get(span.line, module.tree))
 
 
 @once_a_module

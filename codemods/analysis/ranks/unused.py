@@ -65,4 +65,4 @@ def is_named(project: Project, name: bytes) -> bool:
 
 def is_in_settings(project: Project, name: bytes) -> bool:
     """True where a notebook, a shell script or a setting holds the name."""
-    return any(uses(project.read(p) or b"", name) for p in project.files_containing(name, kinds=ELSEWHERE))
+    return any(uses(project.read_text(p) or b"", name) for p in project.files_containing(name, kinds=ELSEWHERE))

@@ -19,6 +19,7 @@ from codemods.data.rank_words import GUARDS
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule
+from codemods.text_file import PYTHON_KINDS
 
 _FAR = 60  # callers in more files than this are not asked
 _TRAINING = frozenset({"training_step", "on_train_batch_end", "on_train_epoch_end"})
@@ -36,7 +37,7 @@ class Harm:
 
 def harms(before: Project, after: Project, changed: Iterable[str]) -> tuple[Harm, ...]:
     """What the new bytes of the files `changed` make worse, in them and in what calls them."""
-    paths = sorted(p for p in changed if p.endswith(".py"))
+    paths = sorted(p for p in changed if p.endswith(PYTHON_KINDS))
     found = [harm for path in paths for harm in _in_file(before, after, path)]
     for path in _callers(before, after, paths):
         found += _in_file(before, after, path)

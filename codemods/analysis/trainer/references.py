@@ -194,7 +194,7 @@ def _whole_word(word: str) -> re.Pattern[str]:
 
 
 def _text(project: Project, path: str) -> str:
-    return (project.read(path) or b"").decode("utf-8", "replace")
+    return (project.read_text(path) or b"").decode("utf-8", "replace")
 
 
 def in_text_files(project: Project, word: str, *, of: str = "") -> list[Mention]:
@@ -205,7 +205,7 @@ def in_text_files(project: Project, word: str, *, of: str = "") -> list[Mention]
 def _in_text_files(project: Project, word: str, of: str) -> Iterator[Mention]:
     pattern = re.compile(rf"(?<!\w){re.escape(of)}[.:]{re.escape(word)}(?!\w)") if of else _whole_word(word)
     for path in sorted(project.files):
-        if path.endswith((".py", *_BINARY)) or word.encode() not in (project.read(path) or b""):
+        if path.endswith((".py", *_BINARY)) or word.encode() not in (project.read_text(path) or b""):
             continue
         text = _text(project, path)
         notebook = path.endswith(".ipynb") and bool(of) and of in text  # code that may import the module

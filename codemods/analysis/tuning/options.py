@@ -11,6 +11,7 @@ from codemods.analysis.trainer.metric_obstacles import imported_files
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import SourceModule
+from codemods.text_file import PYTHON_KINDS
 
 
 @record
@@ -42,7 +43,7 @@ def option_behind(project: Project, module: SourceModule, value: ast.expr) -> Op
 
 
 def _in_file(project: Project, path: str, name: str) -> Iterator[Option]:
-    module = project.module(path) if path.endswith(".py") and not is_test_file(path) else None
+    module = project.module(path) if path.endswith(PYTHON_KINDS) and not is_test_file(path) else None
     if module is None:
         return
     for call in module.calls_named("add_argument"):

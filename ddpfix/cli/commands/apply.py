@@ -98,7 +98,7 @@ def _diff(projects: Sequence[tuple[Tree, Settings]], review: Options, *, stat: b
         for path, reason in [(f.path, f.error) for f in fixed.report.failed]:
             note(f"{path}: not read: {reason}")
         for finding, reason in fixed.withdrawn:
-            note(f"{finding.path}:{finding.span.line}: {finding.code} withdrawn: {reason}")
+            note(f"{finding.place}: {finding.code} withdrawn: {reason}")
         prefix = patches.prefix_from(tree.root, Path.cwd())
         out.append(patches.stat(fixed) if stat else patches.explained(fixed, prefix) if explain else patches.plain(fixed, prefix))
     data = b"".join(out)

@@ -5,7 +5,7 @@ let sideBySide = view.get('side by side', false) && matchMedia('(min-width: 900p
 function card(item) {
   const codemod = DATA.codes[item.code];
   const made = el('article', { id: `f-${item.id}`, tabindex: -1, class: `card ${item.level}`, 'aria-labelledby': `h-${item.id}` });
-  const buttons = el('div', { class: 'verdicts', role: 'group', 'aria-label': `Decide over line ${item.line}` });
+  const buttons = el('div', { class: 'verdicts', role: 'group', 'aria-label': `Decide over ${item.spot}` });
   if (item.acceptable) buttons.append(verdictButton(item, 'accept', 'Accept'));
   buttons.append(verdictButton(item, 'reject', item.acceptable ? 'Reject' : 'Dismiss'));
   const reason = el('input', {
@@ -20,8 +20,8 @@ function card(item) {
         el('span', { class: 'rule', title: codemod.says.join('') }, codemod.name)),
       buttons),
     el('p', { class: 'place' },
-      el('code', { class: 'full' }, `${item.path}:${item.line}`),
-      el('span', { class: 'short' }, `line ${item.line}`),
+      el('code', { class: 'full' }, `${item.path}:${item.where}`),
+      el('span', { class: 'short' }, item.spot),
       item.symbol ? el('span', {}, ' in ', el('code', {}, item.symbol)) : null),
     reason);
   const rows = item.diff.reduce((sum, hunk) => sum + hunk[2].length + 1, 0);
@@ -76,7 +76,7 @@ function drawDiff(id) {
     last = path;
     const split = sideBySide && !marked;
     const body = el('tbody', {}, ...(split ? splitRows(rows) : marked ? shownRows(rows, marked) : unifiedRows(rows)));
-    const title = marked ? `Lines about ${path}:${item.line}` : `Change of ${path} ${header}`;
+    const title = marked ? `Lines about ${path}:${item.where}` : `Change of ${path} ${header}`;
     boxes.at(-1).append(el('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': title },
       el('table', { class: split ? 'diff split' : 'diff' },
         el('colgroup', {}, ...(split ? ['n', 't', 'n', 't'] : marked ? ['n', 't'] : ['n', 'n', 's', 't']).map((name) => el('col', { class: name }))), body)));

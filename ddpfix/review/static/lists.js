@@ -54,7 +54,7 @@ function tail(path) {
 
 function entry(item) {
   const link = el('a', { href: `#f-${item.id}`, class: item.level, on: { click: (event) => { event.preventDefault(); go(item.id); } } },
-    el('i', { 'aria-hidden': 'true' }), el('span', {}, item.code), el('span', { class: 'n' }, String(item.line)));
+    el('i', { 'aria-hidden': 'true' }), el('span', {}, item.code), el('span', { class: 'n' }, item.where));
   const made = el('li', {}, link);
   entries.set(item.id, made);
   return made;
@@ -64,7 +64,7 @@ function entry(item) {
 
 function haystack(item) {
   item.text ??= [
-    item.code, DATA.codes[item.code].name, `${item.path}:${item.line}`, item.symbol, item.says.join(''), item.why.join(''),
+    item.code, DATA.codes[item.code].name, `${item.path}:${item.where}`, item.symbol, item.says.join(''), item.why.join(''),
     ...item.checks.map((check) => check[1].join('')),
     ...item.diff.flatMap((hunk) => hunk[2].flatMap(([, left, , right]) => [left, right || []].map((runs) => runs.filter((_, i) => i % 2).join('')))),
   ].join('\n').toLowerCase();
