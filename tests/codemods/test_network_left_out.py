@@ -94,6 +94,8 @@ def script(*lines: str) -> str:
         (*MADE, "head = nn.SyncBatchNorm.convert_sync_batchnorm(head)", BOTH, *STEPS),
         ("body, head = Encoder(), Encoder()", "if gpu is not None:", "    body = DDP(body)", BOTH, *STEPS),
         (*MADE, "head.requires_grad_(False)", "head.requires_grad_(True)", BOTH, *STEPS),
+        (*MADE, BOTH, *STEPS, "torch.save(getattr(head, 'module', head).state_dict(), 'head.pt')"),
+        (*MADE, BOTH, *STEPS, "bare = head.module if hasattr(head, 'module') else head", "torch.save(bare.state_dict(), 'h.pt')"),
     ],
 )  # fmt: skip
 def test_a_network_beside_the_wrapped_one(lines: tuple[str, ...]) -> None:
@@ -111,6 +113,7 @@ def test_a_network_beside_the_wrapped_one(lines: tuple[str, ...]) -> None:
         (*MADE, "head = unknown(head)", BOTH, *STEPS),
         (*MADE, "if gpu:", "    head = unknown(gpu)", BOTH, *STEPS),
         (*MADE, "nets = {'head': head}", BOTH, *STEPS),
+        (*MADE, BOTH, *STEPS, "torch.save(head.module.state_dict(), 'head.pt')"),
         (*MADE, "head.requires_grad_(False)", BOTH, *STEPS),
         (*MADE, "for p in head.parameters():", "    p.requires_grad = False", BOTH, *STEPS),
         (*MADE, BOTH, *STEPS[:-1], "    average(list(head.parameters()))", "    opt.step()"),

@@ -14,7 +14,8 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.wrapped.arms import are_other_arms
 from codemods.analysis.wrapped.made_models import is_pretrained, is_wrapped_by_prepare
 from codemods.analysis.wrapped.near_wraps import getters
-from codemods.analysis.wrapped.network_flow import HANDS_BACK, Flow, Spot, flow_of, shares
+from codemods.analysis.wrapped.network_flow import HANDS_BACK, flow_of
+from codemods.analysis.wrapped.network_spots import Flow, Spot, shares
 from codemods.analysis.wrapped.wraps import inner_of, is_prepare, is_wrap, without_moves
 from codemods.data.torch_modules import PARAMETRISED
 from codemods.late_pattern import late

@@ -10,30 +10,21 @@ import ast
 import re
 from collections.abc import Iterator
 
-from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts, find_class
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.model.signatures import bind
-from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.uses import uses_of
 from codemods.analysis.wrapped.losses import is_quiet
+from codemods.analysis.wrapped.network_spots import Flow, Spot, is_optimizer, is_seen_from, scope_of, shares
 from codemods.analysis.wrapped.wraps import without_moves
 from codemods.late_pattern import late
 from codemods.project import Project
-from codemods.record import field, record
-from codemods.source import FunctionNode, SourceModule, walk
+from codemods.source import SourceModule, walk
 
 MOST = 60  # places that may hold the network
 MOST_FILES = 25
-_OPTIMIZERS = late(
-    r"(?:Adam\w*|SGD\w*|Lamb|LAMB|Lars|LARS|Lion|RMSprop\w*|Adagrad|Adadelta|Adafactor|Prodigy|Muon|Ranger|RAdam|NAdam)\Z"
-)
-# What wraps, shards or reduces: a function that does any of it to what it is given may do so to the network.
-_SHARES = late(
-    r"DistributedDataParallel|DataParallel|DDP\b|FSDP|fully_shard|all_?reduce|reduce_scatter|all_gather|broadcast|\.prepare\(|"
-    r"deepspeed|horovod|\bhvd\b|average_grad|sync_(?:grad|param)"
-)
 HANDS_BACK = frozenset({"convert_sync_batchnorm", "compile", "script", "revert_sync_batchnorm"})
 # Functions and methods that look at a network, or copy it, and hand it to nobody.
 _LOOKS = frozenset(
@@ -50,34 +41,6 @@ _RUN_NOTHING = frozenset(
 )
 # What may stand round a network and hands it to nobody: tests, an own line, an f-string.
 _ENDS = (ast.Expr, ast.Compare, ast.If, ast.IfExp, ast.UnaryOp, ast.FormattedValue, ast.Delete, ast.Assert)
-
-
-@record
-class Spot:
-    """A name in a scope (owner: the function, None for the file), or a field of the objects of a class (`field`)."""
-
-    module: SourceModule
-    owner: FunctionNode | ast.ClassDef | None
-    name: str
-    field: bool = False
-    parameters: bool = False  # it holds the parameters of the network, not the network
-
-
-@record(frozen=False)
-class Flow:
-    """What becomes of a network. steps: the optimizers that are given its parameters. scopes: where it is held."""
-
-    steps: list[tuple[SourceModule, ast.Call]] = field(default_factory=list)
-    scopes: list[Spot] = field(default_factory=list)
-    run: bool = False
-    frozen: bool = False
-    lost: str = ""
-
-    @property
-    def name(self) -> str:
-        """How the network is written where it is kept first."""
-        first = next((s for s in self.scopes if not s.parameters), None)
-        return "" if first is None else f"self.{first.name}" if first.field else first.name
 
 
 def flow_of(project: Project, module: SourceModule, made: ast.Call) -> Flow:
@@ -127,7 +90,7 @@ class _Follower:
     def _reads(self, spot: Spot) -> Iterator[tuple[SourceModule, ast.expr]]:
         if not spot.field:
             for read in spot.module.reads_of(spot.name):
-                if isinstance(read, ast.Name) and _is_seen(spot, read):
+                if isinstance(read, ast.Name) and is_seen_from(spot, read):
                     yield spot.module, read
             return
         files = self.project.files_using(spot.name, most=MOST_FILES)
@@ -177,7 +140,8 @@ class _Follower:
         call = module.parent(read)
         called = call if isinstance(call, ast.Call) and call.func is read else None
         if read.attr == "module":
-            self._lose(module, read)
+            if not _asks_for_wrapper(module, read):
+                self._lose(module, read)
         elif read.attr in _PARAMETERS and called is not None:
             self._given_on(module, called)
         elif called is not None and without_moves(called) is not called:
@@ -186,7 +150,7 @@ class _Follower:
             self._value(module, called)
         elif called is not None:
             self.flow.run = self.flow.run or not (read.attr in _RUN_NOTHING or is_quiet(module, called))
-        elif isinstance(call, (ast.Call, ast.keyword, ast.Starred)) and _SHARES.search(module.text_of(module.statement_of(call))):
+        elif isinstance(call, (ast.Call, ast.keyword, ast.Starred)) and shares(module.text_of(module.statement_of(call))):
             self._lose(module, read)
 
     def _switched(self, value: ast.expr | None) -> None:
@@ -200,7 +164,7 @@ class _Follower:
     def _bound(self, module: SourceModule, target: ast.expr, *, parameters: bool) -> None:
         owner = module.class_of(target)
         if isinstance(target, ast.Name):
-            self._add(Spot(module, _scope(module, target), target.id, parameters=parameters))
+            self._add(Spot(module, scope_of(module, target), target.id, parameters=parameters))
         elif isinstance(target, ast.Attribute) and dotted(target.value) == "self" and owner is not None:
             if self._may_hold_parts(module, owner):
                 self._lose(module, target)
@@ -227,7 +191,7 @@ class _Follower:
         elif isinstance(above, (ast.Call, ast.keyword)):
             call = module.parent(above) if isinstance(above, ast.keyword) else above
             site = called_function(self.project, module, call) if isinstance(call, ast.Call) else None
-            if site is None or _SHARES.search(site.module.text_of(site.node)):
+            if site is None or shares(site.module.text_of(site.node)):
                 self._lose(module, node)
         else:
             self._lose(module, node)
@@ -251,7 +215,7 @@ class _Follower:
         call = module.parent(up) if isinstance(up, ast.keyword) else up
         assert isinstance(call, ast.Call)
         name = last(dotted(call.func)) or getattr(call.func, "attr", "")
-        if name in HANDS_BACK:
+        if name in HANDS_BACK or _takes_bare(call, name):
             self._value(module, call)
             return
         site = called_function(self.project, module, call)
@@ -345,10 +309,10 @@ class _Follower:
     def _into(self, module: SourceModule, call: ast.Call, below: ast.AST) -> None:
         site = called_function(self.project, module, call)
         if site is None:
-            if _SHARES.search(module.text_of(call)) or "sync" in module.text_of(call.func).lower():
+            if shares(module.text_of(call)) or "sync" in module.text_of(call.func).lower():
                 self._lose(module, call)
             return
-        if _SHARES.search(site.module.text_of(site.node)):
+        if shares(site.module.text_of(site.node)):
             self._lose(module, call)
             return
         given = bind(site.node, call, bound=isinstance(site.module.parent(site.node), ast.ClassDef)) or {}
@@ -360,7 +324,7 @@ class _Follower:
         """A loop over the parameters: it switches them off or on, reduces them, or looks at them."""
         if not isinstance(loop, ast.For):
             return
-        if _SHARES.search(module.text_of(loop)):
+        if shares(module.text_of(loop)):
             self._lose(module, loop)
         for node in (n for s in loop.body for n in walk(s)):
             if isinstance(node, ast.Assign) and any(last(dotted(t)) == "requires_grad" for t in node.targets):
@@ -369,26 +333,13 @@ class _Follower:
                 self._switched(node.args[0] if node.args else None)
 
 
-def shares(text: str) -> bool:
-    """True for code that wraps a network, shards it, or meets the other ranks."""
-    return _SHARES.search(text) is not None
+def _takes_bare(call: ast.Call, name: str) -> bool:
+    """`getattr(net, "module", net)`: what a bare network gives back is itself."""
+    asked = call.args[1] if name == "getattr" and len(call.args) == 3 else None
+    return isinstance(asked, ast.Constant) and asked.value == "module"
 
 
-def is_optimizer(module: SourceModule, call: ast.Call) -> bool:
-    """True for an optimizer of torch, or of a package whose class is named as one; ZeRO hands the weights round itself."""
-    name = qualified(module, call.func)
-    if name.startswith("torch.optim.") and last(name)[:1].isupper():
-        return "lr_scheduler" not in name and "swa_utils" not in name
-    return _OPTIMIZERS.match(last(name)) is not None and family(name) not in ("deepspeed", "horovod")
-
-
-def _scope(module: SourceModule, name: ast.Name) -> FunctionNode | None:
-    scope = module.function_of(name)
-    while scope is not None and not bindings_in(module, scope, name.id):
-        scope = module.function_of(scope)
-    return scope
-
-
-def _is_seen(spot: Spot, read: ast.Name) -> bool:
-    """True where the name is the one of the spot's scope."""
-    return _scope(spot.module, read) is spot.owner
+def _asks_for_wrapper(module: SourceModule, read: ast.Attribute) -> bool:
+    """True under `hasattr(net, "module")` and `isinstance(net, DDP)`: such code takes a bare network as well."""
+    tests = (up.test for up in module.ancestors(read) if isinstance(up, (ast.If, ast.IfExp)))
+    return any(re.search(r"\b(?:hasattr|isinstance)\(", module.text_of(test)) for test in tests)
