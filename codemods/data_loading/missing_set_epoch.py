@@ -19,7 +19,7 @@ from codemods.analysis.loading.epochs import (
 )
 from codemods.analysis.loading.origins import BARS
 from codemods.analysis.loading.passes import Epochs, epochs_of, training_passes, uses_framework
-from codemods.analysis.loading.restarts import Restart, is_only_loop, restarts
+from codemods.analysis.loading.restarts import Restart, is_made_again, is_only_loop, restarts
 from codemods.analysis.loading.samplers import short
 from codemods.analysis.loading.untold import Untold, untold_in
 from codemods.analysis.names import dotted, last, qualified
@@ -144,11 +144,12 @@ class MissingSetEpoch(DdpCodemod):
         if missing is None or ranks_reaching(project, module, restart.at).some:
             return
         paths = frozenset({module.path, *missing.paths})
-        if not _is_trained_in(project, paths) or (not restart.kept and _is_told(project, module, missing, paths)):
+        kept = restart.kept and not is_made_again(project, restart)
+        if not _is_trained_in(project, paths) or (not kept and _is_told(project, module, missing, paths)):
             return
         sampler, loader = missing.sampler, short(module, restart.source)
         evidence = [Evidence("static", f"`{short(sampler.module, sampler.node)}`", sampler.module.path, sampler.line)]
-        if restart.kept:
+        if kept:
             message = f"`itertools.cycle` keeps the batches of `{loader}`: each round has the same ones in the same order"
             yield self.finding(module, restart.at, message, reason=_WITHOUT_END, evidence=evidence)
             return
@@ -221,7 +222,8 @@ def _told_at(
     name = module.text_of(restart.source)
     if counter is None or not is_only_loop(project, restart) or not isinstance(restart.loop, ast.For):
         return [], by_hand, display
-    if counter.name == "_" or not module.is_whole(restart.statement) or missing.heir:
+    plain = missing.loader.sampler is not None and not missing.heir  # else `loader.sampler` is another one
+    if counter.name == "_" or not module.is_whole(restart.statement) or not plain:
         return [], by_hand, display
     call = f"{name}.sampler.set_epoch({counter.name})"
     if not missing.sure:

@@ -565,3 +565,17 @@ def test_a_generator_that_yields_from_the_loader() -> None:
     before, after = (script("batches = endless(loader)", "for step in range(9):", "    x = next(batches)", *TRAIN, head=HEAD + h)
                      for h in (head, told))  # fmt: skip
     check_transformed(MissingSetEpoch, before, after)
+
+
+def test_cycle_that_each_epoch_makes_anew() -> None:
+    pairs = ("for epoch in range(3):", "    {0}", "    for x, y in zip(itertools.cycle(loader), args.many):", *STEP)
+    told = "import itertools\n" + script(*(line.format("loader.sampler.set_epoch(epoch)") for line in pairs))
+    check_nothing(MissingSetEpoch, told)
+    check_told(MissingSetEpoch, told.replace("loader.sampler.set_epoch(epoch)", "pass"), reason="count the passes")
+
+
+def test_a_loader_of_batches_has_its_sampler_elsewhere() -> None:
+    made = ("batches = BatchSampler(DistributedSampler(data), 8, True)", "loader = DataLoader(data, batch_sampler=batches)")
+    source = steps(*TRIED).replace("\n    ".join(MADE), "\n    ".join(made))
+    source = source.replace("import DataLoader", "import BatchSampler, DataLoader")
+    check_told(MissingSetEpoch, source, reason="count the passes")

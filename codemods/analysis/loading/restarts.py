@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from codemods.analysis.loading.passes import Pass, epochs_of, evaluates
+from codemods.analysis.loading.passes import Pass, evaluates, loops_round
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import CallSite
 from codemods.project import Project
@@ -52,7 +52,12 @@ def restarts(module: SourceModule) -> Iterator[Restart]:
 
 def is_only_loop(project: Project, restart: Restart) -> bool:
     """True where no loop stands round the one over steps, here or at a call: then its number never comes back."""
-    return restart.loop is not None and not epochs_of(project, restart.gone_through)
+    return restart.loop is not None and not loops_round(project, restart.module, restart.loop)
+
+
+def is_made_again(project: Project, restart: Restart) -> bool:
+    """True where a loop over epochs makes the iterator anew each time: `for epoch in …: for a, b in zip(cycle(few), many)`."""
+    return bool(loops_round(project, restart.module, restart.statement))
 
 
 def _is_trained(module: SourceModule, call: ast.Call) -> bool:
