@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
@@ -12,22 +11,17 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.analysis.wrapped.arms import are_other_arms
+from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
 from codemods.analysis.wrapped.losses import Backward, Behind, backward_passes, behind, only_looks_at_gradients
 from codemods.analysis.wrapped.plain_parts import is_plain_part
 from codemods.analysis.wrapped.unrun_wraps import Unrun, unrun_wraps
 from codemods.analysis.wrapped.wraps import Held, Side, held, inside_of, without_moves
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
-from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule
-from codemods.text_file import PYTHON_KINDS
 
 _UNSAFE, _DISPLAY = Applicability.UNSAFE, Applicability.DISPLAY
-# Gradients that are averaged by hand: then the wrapper is left out on purpose.
-_BY_HAND = late(rb"(?:all_?reduce|average|sync)\w*[^\n]{0,60}grad|grad\w*[^\n]{0,40}(?:all_?reduce|average_|sync)\w*\(", re.I)
-
-
 # A prepared loader is gone through by these; none of them runs a model that it is given.
 _GO_THROUGH = frozenset({"enumerate", "iter", "next", "zip", "len", "tqdm", "range", "cycle", "prepare"})
 
@@ -121,7 +115,7 @@ class ForwardBypassesDdp(DdpCodemod):
                 continue
             for past, inside, node in _past_the_wrapper(project, one):
                 key = (past.module.path, past.call.lineno, past.call.col_offset)
-                if key not in done and not _averages_by_hand(project):
+                if key not in done and not averages_by_hand(project):
                     done.add(key)
                     yield self._tell(module, one, past, inside, node)
         yield from self._unrun(module, project)
@@ -130,7 +124,7 @@ class ForwardBypassesDdp(DdpCodemod):
         """The first wrapper that nobody runs, while what it wraps is run inside of another model."""
         told = False
         for one in unrun_wraps(project, module):
-            if told or _averages_by_hand(project) or not _takes_steps(project, module, one):
+            if told or averages_by_hand(project) or not _takes_steps(project, module, one):
                 continue
             told = True
             at = one.run.call if one.run is not None else one.wrap
@@ -200,16 +194,6 @@ def _names(value: ast.expr, name: str) -> bool:
 def _is_possible(project: Project) -> bool:
     """False where no file wraps a model: most projects, at the price of one look at the bytes."""
     return any(project.files_containing(word) for word in (b"DistributedDataParallel", b".prepare(", b".setup("))
-
-
-def _averages_by_hand(project: Project) -> bool:
-    def build() -> bool:
-        paths = {p for word in (b"reduce", b"average", b"sync") for p in project.files_containing(word)}
-        texts = (project.read(p) or b"" for p in paths if p.endswith(PYTHON_KINDS) and not is_test_file(p))
-        # `accelerator.sync_gradients` says that the wrapper averages in this step: it averages nothing itself
-        return any(_BY_HAND.search(text.replace(b".sync_gradients", b"")) for text in texts)
-
-    return project.keep("gradients averaged by hand", build)
 
 
 def _trains(module: SourceModule, one: Backward) -> bool:

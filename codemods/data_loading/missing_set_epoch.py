@@ -17,27 +17,23 @@ from codemods.analysis.loading.epochs import (
     place_for,
     written_at,
 )
-from codemods.analysis.loading.origins import BARS, Origin, all_known, origins
-from codemods.analysis.loading.passes import Epochs, Pass, epochs_of, training_passes, uses_framework
-from codemods.analysis.loading.samplers import (
-    Loader,
-    heir_shuffles,
-    is_distributed_sampler,
-    is_epoch_heir,
-    is_none,
-    loader_of,
-    samplers_of,
-    short,
-    shuffles_by_callers,
-)  # fmt: skip
+from codemods.analysis.loading.origins import BARS
+from codemods.analysis.loading.passes import Epochs, epochs_of, training_passes, uses_framework
+from codemods.analysis.loading.restarts import Restart, is_made_again, is_only_loop, restarts
+from codemods.analysis.loading.samplers import short
+from codemods.analysis.loading.untold import Untold, untold_in
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
 from codemods.project import Project
-from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk
 from codemods.text_file import PYTHON_KINDS
+
+_WITHOUT_END = (
+    "go through the loader with a generator of your own (`while True: yield from loader`), which counts its rounds and tells the "
+    "sampler their number"
+)
 
 
 class MissingSetEpoch(DdpCodemod):
@@ -48,7 +44,9 @@ class MissingSetEpoch(DdpCodemod):
     `set_epoch` for it. It calls `set_epoch` at the top of each epoch. Loader and sampler are followed through functions, classes,
     attributes and arguments, into a project's own heir of `BatchSampler`, and so are classes of the project that derive from the
     sampler and read `self.epoch`. A generator that goes through such a loader without end (`while True: for x in loader: yield
-    x`) counts its rounds and tells them.
+    x`) counts its rounds and tells them. Where a training over steps begins the loader anew (`except StopIteration: batches =
+    iter(loader)`), the number of the step is told. It tells `itertools.cycle(loader)`, too, which keeps the batches of the first
+    pass.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -101,6 +99,8 @@ class MissingSetEpoch(DdpCodemod):
       loop, and it tells one that counts nothing.
     - Tells a loader that has no name at the loop over epochs, and a loop that counts nothing.
     - Tells a generator without end that somebody hands something else than a loader of torch.
+    - Tells a loader that is begun anew where no loop counts the steps, or where its number comes back (a loop over steps inside
+      one over epochs).
 
     ## References
     The documentation of `torch.utils.data.distributed.DistributedSampler` ("calling the set_epoch() method at the beginning of
@@ -108,7 +108,7 @@ class MissingSetEpoch(DdpCodemod):
     """
 
     code = "DDP402"
-    TRIGGERS = ((b"for ",), (b"oader", b"epoch", b"backward", b"ampler"))
+    TRIGGERS = ((b"for ", b"while "), (b"oader", b"epoch", b"backward", b"ampler"))
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -119,7 +119,7 @@ class MissingSetEpoch(DdpCodemod):
             return
         done: set[tuple[int, str]] = set()
         for found in training_passes(project, module.path):
-            missing = _missing(project, found)
+            missing = untold_in(project, found)
             if missing is None:
                 continue
             for epochs in epochs_of(project, found):
@@ -128,15 +128,35 @@ class MissingSetEpoch(DdpCodemod):
                 if epochs.module is not module or key in done or ranks_reaching(project, module, epochs.loop).some:
                     continue
                 paths = {module.path, found.module.path, *(s.module.path for s in epochs.way)}
-                if may_be_told(project, frozenset({*paths, *missing.paths})):
-                    if missing.sampler.module is not module or not are_told_instead(project, module, missing.sampler.node):
-                        continue
+                if _is_told(project, module, missing, frozenset({*paths, *missing.paths})):
+                    continue
                 done.add(key)
                 if (told := self._tell(module, project, missing, epochs, name)) is not None:
                     yield told
         for endless in endless_passes(project, module) if module.holds(b"yield") else ():
             if not may_be_told(project, endless.paths) and _trains(project, endless):
                 yield self._of_endless(module, endless)
+        for restart in restarts(module) if project.files_containing(b"backward(") else ():
+            yield from self._of_restart(module, project, restart)
+
+    def _of_restart(self, module: SourceModule, project: Project, restart: Restart) -> Iterator[Finding]:
+        """A loader that is begun anew in the middle of a training, and whose sampler nobody tells the epoch."""
+        missing = untold_in(project, restart.gone_through)
+        if missing is None or ranks_reaching(project, module, restart.at).some:
+            return
+        paths = frozenset({module.path, *missing.paths})
+        kept = restart.kept and not is_made_again(project, restart)
+        if not _is_trained_in(project, paths) or (not kept and _is_told(project, module, missing, paths)):
+            return
+        sampler, loader = missing.sampler, short(module, restart.source)
+        evidence = [Evidence("static", f"`{short(sampler.module, sampler.node)}`", sampler.module.path, sampler.line)]
+        if kept:
+            message = f"`itertools.cycle` keeps the batches of `{loader}`: each round has the same ones in the same order"
+            yield self.finding(module, restart.at, message, reason=_WITHOUT_END, evidence=evidence)
+            return
+        message = f"nobody calls set_epoch of the sampler of `{loader}`: each pass from here on has the same batches in one order"
+        edits, reason, level = _told_at(module, project, missing, restart)
+        yield self.finding(module, restart.at, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
     def _of_endless(self, module: SourceModule, found: Endless) -> Finding:
         name, sampler = found.name, found.sampler
@@ -146,7 +166,7 @@ class MissingSetEpoch(DdpCodemod):
         )
         evidence = [Evidence("static", f"`{short(sampler.module, sampler.node)}`", sampler.module.path, sampler.line)]
         count = next((n for n in ("epoch", "rounds") if not _stands_in(found.function, n)), "")
-        at = found.through.iter
+        at = found.iterated
         if not found.known or not count or not module.is_whole(found.through) or not module.is_whole(found.loop):
             reason = f"count the rounds here, and call `{name}.sampler.set_epoch(n)` before each"
             return self.finding(module, at, message, evidence=evidence, reason=reason)
@@ -159,7 +179,7 @@ class MissingSetEpoch(DdpCodemod):
         ]
         return self.finding(module, at, message, level=Applicability.SAFE, edits=edits, evidence=evidence)
 
-    def _tell(self, module: SourceModule, project: Project, missing: _Missing, epochs: Epochs, name: str) -> Finding | None:
+    def _tell(self, module: SourceModule, project: Project, missing: Untold, epochs: Epochs, name: str) -> Finding | None:
         counter = counter_of(epochs)
         if counter is None and isinstance(epochs.loop, ast.For):
             return None  # a loop over folds or files: each pass may be the only one
@@ -186,9 +206,42 @@ class MissingSetEpoch(DdpCodemod):
         return self.finding(module, at, message, level=level, edits=edits, evidence=evidence, reason=reason)
 
 
+def _is_told(project: Project, module: SourceModule, missing: Untold, paths: frozenset[str]) -> bool:
+    """True where somebody may tell this very sampler its epoch."""
+    if not may_be_told(project, paths):
+        return False
+    return missing.sampler.module is not module or not are_told_instead(project, module, missing.sampler.node)
+
+
+def _told_at(
+    module: SourceModule, project: Project, missing: Untold, restart: Restart
+) -> tuple[list[Edit], str, Applicability]:
+    """The number of the step tells the passes apart: every rank comes to the end of its share at the same one."""
+    display = Applicability.DISPLAY
+    by_hand = "count the passes, and call `set_epoch` of its sampler with their number before each `iter`"
+    counter = counter_of(Epochs(module, restart.loop)) if restart.loop is not None else None
+    name = module.text_of(restart.source)
+    if counter is None or not is_only_loop(project, restart) or not isinstance(restart.loop, ast.For):
+        return [], by_hand, display
+    plain = missing.loader.sampler is not None and not missing.heir  # else `loader.sampler` is another one
+    if counter.name == "_" or not module.is_whole(restart.statement) or not plain:
+        return [], by_hand, display
+    call = f"{name}.sampler.set_epoch({counter.name})"
+    if not missing.sure:
+        call = f'if hasattr({name}.sampler, "set_epoch"):\n    {call}'
+    edits: list[Edit] = [InsertBefore(module.path, module.span(restart.statement), call)]
+    if counter.sure:
+        return edits, "", Applicability.SAFE
+    return edits, f"assumes that `{counter.name}` is the same on every rank", Applicability.UNSAFE
+
+
 def _trains(project: Project, found: Endless) -> bool:
     """True where a file that makes the loader, or hands it over, trains with it."""
-    modules = (project.module(p) for p in sorted(found.paths) if p.endswith(PYTHON_KINDS))
+    return _is_trained_in(project, found.paths)
+
+
+def _is_trained_in(project: Project, paths: frozenset[str]) -> bool:
+    modules = (project.module(p) for p in sorted(paths) if p.endswith(PYTHON_KINDS))
     return any(m is not None and m.holds(b"backward(") and not uses_framework(m) for m in modules)
 
 
@@ -202,48 +255,8 @@ def _numbered(counter: Counter | None) -> Counter | None:
     return None if counter is None or counter.name == "_" else counter
 
 
-@record
-class _Missing:
-    """A pass over loaders with a DistributedSampler that shuffles. sure: every run has one. none: other runs have no sampler."""
-
-    found: Pass
-    loader: Loader
-    sampler: Origin
-    sure: bool
-    none: bool
-    paths: frozenset[str]
-    heir: bool = False
-
-
-def _missing(project: Project, found: Pass) -> _Missing | None:
-    made = origins(project, found.module, found.source)
-    if not all_known(made):
-        return None
-    loaders = [loader_of(o) for o in made if not is_none(o)]
-    known = [x for x in loaders if x is not None and not x.hides]
-    if not known or len(known) != len(loaders):
-        return None
-    everything = [(x, o) for x in known for o in samplers_of(project, x)]
-    sharing = [(x, o) for x, o in everything if _is_told_epochs(project, o)]
-    if not sharing:
-        return None
-    loader, sampler = sharing[0]
-    sure = len(sharing) == len(everything) and all(x.sampler or x.batch_sampler for x in known)
-    none = all(is_none(o) for pair in everything if pair not in sharing for o in pair[1:])
-    paths = frozenset({sampler.module.path, *(x.module.path for x in known)})
-    heir = not is_distributed_sampler(project, sampler)
-    return _Missing(found, loader, sampler, sure and not any(map(is_none, made)), none, paths, heir)
-
-
-def _is_told_epochs(project: Project, sampler: Origin) -> bool:
-    """True for torch's sampler that shuffles, and for a class of the project that takes its order from the epoch."""
-    if is_distributed_sampler(project, sampler):
-        return bool(shuffles_by_callers(project, sampler))
-    return is_epoch_heir(project, sampler) and bool(heir_shuffles(project, sampler))
-
-
 def _repair(
-    module: SourceModule, missing: _Missing, epochs: Epochs, name: str, counter: Counter | None
+    module: SourceModule, missing: Untold, epochs: Epochs, name: str, counter: Counter | None
 ) -> tuple[list[Edit], str, Applicability]:
     display = Applicability.DISPLAY
     if counter is None:
@@ -283,7 +296,7 @@ def _is_behind_a_bar(module: SourceModule, epochs: Epochs, name: str) -> bool:
     return any(isinstance(b.value, ast.Call) and last(qualified(module, b.value.func)) in BARS for b in bound)
 
 
-def _holder(module: SourceModule, missing: _Missing, epochs: Epochs, name: str) -> tuple[str, bool]:
+def _holder(module: SourceModule, missing: Untold, epochs: Epochs, name: str) -> tuple[str, bool]:
     """How the sampler is written at the loop over epochs: by its own name where it has one there, else through the loader."""
     given = missing.loader.batch_sampler if missing.heir and missing.loader.sampler is None else missing.loader.sampler
     here = missing.loader.module is module and module.function_of(missing.loader.call) is module.function_of(epochs.loop)

@@ -36,8 +36,9 @@ class GatheredDuplicates(DdpCodemod):
 
     ## What it does
     Finds an evaluation that goes through a `DistributedSampler` and sums or gathers counts and predictions over the ranks, or
-    averages the scores of its batches over them. Finds
-    `accelerator.gather` of predictions and labels in an evaluation loop, and writes `gather_for_metrics`.
+    averages the scores of its batches over them, also by `compute()` of a torchmetrics object, and in a function that trains and
+    evaluates by its mode. Finds `accelerator.gather` of predictions and labels in an evaluation loop, and writes
+    `gather_for_metrics`.
 
     ## Why it matters
     Of 1001 images on eight ranks each rank gets 126, seven images come twice, and the confusion matrix has 1008 of them. The
@@ -80,7 +81,8 @@ class GatheredDuplicates(DdpCodemod):
     - Says nothing where samples are told apart by name or number, or what is gathered is cut to the length of the data.
     - Says nothing of a loop that trains, and of `gather` whose result is reduced to a number at once.
     - Says nothing where the function writes out the number of its samples, and eight processes share it out evenly.
-    - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is told the epoch.
+    - Says nothing of a `TensorDataset`, whose size the program chooses, and of a sampler that is told the epoch, but where the
+      training is seen to go through another one.
     - Says nothing where the way from the loop to the sampler is not seen.
     - Tells a sampler: the evaluation has to be given its share in another way.
     - A repository's own tests.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
 from codemods.analysis.hooks import TEST_HOOKS
-from codemods.analysis.logged.evaluation_data import monitor_of
+from codemods.analysis.logged.evaluation_data import monitor_of, watcher_of
 from codemods.analysis.logged.log_calls import (
     LogCall,
     as_any_log_call,
@@ -18,6 +18,8 @@ from codemods.analysis.logged.log_calls import (
     reached,
     values,
 )
+from codemods.analysis.logged.pending_metrics import Place
+from codemods.analysis.logged.possible_keys import possible_keys
 from codemods.analysis.logged.sync_judgement import NEEDS_NOTHING, judge_promised, watched_key
 from codemods.analysis.logged.sync_twins import judge
 from codemods.analysis.ranks.rank_guards import ranks_at
@@ -207,9 +209,16 @@ def _message(log: LogCall) -> str:
     for node in () if _in_tests_alone(log) else key_nodes(log):
         name = str(node.value) if isinstance(node, ast.Constant) else ""
         if name and (place := monitor_of(log.project, name, near=log.module.path)):
-            which = "" if log.is_log else f" of {name!r}"
-            return f"{text}, and {place.text} at {place.path}:{place.line} decides on each rank by that rank's number{which}"
+            return _decided(text, place, "" if log.is_log else name)
+    for name in () if _in_tests_alone(log) else possible_keys(log):
+        if (place := watcher_of(log.project, name, log.module.path)) is not None:
+            return _decided(text, place, name)
     return text
+
+
+def _decided(text: str, place: Place, key: str) -> str:
+    which = f" of {key!r}" if key else ""
+    return f"{text}, and {place.text} at {place.path}:{place.line} decides on each rank by that rank's number{which}"
 
 
 def _in_tests_alone(log: LogCall) -> bool:

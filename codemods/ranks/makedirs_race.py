@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from codemods.analysis.bound_values import assigned
 from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.before_fit import comes_first, is_made_above_fit
+from codemods.analysis.files.counted_names import counted_in
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
 from codemods.analysis.files.folders_made_before import is_made_above
@@ -33,6 +34,7 @@ from codemods.source import SourceModule, walk
 _CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
 _OWN_PATH = late(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
 _CLOCK = late(r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
+_LISTING = (b"listdir", b"glob", b"iterdir", b"scandir", b"exists", b"is_dir")
 _LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"
 _FRESH = late(r"increment|unique|next_|new_run|(^|_)version", re.I)
 _FETCHES = ("urlretrieve", "urlopen", "download", "download_url", "download_file", "snapshot_download", "wget")
@@ -43,7 +45,8 @@ class MakedirsRace(DdpCodemod):
     """A folder that every rank creates at once: all but the first fail with FileExistsError.
 
     ## What it does
-    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`.
+    Finds `os.makedirs(p)` and `Path.mkdir()` that every rank reaches without `exist_ok`, and adds `exist_ok=True`. Tells a new
+    folder whose name each rank works out for itself: after its clock, or as the next that is free.
 
     ## Why it matters
     Two ranks that start together both see that the folder is missing, and both create it. The slower one dies with
@@ -84,6 +87,8 @@ class MakedirsRace(DdpCodemod):
     ## Refuses
     - A folder named after the time, told, also where Accelerate's `save_state` makes it: each process reads its own clock, and
       those of Lightning's `ddp` start one after the other.
+    - A folder named after what is there (`len(os.listdir(root))`, `max(numbers) + 1`, `while os.path.exists(run): n += 1`), told,
+      with `exist_ok` too: the ranks do not come at once.
     - Where `exist_ok` is given, `False` too: that is a decision.
     - Where FileExistsError is caught: handled already, or told if the handler raises or goes on to another name.
     - Where the name is searched for (`while os.path.exists(run): n += 1`), told: sharing a folder would be worse.
@@ -113,7 +118,10 @@ class MakedirsRace(DdpCodemod):
         rb"strftime\(|\bnow\(|int\(time\.time|"
         rb"(?:makedirs|mkdir)(?:[ \t]*\((?![^()\n]*(?:\([^()\n]*\)[^()\n]*){0,4}exist_ok)|[ \t]+as\b)",
         b"strftime(", b"now(", b"time.time", b"makedirs", b"mkdir",
-    ),)  # fmt: skip
+    ), Site(  # what is there is listed, or a loop looks for what is not
+        rb"(?:listdir|glob|iterdir|scandir)\(|while\b[^\n]*exists\(|not [^\n]*exists\([^\n]*:\s*(?:break|return)",
+        b"listdir(", b"glob(", b"iterdir(", b"scandir(", b"exists(", behind=1,
+    ))  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -127,6 +135,9 @@ class MakedirsRace(DdpCodemod):
                 if told.message not in stamped:
                     yield told
                 stamped.add(told.message)
+                continue
+            if spelling and (told := self._counted(module, project, call, spelling)) is not None:
+                yield told
                 continue
             if not spelling or _gives_exist_ok(call, spelling) or any(k.arg is None for k in call.keywords):
                 continue
@@ -155,6 +166,32 @@ class MakedirsRace(DdpCodemod):
         message = f"every rank names {what} after its own clock: the ranks start apart, and {makes}"
         reason = "take the time on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
         return self.finding(module, _clock(module, path) or call, message, evidence=[shown], reason=reason)
+
+    def _counted(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
+        """A folder whose name is the next that is free: a rank that comes later finds that of another, and takes the next."""
+        path = folder_of(call, spelling)
+        if path is None or not any(module.holds(word) for word in _LISTING):
+            return None
+        shown = ranks_in_file(project, module) or ranks_in_importers(project, module)
+        if shown is None or (found := counted_in(project, module, path)) is None:
+            return None
+        if found.searched and not _gives_exist_ok(call, spelling):
+            return None  # the slower rank fails, which is told as the race that it is
+        if any(ranks_reaching(project, m, n).some for m, n in ((module, call), (found.module, found.node))):
+            return None
+        if _OWN_PATH.search(origin_text(module, path)) or _is_handed_round(project, module, call):
+            return None
+        if is_of_the_starter(project, module, call) or is_for_some(project, module, call) or _comes_alone(project, module, call):
+            return None
+        what = " ".join(module.text_of(path).split())
+        message = (
+            f"every rank works out for itself which name is free for {what}: one that comes later finds the folder of another "
+            "rank and takes the next, and the ranks work in different folders"
+        )
+        at = found.node if found.module is module else call
+        evidence = [shown, Evidence("static", "the name is worked out here", found.module.path, found.node.lineno)]
+        reason = "choose the name on rank 0 and broadcast it, or hand it to all processes as an argument or a variable"
+        return self.finding(module, at, message, evidence=evidence, reason=reason)
 
     def _judge(self, module: SourceModule, project: Project, call: ast.Call, spelling: str) -> Finding | None:
         evidence = ranks_in_file(project, module)
@@ -207,6 +244,23 @@ class MakedirsRace(DdpCodemod):
         assumes = "os.mkdir has no exist_ok; os.makedirs also creates missing parents, which is assumed to be welcome"
         unsafe = Applicability.UNSAFE
         return self.finding(module, call, message, level=unsafe, edits=edits, evidence=[shown], reason=assumes)
+
+
+def _is_handed_round(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where the function, or one that calls it, gives the others what one rank has chosen."""
+    function = module.function_of(call)
+    if function is None:
+        return b"broadcast" in module.data
+    sites = uses_of(project, module, function).outside_tests().calls
+    homes = [(module, function), *((s.module, s.module.function_of(s.call)) for s in sites)]
+    return any("broadcast" in (m.text_of(f) if f is not None else m.text) for m, f in homes)
+
+
+def _comes_alone(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where no way is seen on which every rank comes."""
+    if is_run_by_nobody(project, module, call):
+        return True
+    return way_of_every_rank(project, module, call) is None and not _is_in_hook(project, module, call)
 
 
 def _clock(module: SourceModule, path: ast.expr) -> ast.expr | None:

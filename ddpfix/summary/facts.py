@@ -184,6 +184,11 @@ FACTS: Mapping[str, Facts] = {
         "After some steps on two processes the parameters and codebooks are the same on both, and those of all data.",
         (),
     ),
+    "DDP312": Facts(
+        "Name one root on all ranks",
+        "Two processes get past the line, and rank 0 saves the state of the optimizer.",
+        WAITING,
+    ),
     "DDP401": Facts(
         "Share training data out over the ranks",
         "Each process goes through half of the samples, and no sample comes on both.",

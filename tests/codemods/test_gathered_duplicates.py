@@ -199,3 +199,49 @@ def test_options_that_a_file_holds() -> None:
     source = raw("dist.all_reduce(hits)").replace("data, 4, sampler", "data, **data.options, sampler")
     check_nothing(GatheredDuplicates, source, files={"run.yaml": "valid:\n  batch_size: 4\n  drop_last: true\n"})
     check_told(GatheredDuplicates, source, reason="share without", files={"run.yaml": "valid:\n  batch_size: 4\n"})
+
+
+def by_mode(*body: str, test: str = 'phase == "train"', sampler: str = PADS) -> str:
+    lines = "".join(f"        {line}\n" for line in body)
+    return (
+        f"{HEAD}def run(model, loader, optimizer, phase, data):\n    hits = torch.zeros(())\n    for x, y in loader:\n"
+        f'        with torch.set_grad_enabled(phase == "train"):\n            out = model(x)\n        if {test}:\n'
+        "            optimizer.zero_grad()\n            out.mean().backward()\n            optimizer.step()\n"
+        f"{lines}        hits += (out.argmax(1) == y).sum()\n    dist.all_reduce(hits)\n    return hits\n\n\n"
+        f"def main(model, optimizer, data):\n    loader = DataLoader(data, 4, sampler={sampler})\n"
+        '    run(model, loader, optimizer, "val", data)\n'
+    )
+
+
+def test_a_function_that_trains_or_evaluates_by_its_mode() -> None:
+    check_told(GatheredDuplicates, by_mode(), reason="share without padding")
+    check_told(GatheredDuplicates, by_mode(test="optimizer is not None"), reason="share without padding")
+    check_nothing(GatheredDuplicates, by_mode(sampler="DistributedSampler(data)"))
+    check_nothing(GatheredDuplicates, by_mode(test="model.steps % 4 == 0"))
+    check_nothing(GatheredDuplicates, by_mode("out.sum().backward()"))
+
+
+def test_metrics_that_put_themselves_together() -> None:
+    source = raw(each="metric.update(model(x), y)").replace("import torch\n", "import torch\nimport torchmetrics\n", 1)
+    made = "    metric = torchmetrics.classification.BinaryAccuracy().to('cuda')\n"
+    source = source.replace("    hits = torch.zeros(())\n", made)
+    source = source.replace("return hits / len(data)", "return metric.compute()")
+    check_told(GatheredDuplicates, source, reason="share without padding")
+    check_nothing(GatheredDuplicates, source.replace("classification.BinaryAccuracy", "MeanMetric"))
+    check_nothing(GatheredDuplicates, source.replace("torchmetrics.classification.BinaryAccuracy()", "data.metric()"))
+    check_nothing(GatheredDuplicates, source.replace("sampler=DistributedSampler(data, shuffle=False)", "shuffle=False"))
+
+
+def test_a_sampler_of_the_evaluation_that_is_told_the_epoch() -> None:
+    source = raw("dist.all_reduce(hits)", sampler="sampler").replace(
+        "    loader = DataLoader(", "    sampler = DistributedSampler(data)\n    sampler.set_epoch(1)\n    loader = DataLoader("
+    ).replace("from accelerate import Accelerator\n", "")
+    check_nothing(GatheredDuplicates, source)
+    trained = (
+        "\n\ndef train(model, rows, optimizer):\n    loader = DataLoader(rows, 4, sampler=DistributedSampler(rows))\n"
+        "    for x in loader:\n        optimizer.zero_grad()\n        model(x).mean().backward()\n        optimizer.step()\n"
+    )
+    check_told(GatheredDuplicates, source + trained, reason="share without padding")
+    own = trained.replace("    loader = DataLoader(rows, 4, sampler=DistributedSampler(rows))\n", "").replace("rows", "loader")
+    handed = source.replace("    evaluate(model", "    train(model, loader, None)\n    evaluate(model")
+    check_nothing(GatheredDuplicates, handed + own)

@@ -508,3 +508,56 @@ def test_a_method_whose_callers_are_not_seen() -> None:
     head = "import os\nimport time\nfrom accelerate import Accelerator\n\nclass Loop:\n    def save(self, out):\n"
     path = "os.path.join(out, str(int(time.time())))"
     check_nothing(MakedirsRace, f"{head}        where = {path}\n        self.accelerator.save_state(where)\n")
+
+
+# Names that each rank works out from what is there
+
+MADE = ("os.makedirs(out, exist_ok=True)",)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("n = len(os.listdir(args.root))", "out = os.path.join(args.root, f'run{n}')"),
+        ("out = f'{args.root}/run{len(list(Path(args.root).glob(\"run*\")))}'",),
+        ("taken = [int(p.name[3:]) for p in Path(args.root).iterdir()]", "new = max(taken, default=0) + 1", "out = f'run{new}'"),
+        ("runs = sorted(os.listdir(args.root))", "last = int(runs[-1])", "out = str(last + 1)"),
+        ("n = 0", "while os.path.exists(f'run{n}'):", "    n += 1", "out = f'run{n}'"),
+        ("for n in range(99):", "    out = f'run{n}'", "    if not os.path.exists(out):", "        break"),
+    ],
+)
+def test_the_next_name_that_is_free_is_told(lines: tuple[str, ...]) -> None:
+    found = check_told(MakedirsRace, script(*lines, *MADE), reason="choose the name on rank 0")
+    assert "works out for itself which name is free for out" in found.message
+
+
+def test_a_name_that_a_function_or_a_setting_works_out() -> None:
+    head = SCRIPT + "    def next_run(root):\n        n = len(os.listdir(root))\n        return Path(root) / str(n)\n\n"
+    body = script("args.out = next_run(args.root)", "os.makedirs(args.out, exist_ok=True)").removeprefix(SCRIPT)
+    check_told(MakedirsRace, head + body, reason="choose the name on rank 0")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("n = len(os.listdir(args.root))", "print(n)", "out = args.root", *MADE),
+        ("last = max(os.listdir(args.root))", "out = os.path.join(args.root, last)", *MADE),
+        ("out = f'run{len(args.parts)}'", *MADE),
+        ("out = f'run{args.epoch + 1}'", *MADE),
+        ("if dist.get_rank() == 0:", "    out = f'run{len(os.listdir(args.root))}'", "    os.makedirs(out, exist_ok=True)"),
+        ("n = [len(os.listdir(args.root))]", "dist.broadcast_object_list(n, src=0)", "out = f'run{n[0]}'", *MADE),
+        ("out = f'run{len(os.listdir(args.root))}_rank{dist.get_rank()}'", *MADE),
+        ("while not os.path.exists(args.ready):", "    args.wait()", "out = args.root", *MADE),
+    ],
+)
+def test_names_that_all_ranks_agree_on(lines: tuple[str, ...]) -> None:
+    check_nothing(MakedirsRace, script(*lines))
+
+
+def test_a_name_that_is_worked_out_before_the_processes_start() -> None:
+    source = (
+        SCRIPT + "    import torch.multiprocessing as mp\n\n    def work(rank, out):\n        dist.init_process_group()\n\n"
+        "    def main():\n        out = f'run{len(os.listdir(\"runs\"))}'\n        os.makedirs(out, exist_ok=True)\n"
+        "        mp.spawn(work, nprocs=2, args=(out,))\n\n    if __name__ == '__main__':\n        main()\n"
+    )
+    check_nothing(MakedirsRace, source)

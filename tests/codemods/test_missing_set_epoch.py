@@ -460,3 +460,122 @@ def test_a_bar_over_a_parameter_and_a_method_of_that_name() -> None:
 def test_a_bar_has_no_sampler() -> None:
     made = ("loader = DataLoader(data, sampler=DistributedSampler(data))", "loader = tqdm(loader)")
     check_told(MissingSetEpoch, script(*loop(), made=made), reason="the loader has no name at this loop")
+
+
+TRAIN = tuple(line.removeprefix("    ") for line in STEP)
+
+
+def steps(*draw: str, loop: str = "for step in range(9):", first: str = "batches = iter(loader)") -> str:
+    return script(first, loop, *(f"    {line}" for line in draw), *TRAIN)
+
+
+TRIED = ("try:", "    x = next(batches)", "except StopIteration:", "    batches = iter(loader)", "    x = next(batches)")
+TOLD = (*TRIED[:3], "    loader.sampler.set_epoch(step)", *TRIED[3:])
+
+
+@pytest.mark.parametrize(
+    ("draw", "after"),
+    [
+        (TRIED, TOLD),
+        (tuple(line.replace("StopIteration", "(StopIteration, RuntimeError)") for line in TRIED),
+         tuple(line.replace("StopIteration", "(StopIteration, RuntimeError)") for line in TOLD)),
+        (tuple(line.replace(" StopIteration", "") for line in TRIED), tuple(line.replace(" StopIteration", "") for line in TOLD)),
+        (("if step % len(loader) == 0:", "    batches = iter(loader)", "x = next(batches)"),
+         ("if step % len(loader) == 0:", "    loader.sampler.set_epoch(step)", "    batches = iter(loader)",
+          "x = next(batches)")),
+        (("x = next(batches, None)", "if x is None:", "    batches = iter(loader)", "    x = next(batches)"),
+         ("x = next(batches, None)", "if x is None:", "    loader.sampler.set_epoch(step)", "    batches = iter(loader)",
+          "    x = next(batches)")),
+    ],
+)  # fmt: skip
+def test_a_loader_that_is_begun_anew_is_told_the_step(draw: tuple[str, ...], after: tuple[str, ...]) -> None:
+    check_transformed(MissingSetEpoch, steps(*draw), steps(*after))
+
+
+def test_a_step_that_is_resumed_is_assumed_to_be_the_same() -> None:
+    resumed = "for step in range(args.start, 9):"
+    check_transformed(MissingSetEpoch, steps(*TRIED, loop=resumed), steps(*TOLD, loop=resumed), unsafe=True)
+
+
+def test_a_loader_that_may_have_another_sampler_is_asked() -> None:
+    made = (MADE[0] + " if args.many else None", MADE[1])
+    told = (*TRIED[:3], '    if hasattr(loader.sampler, "set_epoch"):', "        loader.sampler.set_epoch(step)", *TRIED[3:])
+    before, after = (steps(*draw).replace("\n    ".join(MADE), "\n    ".join(made)) for draw in (TRIED, told))
+    check_transformed(MissingSetEpoch, before, after)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        steps(*TRIED, loop="while args.more():"),
+        steps(*TRIED, loop="for _ in range(9):"),
+        steps(*TRIED, loop="for part in args.parts:"),
+        script("batches = iter(loader)", "for epoch in range(3):", "    for step in range(9):", *(f"        {x}" for x in TRIED),
+               "        optimizer.zero_grad()", "        model(x).mean().backward()", "        optimizer.step()"),
+    ],
+)  # fmt: skip
+def test_a_restart_without_a_number_of_its_own_is_told(source: str) -> None:
+    check_told(MissingSetEpoch, source, reason="count the passes")
+
+
+def test_a_class_that_begins_its_loader_anew_is_told() -> None:
+    batches = (
+        "class Batches:\n    def __init__(self, loader):\n        self.loader, self.it = loader, iter(loader)\n\n"
+        "    def next(self):\n        try:\n            return next(self.it)\n        except StopIteration:\n"
+        "            self.it = iter(self.loader)\n            return next(self.it)\n\n\n"
+    )
+    source = script("batches = Batches(loader)", "for step in range(9):", "    x = batches.next()", *TRAIN, head=HEAD + batches)
+    check_told(MissingSetEpoch, source, reason="count the passes")
+    check_nothing(MissingSetEpoch, source.replace("sampler=sampler", "shuffle=True"))
+
+
+def test_cycle_keeps_the_batches() -> None:
+    source = "import itertools\n" + steps("x = next(batches)", first="batches = itertools.cycle(loader)")
+    found = check_told(MissingSetEpoch, source, reason="a generator of your own")
+    assert "keeps the batches" in found.message
+    check_told(MissingSetEpoch, source.replace("    for step", "    sampler.set_epoch(3)\n    for step"), reason="of your own")
+    check_nothing(MissingSetEpoch, source.replace("sampler=sampler", "shuffle=True"))
+    check_nothing(MissingSetEpoch, source.replace("import itertools\n", "").replace("itertools.cycle", "args.cycle"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        steps(*TOLD),
+        steps(*TRIED).replace("DistributedSampler(data)", "DistributedSampler(data, shuffle=False)"),
+        steps(*TRIED).replace("sampler=sampler", "shuffle=True"),
+        steps(*TRIED).replace("model(x).mean().backward()", "model(x).mean()"),
+        steps(*TRIED).replace("def train(", "def evaluate("),
+        steps(*TRIED).replace("DataLoader(data", "args.loader(data"),
+        steps("x = next(batches)", "if step % 100 == 0:", "    batches = iter(loader)"),
+        steps("try:", "    x = args.read()", "except KeyError:", "    batches = iter(loader)", "    x = next(batches)"),
+        "import lightning\n" + steps(*TRIED),
+    ],
+)
+def test_restarts_that_need_no_number(source: str) -> None:
+    check_nothing(MissingSetEpoch, source)
+
+
+def test_a_generator_that_yields_from_the_loader() -> None:
+    head = "def endless(loader):\n    while True:\n        yield from loader\n\n\n"
+    told = (
+        "def endless(loader):\n    epoch = 0\n    while True:\n        loader.sampler.set_epoch(epoch)\n"
+        "        yield from loader\n        epoch += 1\n\n\n"
+    )
+    before, after = (script("batches = endless(loader)", "for step in range(9):", "    x = next(batches)", *TRAIN, head=HEAD + h)
+                     for h in (head, told))  # fmt: skip
+    check_transformed(MissingSetEpoch, before, after)
+
+
+def test_cycle_that_each_epoch_makes_anew() -> None:
+    pairs = ("for epoch in range(3):", "    {0}", "    for x, y in zip(itertools.cycle(loader), args.many):", *STEP)
+    told = "import itertools\n" + script(*(line.format("loader.sampler.set_epoch(epoch)") for line in pairs))
+    check_nothing(MissingSetEpoch, told)
+    check_told(MissingSetEpoch, told.replace("loader.sampler.set_epoch(epoch)", "pass"), reason="count the passes")
+
+
+def test_a_loader_of_batches_has_its_sampler_elsewhere() -> None:
+    made = ("batches = BatchSampler(DistributedSampler(data), 8, True)", "loader = DataLoader(data, batch_sampler=batches)")
+    source = steps(*TRIED).replace("\n    ".join(MADE), "\n    ".join(made))
+    source = source.replace("import DataLoader", "import BatchSampler, DataLoader")
+    check_told(MissingSetEpoch, source, reason="count the passes")

@@ -98,7 +98,7 @@ def test_a_log_whose_value_holds_a_call_and_two_logs_in_a_row() -> None:
 
 def test_a_decorated_hook() -> None:
     before = step('self.log("val/loss", loss)').replace("    def ", "    @torch.no_grad()\n    def ")
-    check_transformed(UnsyncedMetric, before, before.replace('loss)\n', 'loss, sync_dist=True)\n'))
+    check_transformed(UnsyncedMetric, before, before.replace("loss)\n", "loss, sync_dist=True)\n"))
     offered(before.replace("@torch.no_grad()", "@sometimes"), "@sometimes")
 
 
@@ -397,3 +397,51 @@ def test_hooks_of_a_test_that_only_the_repository_makes() -> None:
     own = {"tests/test_model.py": "def test_it(trainer, model):\n    trainer.test(model)\n", "main.py": FIT.format("")}
     check_nothing(UnsyncedMetric, source, files=own)
     assert findings_of(UnsyncedMetric, source, files={**own, "run.py": "def run(trainer, model):\n    trainer.test(model)\n"})
+
+
+# Keys that are put together
+
+SCORES = """
+    def on_validation_epoch_start(self):
+        self.hits = []
+
+    def validation_step(self, batch, batch_idx):
+        self.hits.append(self(batch).mean().item())
+
+    def on_validation_epoch_end(self):
+        {0}
+"""
+HELPER = "self.finish('val')\n\n    def finish(self, stage):\n        "
+MEAN = "sum(self.hits) / len(self.hits)"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        HELPER + f"self.log(f'{{stage}}/acc', {MEAN})",
+        HELPER + f"self.log(stage + '/acc', {MEAN})",
+        f"for name, value in {{'val/acc': {MEAN}}}.items():\n            self.log(name, value)",
+        f"scores = {{'acc': {MEAN}}}\n        for name in scores:\n            self.log(f'val/{{name}}', scores[name])",
+        f"scores = {{'acc': {MEAN}}}\n        self.log_dict({{f'val/{{k}}': v for k, v in scores.items()}})",
+    ],
+)
+def test_a_monitor_of_a_key_that_is_put_together(end: str) -> None:
+    watcher = {"train.py": "import lightning as L\nfrom module import Model\n\nsave = L.ModelCheckpoint(monitor='val/acc')\n"}
+    found = findings_of(UnsyncedMetric, module(SCORES.format(end)), watcher)
+    assert "ModelCheckpoint(monitor=…) at train.py:4 decides" in found[0].message
+    assert (
+        "decides"
+        not in findings_of(UnsyncedMetric, module(SCORES.format(end)), {"train.py": watcher["train.py"].replace("/acc", "")})[
+            0
+        ].message
+    )
+
+
+def test_a_key_of_which_a_part_is_not_seen_names_no_monitor() -> None:
+    watcher = {"train.py": "import lightning as L\nfrom module import Model\n\nsave = L.ModelCheckpoint(monitor='val/acc')\n"}
+    for key in ("f'{self.stage}/acc'", "f'val/{self.hparams.name}'", "f'{stage()}/acc'", "self.key"):
+        found = findings_of(UnsyncedMetric, module(SCORES.format(f"self.log({key}, {MEAN})")), watcher)
+        assert found and "decides" not in found[0].message
+    stranger = {"train.py": watcher["train.py"].replace("from module import Model\n", "")}
+    end = HELPER + f"self.log(f'{{stage}}/acc', {MEAN})"
+    assert "decides" not in findings_of(UnsyncedMetric, module(SCORES.format(end)), stranger)[0].message

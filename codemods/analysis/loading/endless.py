@@ -20,13 +20,15 @@ from codemods.source import FunctionNode, SourceModule, walk
 class Endless:
     """A pass over a parameter that never ends, and a loader with a shuffling DistributedSampler that a caller hands it.
 
-    loop: the `while`; through: the `for` in it; name: the parameter. known: all callers hand it a loader of torch. sure: all of
-    these have such a sampler in every run. paths: the files in which loaders and samplers are made, and the callers'.
+    loop: the `while`; through: the `for` or `yield from` in it; iterated: what that goes through; name: the parameter. known: all
+    callers hand it a loader of torch. sure: all of these have such a sampler in every run. paths: the files in which loaders and
+    samplers are made, and the callers'.
     """
 
     function: FunctionNode
     loop: ast.While
-    through: ast.For
+    through: ast.stmt
+    iterated: ast.expr
     name: str
     loader: Loader
     sampler: Origin
@@ -41,27 +43,31 @@ def endless_passes(project: Project, module: SourceModule) -> Iterator[Endless]:
         function = module.function_of(loop)
         if function is None or (through := _goes_through(loop)) is None:
             continue
-        source = unpacked(through.iter)
+        statement, iterated = through
+        source = unpacked(iterated)
         parameters = {a.arg for a in (*function.args.posonlyargs, *function.args.args)}
         stored = {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         if isinstance(source, ast.Name) and source.id in parameters - stored:
-            found = _with_samplers(project, module, function, loop, through, source.id)
-            if found is not None:
-                yield found
+            if (found := _with_samplers(project, module, function, source.id)) is not None:
+                loader, sampler, known, sure, paths = found
+                yield Endless(function, loop, statement, iterated, source.id, loader, sampler, known, sure, paths)
 
 
-def _goes_through(loop: ast.While) -> ast.For | None:
-    """The `for` that is all an endless loop does, and that yields what it goes through."""
+def _goes_through(loop: ast.While) -> tuple[ast.stmt, ast.expr] | None:
+    """The `for` or the `yield from` that is all an endless loop does, and that yields what it goes through."""
     if not isinstance(loop.test, ast.Constant) or not loop.test.value or len(loop.body) != 1:
         return None
     through = loop.body[0]
+    if isinstance(through, ast.Expr) and isinstance(through.value, ast.YieldFrom):
+        return through, through.value.value
     yields = isinstance(through, ast.For) and any(isinstance(n, ast.Yield) for s in through.body for n in walk(s))
-    return through if isinstance(through, ast.For) and yields and not through.orelse else None
+    return (through, through.iter) if isinstance(through, ast.For) and yields and not through.orelse else None
 
 
 def _with_samplers(
-    project: Project, module: SourceModule, function: FunctionNode, loop: ast.While, through: ast.For, name: str
-) -> Endless | None:
+    project: Project, module: SourceModule, function: FunctionNode, name: str
+) -> tuple[Loader, Origin, bool, bool, frozenset[str]] | None:
+    """(a loader, its sampler, known, sure, paths), as `Endless` has them; None where no caller hands over such a loader."""
     shared: list[tuple[Loader, Origin]] = []
     known = sure = True
     paths = {module.path}
@@ -83,4 +89,4 @@ def _with_samplers(
     if not shared:
         return None
     loader, sampler = shared[0]
-    return Endless(function, loop, through, name, loader, sampler, known, sure and known, frozenset(paths))
+    return loader, sampler, known, sure and known, frozenset(paths)

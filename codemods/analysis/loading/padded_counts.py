@@ -10,13 +10,15 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.class_index import class_facts
+from codemods.analysis.class_index import Role, class_facts, external_role
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.origins import Origin, made_class, origins
-from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
+from codemods.analysis.loading.padded_samplers import counts_twice, keeps_order
+from codemods.analysis.loading.samplers import loader_of, samplers_of
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.paths import unpacked
+from codemods.analysis.wrapped.wraps import without_moves
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -25,6 +27,7 @@ from codemods.source import FunctionNode, SourceModule, walk_scope
 _JOINS = frozenset(
     {"all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "reduce", "gather", "gather_object"}
 )  # fmt: skip
+_QUIET = (b"no_grad", b"inference_mode", b".eval()", b"set_grad_enabled")  # files without one of them evaluate nothing
 _DEPTH = 3
 _EVALUATES = late(r"(^|_)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(_|$)")
 # What is averaged anyway, or is no sample's: a repeated one in a hundred moves it by less than the batches do.
@@ -32,16 +35,12 @@ _NO_COUNT = late(r"loss|nelbo|avg|average|mean|time|elapsed|norm|lr\b|size|lengt
 _AVERAGES = late(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
 # A mean of the ranks' means weighs a repeated sample as well: told for what is reported, not for a loss.
 _SCORES = late(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|correct)")
-_ROUND_SIZE = 8  # processes of one machine, and what most other numbers of them divide
-_SIZE = late(r"^(n|num|total)_\w*(samples|images|data|items|videos)$|^(n|num)_(test|val|eval)\w*$")
-_LARGE = 1000
-_DROPPING = (b"drop_last: true", b"drop_last: True", b'drop_last": true', b"drop_last = true")
 _APART = late(
     r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|image_?ids?\b|by_(id|name)"
 )
 
+_MODE = late(r"\b(train|training|is_train|is_training|phase|mode|split|stage|optimi[sz]er)\b")
 _CUT = late(r"\[\s*:\s*(size|len\(|n_|num_|total|dataset|real)")
-_RANKS = late(r"world|num_tasks|replicas|n_?gpus?|num_gpus|rank|process")
 
 
 @record
@@ -79,18 +78,18 @@ def padded_counts(project: Project) -> tuple[PaddedCount, ...]:
 def _files(project: Project) -> list[str]:
     if not project.files_containing(b"DistributedSampler("):
         return []
-    near = {p for word in (b"no_grad", b"inference_mode", b".eval()") for p in project.files_containing(word)}
+    near = {p for word in _QUIET for p in project.files_containing(word)}
     return sorted(p for p in near if not is_test_file(p))
 
 
 def _in_file(project: Project, module: SourceModule) -> Iterator[PaddedCount]:
     for function in module.functions:
         loops = [n for n in walk_scope(function) if isinstance(n, ast.For)]
-        loops = [n for n in loops if _reads_batches(n) and not trains(n)]
-        if not loops or not evaluates(module, function):
+        loops = [n for n in loops if _reads_batches(n) and (not trains(n) or _trains_in_one_mode(module, n))]
+        if not loops or not (evaluates(module, function) or any(map(trains, loops))):
             continue
         for loop in loops:
-            samplers = list(_samplers(project, module, loop))
+            samplers = list(_samplers(project, module, loop, ordered=trains(loop)))
             joined = _joined(project, FunctionSite(module, function), 0, after=loop.lineno) if samplers else None
             if joined is None or _APART.search(module.text_of(function)):
                 continue
@@ -107,6 +106,21 @@ def trains(loop: ast.For) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr in ("backward", "zero_grad") for n in walk_scope(loop))
 
 
+def _trains_in_one_mode(module: SourceModule, loop: ast.For) -> bool:
+    """True for a loop that trains under a test of a parameter or name (`if phase == "train":`), and evaluates without it."""
+    steps = [n for n in walk_scope(loop) if isinstance(n, ast.Attribute) and n.attr in ("backward", "zero_grad", "step")]
+    return bool(steps) and all(_is_under_a_mode(module, n, loop) for n in steps)
+
+
+def _is_under_a_mode(module: SourceModule, node: ast.AST, loop: ast.For) -> bool:
+    for up in module.ancestors(node):
+        if up is loop:
+            return False
+        if isinstance(up, ast.If) and _MODE.search(module.text_of(up.test)):
+            return True
+    return False
+
+
 def evaluates(module: SourceModule, function: FunctionNode) -> bool:
     owner = module.parent(function)
     if _EVALUATES.search(function.name.lower()) or (isinstance(owner, ast.ClassDef) and "eval" in owner.name.lower()):
@@ -116,17 +130,15 @@ def evaluates(module: SourceModule, function: FunctionNode) -> bool:
     return any(last(dotted(q.func if isinstance(q, ast.Call) else q)) in ("no_grad", "inference_mode") for q in quiet)
 
 
-def _samplers(project: Project, module: SourceModule, loop: ast.For) -> Iterator[tuple[SourceModule, ast.Call]]:
+def _samplers(
+    project: Project, module: SourceModule, loop: ast.For, *, ordered: bool
+) -> Iterator[tuple[SourceModule, ast.Call]]:
     for origin in _sources(project, module, unpacked(loop.iter), 0):
         loader = loader_of(origin)
-        if loader is None or _drops_rest(project, loader):
-            continue
-        for sampler in samplers_of(project, loader):
-            if not is_distributed_sampler(project, sampler) or not isinstance(sampler.node, ast.Call):
-                continue
-            known = _fits(project, sampler) or _trains_with(sampler) or _asks_for_rest(sampler) or _divides(sampler)
-            if _pads(sampler.node) and not known:
-                yield sampler.module, sampler.node
+        for sampler in samplers_of(project, loader) if loader is not None else ():
+            if loader is not None and counts_twice(project, loader, sampler) and isinstance(sampler.node, ast.Call):
+                if keeps_order(sampler) or not ordered:
+                    yield sampler.module, sampler.node
 
 
 def _sources(project: Project, module: SourceModule, node: ast.expr, depth: int) -> Iterator[Origin]:
@@ -158,80 +170,11 @@ def _given_to_object(project: Project, module: SourceModule, name: ast.Name) -> 
                 yield module, given
 
 
-def _pads(call: ast.Call) -> bool:
-    given = next((k.value for k in call.keywords if k.arg == "drop_last"), call.args[5] if len(call.args) > 5 else None)
-    if any(k.arg is None for k in call.keywords):
-        return False
-    return given is None or (isinstance(given, ast.Constant) and not given.value)
-
-
-def _drops_rest(project: Project, loader: Loader) -> bool:
-    """True for a loader that leaves its last batch out: there the repeated samples stand, but where the share divides."""
-    if loader.hides:  # `**config["loader"]`
-        return any(project.files_containing(word, kinds=(".yaml", ".yml", ".json", ".toml")) for word in _DROPPING)
-    size = loader.argument("batch_size", 1)
-    if size is None or (isinstance(size, ast.Constant) and size.value == 1):
-        return False  # each batch is full
-    given = loader.argument("drop_last", 8)
-    function = loader.module.function_of(loader.call)
-    if isinstance(given, ast.Name) and function is not None:  # a parameter, by its default
-        parameters = [*function.args.posonlyargs, *function.args.args]
-        pairs = [*zip(reversed(parameters), reversed(function.args.defaults), strict=False)]
-        pairs += [(p, d) for p, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None]
-        given = next((d for p, d in pairs if p.arg == given.id), None)
-    return isinstance(given, ast.Constant) and given.value is True
-
-
-def _asks_for_rest(sampler: Origin) -> bool:
-    """True where the function asks whether the data divide by the ranks: who wrote it knows of the padding, and says so."""
-    function = sampler.module.function_of(sampler.node)
-    tests = (n.test for n in walk_scope(function) if isinstance(n, (ast.If, ast.Assert))) if function is not None else ()
-    parts = (n for test in tests for n in ast.walk(test) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod))
-    return any("len(" in ast.unparse(n.left) and _RANKS.search(ast.unparse(n.right).lower()) for n in parts)
-
-
-def _divides(sampler: Origin) -> bool:
-    """True where the sizes that the function writes out for its data divide by eight: nothing is repeated then."""
-    function = sampler.module.function_of(sampler.node)
-    made = (n for n in walk_scope(function) if isinstance(n, ast.Assign)) if function is not None else ()
-    sizes = [
-        a.value.value
-        for a in made
-        if isinstance(a.value, ast.Constant) and isinstance(a.value.value, int) and _SIZE.search(last(dotted(a.targets[0])))
-    ]
-    return bool(sizes) and all(n >= _LARGE and n % _ROUND_SIZE == 0 for n in sizes)
-
-
-def _fits(project: Project, sampler: Origin) -> bool:
-    """True for data in memory, whose number of samples the program chooses."""
-    assert isinstance(sampler.node, ast.Call)
-    given = next((k.value for k in sampler.node.keywords if k.arg == "dataset"), next(iter(sampler.node.args), None))
-    return given is not None and _in_memory(project, sampler.module, given, 0)
-
-
-def _in_memory(project: Project, module: SourceModule, node: ast.expr, depth: int) -> bool:
-    for origin in origins(project, module, node) if depth < _DEPTH else ():
-        name = last(dotted(origin.node.func)) if isinstance(origin.node, ast.Call) else ""
-        if name == "TensorDataset":
-            return True
-        if name in ("random_split", "Subset") and isinstance(origin.node, ast.Call) and origin.node.args:
-            return _in_memory(project, origin.module, origin.node.args[0], depth + 1)
-    return False
-
-
-def _trains_with(sampler: Origin) -> bool:
-    """True for a sampler that is told the epoch: that of the training, whose repeated samples change with it."""
-    statement = sampler.module.statement_of(sampler.node)
-    names = {dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
-    told = (c.func for c in sampler.module.calls_named("set_epoch") if isinstance(c.func, ast.Attribute))
-    return any(dotted(func.value) in names for func in told)
-
-
 def _joined(project: Project, site: FunctionSite, depth: int, after: int = 0) -> _Joined | None:
     """The first call in the function, or in those that it calls, that joins counts of the ranks."""
     calls = [n for n in walk_scope(site.node) if isinstance(n, ast.Call) and n.lineno >= after]
     for call in calls:
-        if _joins(site.module, call):
+        if _joins(site.module, call) or _computes(project, site.module, call):
             return _Joined(site.module, call)
     for call in calls if depth < _DEPTH else ():
         inner = _called(project, site.module, call)
@@ -268,6 +211,16 @@ def _joins(module: SourceModule, call: ast.Call) -> bool:
     if last(name) not in _JOINS or not (name.startswith("torch.distributed") or dotted(call.func).startswith("dist.")):
         return False
     return not _NO_COUNT.search(_arguments(module, call))
+
+
+def _computes(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for `compute()` of a torchmetrics object, which puts the counts of the ranks together; no mean of what it is told."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "compute" or call.args:
+        return False
+    made = origins(project, module, call.func.value)
+    calls = [(o.module, without_moves(o.node)) for o in made]
+    names = [qualified(there, node.func) if isinstance(node, ast.Call) else "" for there, node in calls]
+    return bool(names) and all(external_role(n) is Role.METRIC and not _NO_COUNT.search(last(n).lower()) for n in names)
 
 
 def _arguments(module: SourceModule, call: ast.Call) -> str:

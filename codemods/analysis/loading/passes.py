@@ -228,6 +228,11 @@ def epochs_of(project: Project, found: Pass) -> tuple[Epochs, ...]:
     return () if found.stepped else tuple(_epochs(project, found.module, found.loop, (), 0))
 
 
+def loops_round(project: Project, module: SourceModule, node: ast.AST) -> tuple[Epochs, ...]:
+    """The nearest loops round any place, in its function or round the calls of it."""
+    return tuple(_epochs(project, module, node, (), 0))
+
+
 def _epochs(project: Project, module: SourceModule, node: ast.AST, way: tuple[CallSite, ...], climbs: int) -> Iterator[Epochs]:
     below = node
     for up in module.ancestors(node):

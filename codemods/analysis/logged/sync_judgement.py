@@ -16,7 +16,6 @@ from codemods.analysis.logged.local_values import local_values
 from codemods.analysis.logged.log_calls import (
     LogCall,
     epoch_level,
-    key_nodes,
     literal_mapping,
     literal_parameters,
     logged_value,
@@ -27,6 +26,7 @@ from codemods.analysis.logged.log_keys import unsettled_parts
 from codemods.analysis.logged.means import is_plain_mean, plain_extreme
 from codemods.analysis.logged.own_programs import evaluates_on_the_whole_set, nobody_fits
 from codemods.analysis.logged.pending_metrics import Place as WatchedPlace
+from codemods.analysis.logged.possible_keys import possible_keys
 from codemods.analysis.logged.sync_stage import judge_data, judge_stage
 from codemods.analysis.logged.test_programs import tests_alone
 from codemods.analysis.logged.value_kinds import Kind, Value
@@ -103,8 +103,7 @@ def watched_step(log: LogCall, found: Entries) -> WatchedPlace | None:
 
 def watched_key(log: LogCall) -> WatchedPlace | None:
     """What monitors one of the keys of the call."""
-    keys = (str(node.value) for node in key_nodes(log) if isinstance(node, ast.Constant))
-    return next((place for key in keys if (place := watcher_of(log.project, key, log.module.path))), None)
+    return next((place for key in possible_keys(log) if (place := watcher_of(log.project, key, log.module.path))), None)
 
 
 def _reduced_anyway(log: LogCall) -> bool:

@@ -1,0 +1,121 @@
+"""Samplers that repeat samples to even out the ranks, and what makes one repeat nothing, or nothing that counts."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.loading.origins import Origin, origins
+from codemods.analysis.loading.passes import training_passes
+from codemods.analysis.loading.samplers import Loader, is_distributed_sampler, loader_of, samplers_of
+from codemods.analysis.names import dotted, last
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import SourceModule, walk_scope
+
+_DEPTH = 3
+_ROUND_SIZE = 8  # processes of one machine, and what most other numbers of them divide
+_SIZE = late(r"^(n|num|total)_\w*(samples|images|data|items|videos)$|^(n|num)_(test|val|eval)\w*$")
+_LARGE = 1000
+_DROPPING = (b"drop_last: true", b"drop_last: True", b'drop_last": true', b"drop_last = true")
+_RANKS = late(r"world|num_tasks|replicas|n_?gpus?|num_gpus|rank|process")
+
+
+def counts_twice(project: Project, loader: Loader, sampler: Origin) -> bool:
+    """True for torch's own sampler where it repeats samples, as far as the source shows it, and the loader keeps them."""
+    if not is_distributed_sampler(project, sampler) or not isinstance(sampler.node, ast.Call) or _drops_rest(project, loader):
+        return False
+    known = _fits(project, sampler) or _trains_with(project, sampler) or _asks_for_rest(sampler) or _divides(sampler)
+    return _pads(sampler.node) and not known
+
+
+def keeps_order(sampler: Origin) -> bool:
+    """True for `shuffle=False`: nobody trains with such a sampler."""
+    given = next((k.value for k in getattr(sampler.node, "keywords", ()) if k.arg == "shuffle"), None)
+    return isinstance(given, ast.Constant) and given.value is False
+
+
+def _pads(call: ast.Call) -> bool:
+    given = next((k.value for k in call.keywords if k.arg == "drop_last"), call.args[5] if len(call.args) > 5 else None)
+    if any(k.arg is None for k in call.keywords):
+        return False
+    return given is None or (isinstance(given, ast.Constant) and not given.value)
+
+
+def _drops_rest(project: Project, loader: Loader) -> bool:
+    """True for a loader that leaves its last batch out: there the repeated samples stand, but where the share divides."""
+    if loader.hides:  # `**config["loader"]`
+        return any(project.files_containing(word, kinds=(".yaml", ".yml", ".json", ".toml")) for word in _DROPPING)
+    size = loader.argument("batch_size", 1)
+    if size is None or (isinstance(size, ast.Constant) and size.value == 1):
+        return False  # each batch is full
+    given = loader.argument("drop_last", 8)
+    function = loader.module.function_of(loader.call)
+    if isinstance(given, ast.Name) and function is not None:  # a parameter, by its default
+        parameters = [*function.args.posonlyargs, *function.args.args]
+        pairs = [*zip(reversed(parameters), reversed(function.args.defaults), strict=False)]
+        pairs += [(p, d) for p, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None]
+        given = next((d for p, d in pairs if p.arg == given.id), None)
+    return isinstance(given, ast.Constant) and given.value is True
+
+
+def _asks_for_rest(sampler: Origin) -> bool:
+    """True where the function asks whether the data divide by the ranks: who wrote it knows of the padding, and says so."""
+    function = sampler.module.function_of(sampler.node)
+    tests = (n.test for n in walk_scope(function) if isinstance(n, (ast.If, ast.Assert))) if function is not None else ()
+    parts = (n for test in tests for n in ast.walk(test) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod))
+    return any("len(" in ast.unparse(n.left) and _RANKS.search(ast.unparse(n.right).lower()) for n in parts)
+
+
+def _divides(sampler: Origin) -> bool:
+    """True where the sizes that the function writes out for its data divide by eight: nothing is repeated then."""
+    function = sampler.module.function_of(sampler.node)
+    made = (n for n in walk_scope(function) if isinstance(n, ast.Assign)) if function is not None else ()
+    sizes = [
+        a.value.value
+        for a in made
+        if isinstance(a.value, ast.Constant) and isinstance(a.value.value, int) and _SIZE.search(last(dotted(a.targets[0])))
+    ]
+    return bool(sizes) and all(n >= _LARGE and n % _ROUND_SIZE == 0 for n in sizes)
+
+
+def _fits(project: Project, sampler: Origin) -> bool:
+    """True for data in memory, whose number of samples the program chooses."""
+    assert isinstance(sampler.node, ast.Call)
+    given = next((k.value for k in sampler.node.keywords if k.arg == "dataset"), next(iter(sampler.node.args), None))
+    return given is not None and _in_memory(project, sampler.module, given, 0)
+
+
+def _in_memory(project: Project, module: SourceModule, node: ast.expr, depth: int) -> bool:
+    for origin in origins(project, module, node) if depth < _DEPTH else ():
+        name = last(dotted(origin.node.func)) if isinstance(origin.node, ast.Call) else ""
+        if name == "TensorDataset":
+            return True
+        if name in ("random_split", "Subset") and isinstance(origin.node, ast.Call) and origin.node.args:
+            return _in_memory(project, origin.module, origin.node.args[0], depth + 1)
+    return False
+
+
+def _trains_with(project: Project, sampler: Origin) -> bool:
+    """True for a sampler that is told the epoch: that of the training, whose repeated samples change with it.
+
+    One of the evaluation may be told it as well: where the loops that train are seen to go through others, it is none of theirs.
+    """
+    statement = sampler.module.statement_of(sampler.node)
+    names = {dotted(t) for t in statement.targets} if isinstance(statement, ast.Assign) else set()
+    told = (c.func for c in sampler.module.calls_named("set_epoch") if isinstance(c.func, ast.Attribute))
+    if not any(dotted(func.value) in names for func in told):
+        return False
+    trained = _trained_samplers(project, sampler.module.path)
+    return not trained or any(o.node is sampler.node for o in trained)
+
+
+def _trained_samplers(project: Project, path: str) -> list[Origin]:
+    """The samplers of the loaders that the training loops of a program go through; none where one of them is not seen."""
+    found: list[Origin] = []
+    for one in training_passes(project, path):
+        loaders = [loader_of(o) for o in origins(project, one.module, one.source)]
+        samplers = [s for loader in loaders if loader is not None for s in samplers_of(project, loader)]
+        if None in loaders or not any(is_distributed_sampler(project, s) for s in samplers):
+            return []
+        found += samplers
+    return found

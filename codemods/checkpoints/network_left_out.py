@@ -1,0 +1,118 @@
+"""DDP509: a network that is trained beside a wrapped one, and that nobody wraps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.distribution import is_test_module
+from codemods.analysis.ranks.reach import ranks_reaching
+from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
+from codemods.analysis.wrapped.by_hand_averages import averages_by_hand
+from codemods.analysis.wrapped.left_out import LeftOut, networks_left_out
+from codemods.analysis.wrapped.wraps import is_prepare
+from codemods.codemod import DdpCodemod
+from codemods.findings import Evidence, Finding
+from codemods.project import Project
+from codemods.source import SourceModule
+
+
+class NetworkLeftOut(DdpCodemod):
+    """A network that an optimizer trains, and that is neither wrapped nor averaged.
+
+    ## What it does
+    Follows each network whose parameters go to an optimizer, from the call that makes it through names, fields, functions and
+    returns. Where another network of the same program is wrapped in `DistributedDataParallel` or prepared by Accelerate, and this
+    one is not, it tells so: a discriminator beside the generator, a head beside the encoder, a loss with weights of its own.
+
+    ## Why it matters
+    DDP averages the gradients of what it wraps. The network beside it steps by the gradients of each rank's own data: its weights
+    part on the ranks without an error, the wrapped network is trained against as many versions of it as there are ranks, and the
+    checkpoint holds that of rank 0, which has seen one share of the data.
+
+    ## Example
+    ```python
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    def train(loader, gpu):
+        encoder = DDP(nn.Linear(4, 8).to(gpu))
+        head = nn.Linear(8, 2).to(gpu)
+        optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(head(encoder(x)), y).backward()
+            optimizer.step()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    def train(loader, gpu):
+        encoder = DDP(nn.Linear(4, 8).to(gpu))
+        head = DDP(nn.Linear(8, 2).to(gpu))
+        optimizer = torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.1)
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(head(encoder(x)), y).backward()
+            optimizer.step()
+    ```
+
+    ## Safety
+    There is no fix: the wrap changes what the names hold (`head.weight`, the keys of a checkpoint), a method other than forward
+    goes past it, and two networks that are always run together are better put into one module that is wrapped once.
+
+    ## Refuses
+    - Says nothing where any use of the network is not understood: it is handed to a function that is not followed, put into a
+      dictionary, or made by something that is not seen.
+    - Says nothing of a network that is part of another one, that is frozen or without parameters, or that no gradient goes
+      through.
+    - Says nothing where the project averages gradients itself, and of a network whose class asks for the rank or meets the other
+      ranks: each may hold a part of the whole.
+    - Says nothing of what one rank trains alone, and of programs that run as one process.
+    - A repository's own tests.
+
+    ## References
+    Two-process runs on torch 2.13: the weights of the wrapped network agree, those of the other one differ from the first step.
+    """
+
+    code = "DDP509"
+    TRIGGERS = ((b"parameters(",), (b"optim", b"Adam", b"SGD"))
+    READS_TESTS = False
+
+    def is_worth_parsing(self, path: str, project: Project) -> bool:
+        return any(project.files_containing(word) for word in (b"DistributedDataParallel", b".prepare("))
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_module(module) or module.holds(b"hvd.") or module.holds(b"deepspeed"):
+            return
+        together: dict[ast.Call, list[LeftOut]] = {}
+        for found in networks_left_out(project, module):
+            together.setdefault(found.optimizer, []).append(found)
+        for optimizer, left in together.items():
+            if averages_by_hand(project) or ranks_reaching(project, module, optimizer).some:
+                continue
+            if not is_run_by_nobody(project, module, optimizer):
+                yield self._tell(module, left)
+
+    def _tell(self, module: SourceModule, left: list[LeftOut]) -> Finding:
+        first, names = left[0], [f"`{found.name}`" for found in left]
+        other = f"`{first.wrapped}`" if first.wrapped and first.wrapped != first.name else "the wrapped network"
+        prepared = is_prepare(first.beside, first.wrap)
+        whose = names[0] if len(left) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        are = "is" if len(left) == 1 else "are"
+        message = (
+            f"{whose} {are} trained here and never wrapped: the gradients of {other} are averaged, those of {whose} are each "
+            "rank's own, and the weights part on the ranks without an error"
+        )
+        made = [Evidence("static", "it is made, and nothing on its way wraps it", f.module.path, f.made.lineno) for f in left]
+        wraps = Evidence("static", f"{other} {'is prepared' if prepared else 'is wrapped'}", first.beside.path, first.wrap.lineno)
+        how = "hand it to `accelerator.prepare` as well" if prepared else "wrap it as well"
+        reason = f"{how}, or put both into one module and wrap that"
+        return self.finding(module, first.optimizer, message, reason=reason, evidence=[*made, wraps])

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import pytest
+
+from codemods.checkpoints.network_left_out import NetworkLeftOut
+from ddpfix.testing import check_nothing, check_told
+
+HEAD = """
+import itertools
+import torch
+import torch.distributed as dist
+from torch import nn, optim
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 8)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Plain(nn.Module):
+    def forward(self, x):
+        return x.mean()
+
+
+class Part(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(classes // dist.get_world_size(), 8))
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight)
+
+
+class Whole(nn.Module):
+    def __init__(self, body, head):
+        super().__init__()
+        self.body, self.head = body, head
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def wrap(net, gpu):
+    return DDP(net.to(gpu), device_ids=[gpu])
+
+
+def pair():
+    return Encoder(), nn.Linear(8, 2)
+
+
+def build(net, lr):
+    return optim.AdamW(filter(lambda p: p.requires_grad, net.parameters()), lr=lr)
+
+
+def one_epoch(loader, body, head, opt):
+    for x in loader:
+        opt.zero_grad()
+        head(body(x)).mean().backward()
+        opt.step()
+
+
+def average(params):
+    flat = torch.cat([p.grad.flatten() for p in params])
+    dist.all_reduce(flat)
+
+"""
+STEPS = ("for x in loader:", "    opt.zero_grad()", "    head(body(x)).mean().backward()", "    opt.step()")
+BOTH = "opt = optim.SGD(list(body.parameters()) + list(head.parameters()), lr=0.1)"
+MADE = ("body = DDP(Encoder().to(gpu))", "head = nn.Linear(8, 2).to(gpu)")
+
+
+def script(*lines: str) -> str:
+    return f"{HEAD}def train(loader, gpu):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*MADE, BOTH, *STEPS),
+        (*MADE, "opt = optim.SGD([{'params': body.parameters()}, {'params': head.parameters(), 'lr': 1.0}], lr=0.1)", *STEPS),
+        (*MADE, "opt = optim.Adam(itertools.chain(body.parameters(), head.parameters()))", *STEPS),
+        (*MADE, "opt = optim.Adam([*body.parameters(), *head.parameters()])", "one_epoch(loader, body, head, opt)"),
+        (*MADE, "params = list(body.parameters())", "params += list(head.parameters())", "opt = optim.Adam(params)", *STEPS),
+        (*MADE, "groups = [{'params': body.parameters()}]", "groups.append({'params': head.parameters()})",
+         "opt = optim.Adam(params=groups)", *STEPS),
+        (*MADE, "opt_b, opt = build(body, 0.1), build(head, 0.1)", *STEPS),
+        ("body, head = pair()", "head.to(gpu)", "body = wrap(body, gpu)", BOTH, *STEPS),
+        ("body = wrap(Encoder(), gpu)", "head = nn.Sequential(nn.Linear(8, 8), nn.ReLU())", "head = head.to(gpu)", BOTH, *STEPS),
+        (*MADE, "head = nn.SyncBatchNorm.convert_sync_batchnorm(head)", BOTH, *STEPS),
+        ("body, head = Encoder(), Encoder()", "if gpu is not None:", "    body = DDP(body)", BOTH, *STEPS),
+        (*MADE, "head.requires_grad_(False)", "head.requires_grad_(True)", BOTH, *STEPS),
+        (*MADE, BOTH, *STEPS, "torch.save(getattr(head, 'module', head).state_dict(), 'head.pt')"),
+        (*MADE, BOTH, *STEPS, "bare = head.module if hasattr(head, 'module') else head", "torch.save(bare.state_dict(), 'h.pt')"),
+    ],
+)  # fmt: skip
+def test_a_network_beside_the_wrapped_one(lines: tuple[str, ...]) -> None:
+    found = check_told(NetworkLeftOut, script(*lines), reason="wrap it as well")
+    assert "`head` is trained here and never wrapped" in found.message
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("body, head = DDP(Encoder()), DDP(nn.Linear(8, 2))", BOTH, *STEPS),
+        ("body, head = [DDP(net) for net in pair()]", BOTH, *STEPS),
+        ("body, head = pair()", "body, head = [DDP(net) for net in (body, head)]", BOTH, *STEPS),
+        (*MADE, "head = wrap(head, gpu)", BOTH, *STEPS),
+        (*MADE, "head = unknown(head)", BOTH, *STEPS),
+        (*MADE, "if gpu:", "    head = unknown(gpu)", BOTH, *STEPS),
+        (*MADE, "nets = {'head': head}", BOTH, *STEPS),
+        (*MADE, BOTH, *STEPS, "torch.save(head.module.state_dict(), 'head.pt')"),
+        (*MADE, "head.requires_grad_(False)", BOTH, *STEPS),
+        (*MADE, "for p in head.parameters():", "    p.requires_grad = False", BOTH, *STEPS),
+        (*MADE, BOTH, *STEPS[:-1], "    average(list(head.parameters()))", "    opt.step()"),
+        (*MADE, BOTH, *STEPS[:-1], "    for p in head.parameters():", "        dist.all_reduce(p.grad)", "    opt.step()"),
+        (*MADE, BOTH, "for x in loader:", "    with torch.no_grad():", "        head(x)", "    body(x).mean().backward()",
+         "    opt.step()"),
+        ("body, head = pair()", "model = DDP(Whole(body, head))", BOTH, "for x in loader:", "    model(x).mean().backward()",
+         "    opt.step()"),
+        ("body, head = DDP(Encoder()), Plain()", BOTH, *STEPS),
+        ("body, head = DDP(Encoder()), Part(100)", BOTH, *STEPS),
+        ("body, head = pair()", BOTH, *STEPS),
+        (*MADE, "if dist.get_rank() == 0:", f"    {BOTH}", *(f"    {line}" for line in STEPS)),
+        (*MADE, "opt = optim.SGD(body.parameters(), lr=0.1)", *STEPS),
+        (*MADE, "opt = ZeroRedundancyOptimizer(head.parameters(), optimizer_class=optim.Adam)", *STEPS),
+        ("if gpu:", "    body = DDP(Encoder())", "else:", "    body, head = pair()", "    " + BOTH,
+         *(f"    {line}" for line in STEPS)),
+    ],
+)  # fmt: skip
+def test_look_alikes(lines: tuple[str, ...]) -> None:
+    check_nothing(NetworkLeftOut, script(*lines))
+
+
+FIELDS = """
+class Loop{0}:
+    def __init__(self, gpu):
+        self.gen = Encoder().to(gpu)
+        self.critic = Encoder().to(gpu)
+        self.gen = DDP(self.gen)
+        self.opt_g = optim.Adam(self.gen.parameters())
+        self.opt_c = optim.Adam(self.critic.parameters())
+        {1}
+
+    def step(self, x):
+        self.opt_c.zero_grad()
+        (self.critic(x).mean() - self.critic(self.gen(x).detach()).mean()).backward()
+        self.opt_c.step()
+"""
+
+
+def test_fields_are_followed() -> None:
+    found = check_told(NetworkLeftOut, HEAD + FIELDS.format("", "pass"), reason="wrap it as well")
+    assert "`self.critic`" in found.message
+    check_nothing(NetworkLeftOut, HEAD + FIELDS.format("", "self.critic = DDP(self.critic)"))
+    check_nothing(NetworkLeftOut, HEAD + FIELDS.format("", "setattr(self, 'critic', DDP(self.critic))"))
+    check_nothing(NetworkLeftOut, HEAD + FIELDS.format("(nn.Module)", "pass"))
+
+
+def test_a_network_from_another_file() -> None:
+    models = "from torch import nn\n\n\nclass Critic(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    models += "        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))\n"
+    source = script("body, head = DDP(Encoder()), Critic()", BOTH, *STEPS).replace(
+        "\n\nclass", "\nfrom models import Critic\n\nclass", 1
+    )
+    check_told(NetworkLeftOut, source, files={"models.py": models}, reason="wrap it as well")
+    helper = (
+        "from torch.nn.parallel import DistributedDataParallel\n\n\ndef share(net):\n    return DistributedDataParallel(net)\n"
+    )
+    shared = source.replace("import Critic", "import Critic\nfrom helper import share").replace("Critic()", "share(Critic())")
+    check_nothing(NetworkLeftOut, shared, files={"models.py": models, "helper.py": helper})
+
+
+def test_several_networks_of_one_optimizer_are_one_finding() -> None:
+    made = "body, head, tail = DDP(Encoder()), nn.Linear(8, 2), nn.Linear(2, 2)"
+    given = BOTH.replace(", lr", " + list(tail.parameters()), lr")
+    source = script(made, given, "for x in loader:", "    tail(head(body(x))).mean().backward()", "    opt.step()")
+    assert "`head` and `tail` are trained" in check_told(NetworkLeftOut, source, reason="wrap").message
+
+
+def test_accelerate() -> None:
+    source = HEAD.replace("from torch.nn.parallel", "from accelerate import Accelerator\nfrom torch.nn.parallel") + (
+        "def train(loader):\n    accelerator = Accelerator()\n    body, head = pair()\n"
+        "    opt = optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)\n"
+        "    body, opt, loader = accelerator.prepare(body, opt, loader)\n"
+        "    for x in loader:\n        accelerator.backward(head(body(x)).mean())\n        opt.step()\n"
+    )
+    check_told(NetworkLeftOut, source, reason="accelerator.prepare")
+    check_nothing(
+        NetworkLeftOut,
+        source.replace(
+            "body, opt, loader = accelerator.prepare(body, opt", "body, head, opt, loader = accelerator.prepare(body, head, opt"
+        ),
+    )
+
+
+def test_tests_of_a_repository() -> None:
+    check_nothing(NetworkLeftOut, script(*MADE, BOTH, *STEPS), path="tests/test_train.py")
