@@ -200,3 +200,34 @@ def test_a_folder_that_an_image_is_built_from_speaks_for_the_one_above() -> None
     assert (torch_pin(found, near="dpo/train.py") or Pin("", "", "", 0)).minimum == (2, 0, 0)
     own = Project.of({**files, "sft/requirements.txt": b"torch==2.2.0\n"})
     assert (torch_pin(own, near="sft/train.py") or Pin("", "", "", 0)).minimum == (2, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "spec"),
+    [
+        ("conda install pytorch==2.0.1 torchvision==0.15.2 pytorch-cuda=11.8 -c pytorch -c nvidia", "==2.0.1"),
+        ("   `conda install pytorch=1.11 cudatoolkit=11.3 -c pytorch`", "=1.11"),
+        ("$ pip install torch==1.12.1+cu113 -f https://download.pytorch.org/whl/torch_stable.html", "==1.12.1+cu113"),
+        ("RUN pip3 install 'torch>=1.8,<2' numpy", ">=1.8,<2"),
+        ("mamba install -y pytorch==1.13.0 \\", "==1.13.0"),
+    ],
+)
+def test_what_a_readme_says_to_install(line: str, spec: str) -> None:
+    pin = torch_pin(of("README.md", f"# Model\n\n## Installation\n\n{line}\n"))
+    assert pin is not None
+    assert (pin.spec, pin.path, pin.line) == (spec, "README.md", 5)
+    assert pin.surely_below((2, 4))
+
+
+@pytest.mark.parametrize("text", ["pip install torch", "It needs torch==1.9.0", "pip install -r torch.txt"])
+def test_what_a_readme_leaves_open(text: str) -> None:
+    assert torch_pin(of("README.md", text)) is None
+
+
+def test_a_file_of_pins_goes_before_a_readme() -> None:
+    readme = "pip install torch==1.9.0"
+    pinned = torch_pin(project(**{"requirements.txt": "torch>=2.1\n", "README.md": readme}))
+    assert pinned is not None and pinned.spec == ">=2.1"
+    bare = torch_pin(project(**{"requirements.txt": "torch\n", "README.md": readme}))
+    assert bare is not None and bare.surely_below((2,))
+    assert torch_pin(project(**{"docs/README.md": readme})) is None

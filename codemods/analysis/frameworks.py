@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from posixpath import basename, dirname
 
-from codemods.analysis.requirement_files import LOCK_FILES, normalized, read_pins, reader_of
+from codemods.analysis.requirement_files import LOCK_FILES, documented_pins, documents, normalized, read_pins, reader_of
 from codemods.analysis.version_pins import Pin, Version
 from codemods.project import Project
 
@@ -98,9 +98,19 @@ def _read_all(project: Project) -> dict[str, tuple[Pin, ...]]:
     for path in _pinning_files(project.files):
         for pin in read_pins(path, project.read(path) or b""):
             out.setdefault(pin.package, []).append(pin)
+    pinned = {package for package, found in out.items() if any(pin.spec for pin in found)}
+    for path in project.files_containing(b"install", kinds=(".md", ".rst", ".txt")):
+        for pin in documented_pins(path, project.read(path) or b"") if documents(path) and is_run(path) else ():
+            if pin.package not in pinned:  # a text is older than the files that pins are for
+                out.setdefault(pin.package, []).append(pin)
     return {package: tuple(found) for package, found in out.items()}
 
 
 def _pinning_files(files: Iterable[str]) -> list[str]:
-    named = [path for path in files if reader_of(path) and not any(part in _NOT_RUN for part in path.split("/")[:-1])]
+    named = [path for path in files if reader_of(path) and is_run(path)]
     return sorted(named, key=lambda path: (path.count("/"), path))
+
+
+def is_run(path: str) -> bool:
+    """False below a folder whose pins say nothing of how the code is run."""
+    return not any(part in _NOT_RUN for part in path.split("/")[:-1])

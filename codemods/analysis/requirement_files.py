@@ -21,6 +21,7 @@ _CONDA = late(
     r"^\s*-\s*[\"']?(?:[\w./-]+::)?([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*([<>=!~|][^\"'#]*)?[\"']?\s*(?:#.*)?$"
 )
 
+_INSTALLS = late(r"\b(?:pip3?|conda|mamba)\s+install\s+(.+)")
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 # conda calls two packages by names that pip does not use for them
 _CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
@@ -59,6 +60,28 @@ def read_pins(path: str, data: bytes) -> tuple[Pin, ...]:
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"  # PowerShell's `pip freeze >`
     text = data.decode(encoding, "replace").replace("\r\n", "\n")
     return tuple(reader(path, text))
+
+
+def documents(path: str) -> bool:
+    """True for a text that says how to install the repository."""
+    name = basename(path).lower()
+    return name.startswith(("readme", "install")) and name.endswith((".md", ".rst", ".txt"))
+
+
+def documented_pins(path: str, data: bytes) -> Iterator[Pin]:
+    """The versions that the install commands of a text name: `conda install pytorch==2.0.1 -c pytorch`."""
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+        command = _INSTALLS.search(line)
+        for word in command[1].split() if command is not None else ():
+            pin = requirement(word.strip("`'\"\\"), path, number) or _of_conda(word, path, number)
+            if pin is not None and pin.spec and re.search(r"\d", pin.spec):
+                yield Pin(_CONDA_NAMES.get(pin.package, pin.package), pin.spec, path, number)
+
+
+def _of_conda(word: str, path: str, line: int) -> Pin | None:
+    """`pytorch=1.12`: one sign of equality."""
+    found = re.fullmatch(r"([A-Za-z][\w.-]*)=(\d[\w.]*)(?:=.*)?", word.strip("`'\"\\"))
+    return Pin(normalized(found[1]), f"={found[2]}", path, line) if found is not None else None
 
 
 def requirement(text: str, path: str, line: int) -> Pin | None:

@@ -9,6 +9,7 @@ from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.frameworks import torch_pin
 from codemods.analysis.job_files.old_launcher import STARTS_IN, started_with_launcher, states_an_old_torch
 from codemods.analysis.names import dotted, last
+from codemods.analysis.requirement_files import documents
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
 from codemods.imports import plan_plain
@@ -169,9 +170,9 @@ def _both_spellings(module: SourceModule, call: ast.Call) -> list[Edit]:
 
 
 def _is_old(project: Project, module: SourceModule) -> bool:
-    """True where the launcher of the torch that is pinned still passes `--local_rank`."""
+    """True where the launcher of the torch that is pinned still passes `--local_rank`; people outgrow what a README names."""
     pin = torch_pin(project, near=module.path)
-    return pin is not None and pin.surely_below((2, 0))
+    return pin is not None and pin.surely_below((2, 0)) and not documents(pin.path)
 
 
 def _place(module: SourceModule) -> ast.Attribute | ast.Name | None:
