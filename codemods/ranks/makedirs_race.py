@@ -14,6 +14,7 @@ from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, is_of_the_starter, way_of_every_rank
 from codemods.analysis.files.folders_made_before import is_made_above
 from codemods.analysis.files.state_folders import state_folders
+from codemods.analysis.model.signatures import bind, defaults
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.output.effects import names_rank
 from codemods.analysis.paths import PATH_CLASSES, is_path, origin_text
@@ -21,7 +22,7 @@ from codemods.analysis.ranks.one_device import names_nodes
 from codemods.analysis.ranks.rank_guards import Ranks
 from codemods.analysis.ranks.reach import called_by_framework, ranks_reaching
 from codemods.analysis.ranks.run_by_programs import is_run_by_nobody
-from codemods.analysis.ranks.uses import calls_of, uses_of
+from codemods.analysis.ranks.uses import CallSite, calls_of, uses_of
 from codemods.analysis.variance.analysis import variance
 from codemods.analysis.variance.values import Cause
 from codemods.codemod import DdpCodemod
@@ -34,7 +35,8 @@ from codemods.source import SourceModule, walk
 _CAUGHT = frozenset({"FileExistsError", "OSError", "IOError", "EnvironmentError", "Exception", "BaseException"})
 _OWN_PATH = late(r"rank|getpid|uuid|mkdtemp|TemporaryDirectory|tmp_path|tempfile|process_index|worker_id", re.I)
 _CLOCK = late(r"\b(?:datetime\.)?(?:now|today|utcnow)\(|\bstrftime\(|\btime\.(?:time|localtime|ctime)\(|\basctime\(")
-_LISTING = (b"listdir", b"glob", b"iterdir", b"scandir", b"exists", b"is_dir")
+# Without one of these a file names no folder after what is there, be it by a function of another file.
+_LISTING = (b"listdir", b"glob", b"iterdir", b"scandir", b"exists", b"is_dir", b"increment_", b"next_", b"new_run")
 _LEADS_ELSEWHERE = "FileExistsError is caught here and leads elsewhere: an existing folder means something to this code"
 _FRESH = late(r"increment|unique|next_|new_run|(^|_)version", re.I)
 _FETCHES = ("urlretrieve", "urlopen", "download", "download_url", "download_file", "snapshot_download", "wget")
@@ -121,7 +123,7 @@ class MakedirsRace(DdpCodemod):
     ), Site(  # what is there is listed, or a loop looks for what is not
         rb"(?:listdir|glob|iterdir|scandir)\(|while\b[^\n]*exists\(|not [^\n]*exists\([^\n]*:\s*(?:break|return)",
         b"listdir(", b"glob(", b"iterdir(", b"scandir(", b"exists(", behind=1,
-    ))  # fmt: skip
+    ), Site(rb"\b(?:increment_|next_|new_run)\w*\(", b"increment_", b"next_", b"new_run"))  # fmt: skip
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
@@ -247,20 +249,44 @@ class MakedirsRace(DdpCodemod):
 
 
 def _is_handed_round(project: Project, module: SourceModule, call: ast.Call) -> bool:
-    """True where the function, or one that calls it, gives the others what one rank has chosen."""
+    """True where the function, or one that calls it, has given the others above what one rank has chosen."""
     function = module.function_of(call)
-    if function is None:
-        return b"broadcast" in module.data
-    sites = uses_of(project, module, function).outside_tests().calls
-    homes = [(module, function), *((s.module, s.module.function_of(s.call)) for s in sites)]
-    return any("broadcast" in (m.text_of(f) if f is not None else m.text) for m, f in homes)
+    sites = uses_of(project, module, function).outside_tests().calls if function is not None else ()
+    return any(_broadcasts_above(m, node) for m, node in ((module, call), *((s.module, s.call) for s in sites)))
+
+
+def _broadcasts_above(module: SourceModule, node: ast.Call) -> bool:
+    function = module.function_of(node)
+    first = function.lineno if function is not None else 0
+    return any(
+        first <= c.lineno <= node.lineno
+        for c in module.nodes(ast.Call)
+        if "broadcast" in (last(dotted(c.func)) or getattr(c.func, "attr", ""))
+    )
 
 
 def _comes_alone(project: Project, module: SourceModule, call: ast.Call) -> bool:
     """True where no way is seen on which every rank comes."""
     if is_run_by_nobody(project, module, call):
         return True
+    asking = _asking_for_it(project, module, call)
+    if asking is not None:
+        return not any(way_of_every_rank(project, s.module, s.call) is not None for s in asking)
     return way_of_every_rank(project, module, call) is None and not _is_in_hook(project, module, call)
+
+
+def _asking_for_it(project: Project, module: SourceModule, call: ast.Call) -> list[CallSite] | None:
+    """The calls that ask for the folder where a parameter that is off by itself decides over it: `if mkdir: path.mkdir()`."""
+    function = module.function_of(call)
+    given = defaults(function) if function is not None else {}
+    off = {name for name, value in given.items() if isinstance(value, ast.Constant) and not value.value}
+    tests = (up.test for up in module.ancestors(call) if isinstance(up, ast.If))
+    asked = next((t.id for t in tests if isinstance(t, ast.Name) and t.id in off), None)
+    if function is None or asked is None:
+        return None
+    method = isinstance(module.parent(function), ast.ClassDef)
+    calls = uses_of(project, module, function).outside_tests().calls
+    return [s for s in calls if asked in (bind(function, s.call, bound=method) or {asked: s.call})]
 
 
 def _clock(module: SourceModule, path: ast.expr) -> ast.expr | None:

@@ -561,3 +561,22 @@ def test_a_name_that_is_worked_out_before_the_processes_start() -> None:
         "        mp.spawn(work, nprocs=2, args=(out,))\n\n    if __name__ == '__main__':\n        main()\n"
     )
     check_nothing(MakedirsRace, source)
+
+
+NEXT = (
+    "    def next_run(root, make=False):\n        for n in range(99):\n            path = f'{root}/{n}'\n"
+    "            if not os.path.exists(path):\n                break\n        if make:\n"
+    "            os.makedirs(path, exist_ok=True)\n        return path\n\n"
+)
+
+
+def test_a_folder_that_only_some_calls_ask_for() -> None:
+    source = SCRIPT + NEXT + script("out = next_run(args.root{0})", "print(out)").removeprefix(SCRIPT)
+    check_told(MakedirsRace, source.replace("{0}", ", make=True"), reason="on rank 0")
+    check_nothing(MakedirsRace, source.replace("{0}", ""))
+
+
+def test_a_setting_that_another_function_works_out() -> None:
+    head = SCRIPT + NEXT + "    def start(args):\n        args.out = next_run(args.root)\n        main(args)\n\n"
+    body = script("out = Path(args.out)", "os.makedirs(out / 'weights', exist_ok=True)").removeprefix(SCRIPT)
+    check_told(MakedirsRace, head + body, reason="choose the name on rank 0")

@@ -66,10 +66,10 @@ def _behind(
 
 
 def _settings(module: SourceModule, node: ast.Attribute) -> list[ast.expr]:
-    """What `args.folder` is given in the same function."""
+    """What `args.folder` is given in the same function, else in the file, where the settings go by one name."""
     function, name = module.function_of(node), dotted(node)
-    given = (a for a in module.nodes(ast.Assign) if any(dotted(t) == name for t in a.targets))
-    return [a.value for a in given if module.function_of(a) is function]
+    given = [a for a in module.nodes(ast.Assign) if any(dotted(t) == name for t in a.targets)]
+    return [a.value for a in given if module.function_of(a) is function] or [a.value for a in given]
 
 
 def _source(bound: Binding) -> ast.expr | None:
