@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
-from codemods.analysis.ranks.shown_runs import only_in_the_kernel, started_alone, unseen_run
+from codemods.analysis.ranks.shown_runs import only_in_the_kernel, runs_no_ranks, started_alone, unseen_run
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Finding, Span
@@ -63,7 +63,8 @@ def find_in(
 ) -> list[Finding]:
     """Findings of one file in source order, suppressed ones left out, with their ids."""
     chosen = list(codemods)
-    made = ((codemod, finding) for codemod in chosen for finding in _found_by(codemod, module, project))
+    asked = [c for c in chosen if not _is_of_ranks(c, module.path)] if runs_no_ranks(module) else chosen
+    made = ((codemod, finding) for codemod in asked for finding in _found_by(codemod, module, project))
     found = [_as_seen(c, f, module, project) for c, f in made if not _is_for_one_process(c, f, module, project)]
     if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
@@ -99,12 +100,17 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
         return [codemod.finding(module, Span(1, 0, 1, 0), message, reason=f"{said}. Its findings here are missing.", symbol="")]
 
 
+def _is_of_ranks(codemod: DdpCodemod, path: str) -> bool:
+    """True for a codemod that speaks of what ranks do where they come; in a notebook of how they are started, too."""
+    return codemod.topic() in _OF_RUNS or (codemod.topic() == "launch" and path.endswith(NOTEBOOK))
+
+
 def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
     """True in a program, or a mode of one, that the repository's texts start as one process, while they launch others.
 
     Also in a hook that no Trainer of several ranks calls, and in a notebook outside of what it hands to a launcher.
     """
-    if codemod.topic() not in _OF_RUNS and not (codemod.topic() == "launch" and finding.path.endswith(NOTEBOOK)):
+    if not _is_of_ranks(codemod, finding.path):
         return False
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or isinstance(place, TextFile):
