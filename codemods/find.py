@@ -7,17 +7,21 @@ of several ranks calls is left alone. A file that a program writes gets no fix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
 from codemods.analysis.ranks.shown_runs import only_in_the_kernel, runs_no_ranks, started_alone, unseen_run
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Finding, Span
+from codemods.findings import Applicability, Evidence, Finding, Span
 from codemods.project import Project
 from codemods.record import replace
 from codemods.source import SourceModule
 from codemods.text_file import NOTEBOOK, PYTHON_KINDS, TextFile
+
+if TYPE_CHECKING:
+    from codemods.notebook import NotebookModule
 
 # What these topics say of a place is what ranks do when they come there; the others are about settings and versions.
 _OF_RUNS = frozenset({"ranks", "sync", "metrics", "data_loading", "checkpoints"})
@@ -148,7 +152,14 @@ def _in_its_cell(finding: Finding, module: SourceModule) -> Finding:
     other = next((e.path for e in finding.edits if e.path != module.path), "")
     if other:
         finding = replace(finding, fix=None, reason=f"the fix changes {other}, too, and a notebook is changed alone")
-    return replace(finding, cell=cell, cell_line=line)
+    return replace(finding, cell=cell, cell_line=line, evidence=tuple(_seen_in_cell(e, module) for e in finding.evidence))
+
+
+def _seen_in_cell(evidence: Evidence, module: NotebookModule) -> Evidence:
+    if evidence.path != module.path or not evidence.line:
+        return evidence
+    cell, line = module.cell_at(evidence.line)
+    return replace(evidence, cell=cell, cell_line=line)
 
 
 def _made_from(finding: Finding, module: SourceModule, project: Project) -> str | None:
