@@ -7,18 +7,22 @@ of several ranks calls is left alone. A file that a program writes gets no fix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
-from codemods.analysis.ranks.shown_runs import only_in_the_kernel, started_alone, unseen_run
+from codemods.analysis.ranks.shown_runs import only_in_the_kernel, runs_no_ranks, started_alone, unseen_run
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
-from codemods.findings import Applicability, Finding, Span
+from codemods.findings import Applicability, Evidence, Finding, Span
 from codemods.project import Project
 from codemods.record import replace
 from codemods.source import SourceModule
 from codemods.text_file import NOTEBOOK, PYTHON_KINDS, TextFile
+
+if TYPE_CHECKING:
+    from codemods.notebook import NotebookModule
 
 # What these topics say of a place is what ranks do when they come there; the others are about settings and versions.
 _OF_RUNS = frozenset({"ranks", "sync", "metrics", "data_loading", "checkpoints"})
@@ -67,7 +71,8 @@ def find_in(
 
 
 def _find_in(module: SourceModule, project: Project, chosen: Sequence[DdpCodemod], numbers: Numbers) -> list[Finding]:
-    made = ((codemod, finding) for codemod in chosen for finding in _found_by(codemod, module, project))
+    asked = [c for c in chosen if not _is_of_ranks(c, module.path)] if runs_no_ranks(module) else chosen
+    made = ((codemod, finding) for codemod in asked for finding in _found_by(codemod, module, project))
     found = [_as_seen(c, f, module, project) for c, f in made if not _is_for_one_process(c, f, module, project)]
     if module.holds(b"ddpfix:"):
         checked = frozenset(word.lower() for c in chosen for word in (c.code, c.rule_name()))
@@ -103,12 +108,17 @@ def _found_by(codemod: DdpCodemod, module: SourceModule, project: Project) -> li
         return [codemod.finding(module, Span(1, 0, 1, 0), message, reason=f"{said}. Its findings here are missing.", symbol="")]
 
 
+def _is_of_ranks(codemod: DdpCodemod, path: str) -> bool:
+    """True for a codemod that speaks of what ranks do where they come; in a notebook of how they are started, too."""
+    return codemod.topic() in _OF_RUNS or (codemod.topic() == "launch" and path.endswith(NOTEBOOK))
+
+
 def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> bool:
     """True in a program, or a mode of one, that the repository's texts start as one process, while they launch others.
 
     Also in a hook that no Trainer of several ranks calls, and in a notebook outside of what it hands to a launcher.
     """
-    if codemod.topic() not in _OF_RUNS and not (codemod.topic() == "launch" and finding.path.endswith(NOTEBOOK)):
+    if not _is_of_ranks(codemod, finding.path):
         return False
     place = module if finding.path == module.path else project.module(finding.path)
     if place is None or isinstance(place, TextFile):
@@ -146,7 +156,14 @@ def _in_its_cell(finding: Finding, module: SourceModule) -> Finding:
     other = next((e.path for e in finding.edits if e.path != module.path), "")
     if other:
         finding = replace(finding, fix=None, reason=f"the fix changes {other}, too, and a notebook is changed alone")
-    return replace(finding, cell=cell, cell_line=line)
+    return replace(finding, cell=cell, cell_line=line, evidence=tuple(_seen_in_cell(e, module) for e in finding.evidence))
+
+
+def _seen_in_cell(evidence: Evidence, module: NotebookModule) -> Evidence:
+    if evidence.path != module.path or not evidence.line:
+        return evidence
+    cell, line = module.cell_at(evidence.line)
+    return replace(evidence, cell=cell, cell_line=line)
 
 
 def _made_from(finding: Finding, module: SourceModule, project: Project) -> str | None:

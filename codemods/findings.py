@@ -50,7 +50,7 @@ class Evidence:
     """A reason the reader can check.
 
     kind: static, way (a step of the way that a value came, nearest first), log, probe, version, text. strength: strong or weak.
-    path and line say where to look, if anywhere.
+    path and line say where to look, if anywhere; cell and cell_line in a notebook, as those of a Finding.
     """
 
     kind: str
@@ -58,6 +58,14 @@ class Evidence:
     path: str = ""
     line: int = 0
     strength: str = "strong"
+    cell: int = 0
+    cell_line: int = 0
+
+    @property
+    def place(self) -> str:
+        """`path:line`, or where there is no line the path; in a notebook with the cell."""
+        where = f"cell {self.cell}:line {self.cell_line}" if self.cell else str(self.line or "")
+        return f"{self.path}:{where}" if where else self.path
 
 
 @record

@@ -16,6 +16,7 @@ from codemods.analysis.names import family
 from codemods.findings import Edit, ExtendImport, NeedImport
 from codemods.record import record
 from codemods.source import Import, SourceModule, once_a_module
+from codemods.text_file import NOTEBOOK
 
 
 @record
@@ -186,14 +187,25 @@ def _modules_of(statement: ast.stmt) -> list[str]:
 
 
 def last_top_import(module: SourceModule) -> ast.stmt | None:
-    """The last import of the block at the head of the file; what stands behind other statements does not count."""
+    """The last import of the block at the head of the file; what stands behind other statements does not count.
+
+    In a notebook the block is that of the first cell that imports: above it packages are installed and magics said.
+    """
+    notebook = module.path.endswith(NOTEBOOK)
     found: ast.stmt | None = None
     for statement in module.tree.body:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            if notebook and found is not None and _parted(module, found, statement):
+                break
             found = statement
-        elif found is not None or not _is_docstring(statement):
+        elif found is not None or not (notebook or _is_docstring(statement)):
             break
     return found
+
+
+def _parted(module: SourceModule, one: ast.stmt, other: ast.stmt) -> bool:
+    """True where a cell ends between two statements: lines begin with what marks its end."""
+    return any(line.startswith("#= ") for line in module.lines[one.lineno : other.lineno])
 
 
 def _is_docstring(statement: ast.stmt) -> bool:

@@ -65,7 +65,7 @@ def reason_lines(finding: Finding) -> list[bytes]:
     lines = [f"# {finding.code} {finding.name} ({finding.applicability.value}): {finding.message}"]
     if finding.reason:
         lines.append(f"#   assumes: {finding.reason}")
-    lines += [f"#   {e.text}" + (f" ({e.path}:{e.line})" if e.path else "") for e in finding.evidence]
+    lines += [f"#   {e.text}" + (f" ({e.place})" if e.path else "") for e in finding.evidence]
     return [" ".join(line.split()).encode() + b"\n" for line in lines]
 
 

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from codemods import notebook
+from codemods.findings import RemoveStatement, WrapInGuard
+from codemods.imports import plan_plain
 from codemods.project import Project
+from codemods.rewriter import RewriteError, rewrite_bytes
 from codemods.source import Unreadable
 from tests.notebooks import KERNEL, TRAINING, WRITERS, code, jupyter, kaggle, sources, text, without_sources
 from tests.notebooks import notebook as made_of
@@ -229,3 +232,65 @@ def test_a_file_that_cannot_be_written_back_is_no_result() -> None:
     new = program(data).replace("get_ipython()._(1)", "pass").encode()
     with pytest.raises(Unreadable, match="magic"):
         notebook.written("a.ipynb", data, new)
+
+
+# Imports
+
+
+@pytest.mark.parametrize(
+    ("cells", "source", "changed"),
+    [
+        (("!pip install torch", "import torch\nimport np", "import json"), "os", {2: "import torch\nimport np\nimport os"}),
+        (("EPOCHS = 3", "%time\nimport torch", "x = 1"), "os", {2: "%time\nimport torch\nimport os"}),
+        (("import torch", "import sys\nimport torch.nn"), "os", {1: "import torch\nimport os"}),
+        (("# torch", "x = 1\n!ls"), "os", {2: "import os\nx = 1\n!ls"}),
+        (("import os\nimport torch",), "os", {}),
+    ],
+)  # fmt: skip
+def test_an_import_goes_into_the_cell_that_imports(cells: tuple[str, ...], source: str, changed: dict[int, str]) -> None:
+    data = jupyter(made_of(*map(code, cells)))
+    module = Project.of({"a.ipynb": data}).module("a.ipynb")
+    assert module is not None
+    planned = plan_plain(module, source)
+    assert planned is not None
+    after = notebook.written("a.ipynb", data, rewrite_bytes(module, planned.edits))
+    assert sources(after) == [changed.get(i, cell) for i, cell in enumerate(cells, 1)]
+
+
+def test_a_fix_across_two_cells_is_refused() -> None:
+    data = jupyter(made_of(code("import torch\nx = 1"), code("y = 2")))
+    module = Project.of({"a.ipynb": data}).module("a.ipynb")
+    assert module is not None
+    first, last = module.tree.body[1:]
+    with pytest.raises(RewriteError, match="over the border of a cell"):
+        rewrite_bytes(module, [WrapInGuard("a.ipynb", module.span(first), "rank == 0", module.span(last))])
+
+
+def test_a_magic_cannot_be_put_under_a_guard() -> None:
+    data = jupyter(made_of(code("import torch\n!ls\nx = 1")))
+    module = Project.of({"a.ipynb": data}).module("a.ipynb")
+    assert module is not None
+    magic = module.span(module.tree.body[1])
+    with pytest.raises(RewriteError, match="cell 1: the change touches a magic or a shell line"):
+        rewrite_bytes(module, [WrapInGuard("a.ipynb", magic, "rank == 0", magic)])
+
+
+def test_a_statement_at_the_end_of_a_cell_can_go() -> None:
+    data = jupyter(made_of(code("import torch\nx = 1"), code("y = 2\n\n"), code("z = 3")))
+    module = Project.of({"a.ipynb": data}).module("a.ipynb")
+    assert module is not None
+    gone = [RemoveStatement("a.ipynb", module.span(s)) for s in module.tree.body[1:]]
+    after = notebook.written("a.ipynb", data, rewrite_bytes(module, gone))
+    assert [source.strip() for source in sources(after)] == ["import torch", "", ""]
+    assert without_sources(after) == without_sources(data)
+
+
+def test_no_notebook_is_seen_by_another_file() -> None:
+    other = jupyter(made_of(code("import torch\ndef helper(): pass")))
+    project = Project.of({"a.py": b"def helper(): pass\n", "a.ipynb": jupyter(TRAINING), "b.ipynb": other})
+    assert project.files_defining("helper") == {"a.py"}
+    assert project.seen_from("a.py") is project
+    here = project.seen_from("b.ipynb")
+    assert here.files_defining("helper") == {"a.py", "b.ipynb"}
+    assert here.python_files == ("a.py", "b.ipynb")
+    assert here.files_containing(b"init_process_group") == ()

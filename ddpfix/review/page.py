@@ -184,7 +184,7 @@ def _plain(item: ReviewItem) -> dict[str, Any]:
         "why": item.reason if item.acceptable else item.why_not,
         "patch": "".join(hunk.text for hunk in item.hunks) if len({h.path for h in item.hunks}) < 2 else item.patch,
     }
-    rows = [f"{e.text} ({e.path}:{e.line})" if e.path else e.text for e in finding.evidence]
+    rows = [f"{e.text} ({e.place})" if e.path else e.text for e in finding.evidence]
     return {**{key: _writable(value) for key, value in shown.items()}, "evidence": [_writable(row) for row in rows]}
 
 
@@ -207,8 +207,7 @@ def _flat(text: str) -> list[str]:
 def _check(evidence: Evidence) -> list[Any]:
     asked = question(evidence)
     kind = BY.get(evidence.kind, evidence.kind) + (", weak" if evidence.strength == "weak" else "")
-    place = f"{evidence.path}:{evidence.line}" if evidence.line else evidence.path
-    return [asked if asked in (*ALWAYS, *KINDS.values()) else "", _flat(evidence.text), place, kind]
+    return [asked if asked in (*ALWAYS, *KINDS.values()) else "", _flat(evidence.text), evidence.place, kind]
 
 
 def _diff(item: ReviewItem, sources: _Sources) -> list[list[Any]]:

@@ -59,7 +59,7 @@ def item_screen(
     elif not item.acceptable:
         out += _labelled("No fix", item.why_not, look)
     for evidence in item.evidence:
-        at = f" ({evidence.path}:{evidence.line})" if evidence.path else ""
+        at = f" ({evidence.place})" if evidence.path else ""
         out += _labelled("Evidence", evidence.text + at, look)
     if mates:
         out += _labelled("Together with", ", ".join(mates), look)

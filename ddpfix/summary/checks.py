@@ -75,4 +75,4 @@ def place(evidence: Evidence) -> str:
     """`path:line`, as far as there is one."""
     if not evidence.path:
         return ""
-    return code(f"{evidence.path}:{evidence.line}" if evidence.line else evidence.path)
+    return code(evidence.place)

@@ -104,13 +104,19 @@ def _evidence(findings: Sequence[Finding], fixed: Fixed, detail: Detail) -> list
 
 
 def _places(found: Sequence[Evidence]) -> str:
-    files: dict[str, set[int]] = {}
+    files: dict[str, list[Evidence]] = {}
     for evidence in found:
         if evidence.path:
-            files.setdefault(evidence.path, set()).add(evidence.line)
-    shown = [code(path) + (f" {numbers(at - {0})}" if at - {0} else "") for path, at in sorted(files.items())[:4]]
+            files.setdefault(evidence.path, []).append(evidence)
+    shown = [f"{code(path)} {_seen_at(rows)}".rstrip() for path, rows in sorted(files.items())[:4]]
     more = f" and {plural(len(files) - 4, 'more file')}" if len(files) > 4 else ""
     return f" ({'; '.join(shown)}{more})" if shown else ""
+
+
+def _seen_at(rows: Sequence[Evidence]) -> str:
+    if any(e.cell for e in rows):
+        return ", ".join(dict.fromkeys(f"cell {e.cell}:line {e.cell_line}" for e in sorted(rows, key=lambda e: e.line)))
+    return numbers({e.line for e in rows} - {0})
 
 
 def _files(key: str, files: dict[str, tuple[Finding, ...]], hunks: Sequence[Hunk], detail: Detail) -> list[str]:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from codemods.text_file import NOTEBOOK
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.facts import FACTS, UNUSED, WAITING, facts
@@ -22,13 +23,12 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
         out += ["Names were changed and nothing else: one process is enough, and the tests of the repository.", ""]
         return [*out, *_shown(codes, fixed), ""]
     out.append("It takes two processes, and a data set small enough to get through an epoch.")
-    if context.launches:
-        out += ["As this repository starts training, with two processes:", ""]
-        rows = [row for launch in context.launches for row in (f"# {launch.path}:{launch.line}{_devices(launch)}", launch.two)]
-    else:
-        out += ["No command that starts training was found in the repository; put your own script and arguments in:", ""]
-        rows = _usual_commands(fixed)
-    out += [*fence(rows, "sh"), ""]
+    notebooks = sorted(path for path in fixed.before if path.endswith(NOTEBOOK))
+    if len(notebooks) < len(fixed.before) or not notebooks:
+        out += _commands(fixed, context)
+    if notebooks:
+        more = f" and {plural(len(notebooks) - 1, 'more notebook')}" if len(notebooks) > 1 else ""
+        out += [f"{code(notebooks[0])}{more}: restart the kernel, let the launcher start two processes, and run all cells.", ""]
     out += [*_shown(codes, fixed), ""]
     errors = {error for key in codes for error in facts(key).errors}
     if errors & {*WAITING}:
@@ -38,6 +38,16 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
         over = " Lightning 2 puts its own text over that: there, look for `p.grad is None` in `on_after_backward`."
         out += [names + (over if _lightning(fixed) else ""), ""]
     return out
+
+
+def _commands(fixed: Fixed, context: Context) -> list[str]:
+    if context.launches:
+        out = ["As this repository starts training, with two processes:", ""]
+        rows = [row for launch in context.launches for row in (f"# {launch.path}:{launch.line}{_devices(launch)}", launch.two)]
+    else:
+        out = ["No command that starts training was found in the repository; put your own script and arguments in:", ""]
+        rows = _usual_commands(fixed)
+    return [*out, *fence(rows, "sh"), ""]
 
 
 def _shown(codes: Sequence[str], fixed: Fixed) -> list[str]:
@@ -63,7 +73,7 @@ def _errors(key: str, fixed: Fixed) -> str:
 
 
 def _usual_commands(fixed: Fixed) -> list[str]:
-    data = b"\n".join(fixed.before.values())
+    data = b"\n".join(data for path, data in fixed.before.items() if not path.endswith(NOTEBOOK))
     out = []
     if b"lightning" in data:
         out.append("python SCRIPT.py ...  # with devices=2 in its Trainer")

@@ -17,7 +17,17 @@ _LAUNCHERS = (
     "notebook_launcher", "debug_launcher", "spawn", "start_processes", "elastic_launch", "Process", "launch", "TorchTrainer"
 )  # fmt: skip
 _RUNNERS = ("TorchDistributor", "HorovodRunner", "DeepspeedTorchDistributor")  # `TorchDistributor(...).run(train)`
+_WORDS = tuple(name.encode() for name in (*_LAUNCHERS, *_RUNNERS))
 _Defined = FunctionNode | ast.ClassDef
+
+
+def starts_no_ranks(module: SourceModule) -> bool:
+    """True for a notebook of which the kernel runs all, told from its words: most are."""
+    return not any(module.holds(word) for word in _WORDS) and not _has_lightning(module)
+
+
+def _has_lightning(module: SourceModule) -> bool:
+    return any(family(name) == "lightning" for name in module.imported_modules)
 
 
 def is_of_the_kernel(module: SourceModule, node: ast.AST) -> bool:
@@ -26,7 +36,7 @@ def is_of_the_kernel(module: SourceModule, node: ast.AST) -> bool:
     around = [up for up in (node, *module.ancestors(node)) if isinstance(up, kinds)]
     if all(isinstance(up, ast.ClassDef) for up in around):
         return True
-    if isinstance(around[-1], ast.ClassDef) and any(family(name) == "lightning" for name in module.imported_modules):
+    if isinstance(around[-1], ast.ClassDef) and _has_lightning(module):
         return False  # what a Trainer makes of it is judged elsewhere
     return around[-1] not in _run_by_ranks(module)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codemods.analysis.ranks.notebook_cells import is_of_the_kernel
+from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
 from codemods.analysis.ranks.run_by_programs import is_shown_to_run
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.findings import Span
@@ -40,6 +40,11 @@ def started_alone(project: Project, module: SourceModule, span: Span) -> bool:
 def only_in_the_kernel(module: SourceModule, span: Span) -> bool:
     """True for a place of a notebook that its kernel alone runs, which is one process."""
     return module.path.endswith(NOTEBOOK) and is_of_the_kernel(module, _statements(module).get(span.line, module.tree))
+
+
+def runs_no_ranks(module: SourceModule) -> bool:
+    """True for a notebook that starts no ranks at all."""
+    return module.path.endswith(NOTEBOOK) and starts_no_ranks(module)
 
 
 @once_a_module
