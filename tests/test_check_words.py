@@ -26,7 +26,7 @@ def test_statistics_count_each_codemod(tmp_path: Path) -> None:
     status, out, _ = ran(tmp_path, {"a.py": two, "b.py": MODULE}, "--statistics")
     assert status == 1
     rows = [line.split() for line in out.splitlines()]
-    assert rows == [["3", "DDP101", "unreduced-log", "3", "[fix]"], ["2", "DDP103", "synced-metric-object", "2", "[fix]"]]
+    assert rows == [["3", "DDP101", "unsynced-metric", "3", "[fix]"], ["2", "DDP103", "synced-metric-object", "2", "[fix]"]]
 
 
 def test_statistics_go_with_no_other_format(tmp_path: Path) -> None:
