@@ -10,6 +10,7 @@ import ast
 import io
 import re
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from codemods.late_pattern import late
@@ -132,4 +133,4 @@ def _end_of_python(source: str, starts: Sequence[int], top: int) -> int:
             break
     else:
         return len(starts) - 1
-    return next(i for i, start in enumerate(starts) if start >= at)
+    return bisect_left(starts, at)

@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from codemods.findings import Evidence, Finding, ReplaceLines, Span
+from codemods.late_pattern import late
 from codemods.runs import newline_of
 from codemods.source import SourceModule, Suppression, line_of
 from codemods.text_file import TextFile
 
 CODE = "DDP000"
 NAME = "unused-suppression"
+_OWN_CODE = late(r"(?i:ddp)\d+")
 
 
 def names(suppression: Suppression, finding: Finding) -> set[str]:
@@ -75,6 +77,9 @@ def apply(
         idle = [c for c in suppression.codes if c.lower() in checked and c not in used]
         if idle or not suppression.codes:
             unused.append(_unused(module, suppression, idle))
+        if nobodys := [c for c in suppression.codes if c.lower() not in checked and _is_nobodys(c)]:
+            message = f"no codemod has the code {', '.join(nobodys)}: nothing is silenced by it"
+            unused.append(_finding(module, suppression, message))
     return left, unused
 
 
@@ -106,5 +111,18 @@ def _unused(module: SourceModule, suppression: Suppression, idle: Sequence[str])
         message = f"nothing here is found as {', '.join(idle)} any more: the comment can go"
     else:
         message = f"nothing here is found as {', '.join(idle)} any more: the comment need not name it"
+    return _finding(module, suppression, message)
+
+
+def _is_nobodys(code: str) -> bool:
+    """True for a word that reads like a code of ours and is none. Those of plug-ins that do not run are not known."""
+    if not _OWN_CODE.fullmatch(code) or code.upper() == CODE:
+        return False
+    from codemods.codemod import built_in
+
+    return all(c.code != code.upper() for c in built_in())
+
+
+def _finding(module: SourceModule, suppression: Suppression, message: str) -> Finding:
     evidence = (Evidence("text", suppression.reason),) if suppression.reason else ()
     return Finding(CODE, NAME, module.path, suppression.span, "", message, evidence)

@@ -103,7 +103,8 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
         files += [f for f in extra if f not in known]
         known.update(extra)
     chosen = _chosen(known, prefixes, exclude, force=force, is_data=lambda name: _is_data(root, name))
-    skipped = tuple(Failure(p, SUBMODULE) for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))
+    submodules = (p for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))
+    skipped = tuple(Failure(p, SUBMODULE, left_alone=True) for p in submodules)
     return Tree(root, tuple(sorted(known)), chosen, skipped, is_git)
 
 

@@ -159,7 +159,7 @@ def _check(
                 continue
             parsed += 1
             if crowded := _crowded(module):
-                broken.append(Failure(path, crowded))
+                broken.append(Failure(path, crowded, left_alone=True))
                 continue
             findings += [f for f in find_in(module, here, asking) if not _ignored_here(f, settings)]
             broken += _failures(project, path)
@@ -254,11 +254,11 @@ def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
         except OSError:
             continue
         if stat.S_ISLNK(about.st_mode) and not path.endswith(TEXT_KINDS):
-            out.append(Failure(path, "a symbolic link, left alone: the file it points to is what counts"))
+            out.append(Failure(path, "a symbolic link, left alone: the file it points to is what counts", left_alone=True))
         elif not stat.S_ISREG(about.st_mode):
             out.append(Failure(path, "no ordinary file"))
         elif about.st_size > (most := _most_bytes(path)):
-            out.append(Failure(path, f"larger than {most // 1024 // 1024} MiB, so taken for data"))
+            out.append(Failure(path, f"larger than {most // 1024 // 1024} MiB, so taken for data", left_alone=True))
         else:
             out.append(Failure(path, "it cannot be opened"))
     return out
@@ -306,7 +306,7 @@ def fix(
         before = {path: project.raw(path) or b"" for path in result.changed}
         after = {path: as_file(path, before[path], data) for path, data in result.changed.items()}
         broken = [Failure(p, _why_unreadable(project, p, first[p])) for p in candidates if project.module(p) is None]
-        broken += [Failure(path, why) for path, why in crowded.items()]
+        broken += [Failure(path, why, left_alone=True) for path, why in crowded.items()]
         broken += [f for path in sorted(project.failed) for f in _failures(project, path)]
     failed = (*tree.skipped, *(not_read(tree.root, unread) if read is None else ()), *broken)
     left = tuple(told_once(f for f in result.left if not _ignored_here(f, settings)))

@@ -39,7 +39,7 @@ def chosen(settings: Settings, root: Path) -> Chosen:
     taken = {c.code for c in catalog.all_codemods()}
     for name in settings.plugins:
         if not settings.allow_plugins:
-            failed.append(Failure(name, NOT_ALLOWED))
+            failed.append(Failure(name, NOT_ALLOWED, left_alone=True))
             continue
         classes, why = from_file(root / name, taken)
         taken |= {cls.code for cls in classes}
@@ -47,7 +47,11 @@ def chosen(settings: Settings, root: Path) -> Chosen:
         _from_files.update({c.code: c for c in loaded})
         more += loaded
         failed += [Failure(name, f"plug-in, left out: {reason}") for reason in why]
-    return Chosen(catalog.selected(settings.selection, *more), tuple(failed))
+    among = catalog.selected(settings.selection, *more)
+    words = [word for words in (settings.per_file_ignores or {}).values() for word in words]
+    left_out = settings.plugins and not settings.allow_plugins  # their names are not known then
+    catalog.check_words((w for w in words if not left_out or w.upper().startswith("DDP")), (*catalog.all_codemods(), *more))
+    return Chosen(among, tuple(failed))
 
 
 def with_codemods(tree: Tree, settings: Settings) -> tuple[Tree, tuple[DdpCodemod, ...]]:

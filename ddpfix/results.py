@@ -11,10 +11,11 @@ from codemods.record import field, record
 
 @record
 class Failure:
-    """A file that could not be read, and why, in one line."""
+    """A file that could not be read, and why, in one line. left_alone: nobody tried to, so nothing is wrong with the run."""
 
     path: str
     error: str
+    left_alone: bool = False
 
 
 @record
@@ -27,6 +28,11 @@ class Report:
     parsed: int
     failed: tuple[Failure, ...]
     elapsed: float = 0.0
+
+    @property
+    def unread(self) -> tuple[Failure, ...]:
+        """What should have been read, and could not be."""
+        return tuple(f for f in self.failed if not f.left_alone)
 
     def at(self, level: Applicability) -> tuple[Finding, ...]:
         return tuple(f for f in self.findings if f.applicability is level)

@@ -108,7 +108,7 @@ def test_one_unused_word_among_used_ones() -> None:
 
 
 def test_a_code_that_was_not_looked_for_is_not_judged() -> None:
-    assert found("x = 1  # ddpfix: ignore[DDP902, DDP777]\n", Calls()) == []
+    assert found("x = 1  # ddpfix: ignore[DDP902, ACME777]\n", Calls()) == []
 
 
 def test_two_comments_for_one_finding() -> None:

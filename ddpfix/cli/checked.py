@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from codemods.record import replace
 from codemods.text_file import PYTHON_KINDS
 from ddpfix.cli.asking import asked
-from ddpfix.cli.ends import CLEAN, FINDINGS, CommandError
+from ddpfix.cli.ends import CLEAN, ERROR, FINDINGS, CommandError
 from ddpfix.cli.showing import clear_progress, note, progress
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ddpfix.checking import Baseline
     from ddpfix.discovery import Tree
     from ddpfix.outputs.answer import Answer
+    from ddpfix.results import Report
     from ddpfix.settings import Settings
 
 STDIN = Path("-")
@@ -48,11 +49,15 @@ def check(
     allow_plugins: bool = False,
     show_settings: bool = False,
     no_cache: bool = False,
+    statistics: bool = False,
+    quiet: bool = False,
     why_not: str = "",
 ) -> int:
     """Write what is wrong in `paths` to stdout, and return the exit status. The options are those of the command."""
     if why_not:
         return _why_not(why_not, select, ignore, extend_select, config=config, isolated=isolated, plugins=allow_plugins)
+    if statistics and output_format != "text":
+        raise CommandError("--statistics is a text of its own", todo="Leave --output-format out.")
     from ddpfix import checking
     from ddpfix.outputs import formats, text
 
@@ -73,13 +78,15 @@ def check(
     known = baseline_of(baseline, projects, write=write_baseline, narrowed=bool(changed_since or stdin_as))
     level = level_of(fail_on, projects)
     stdin = (stdin_as, sys.stdin.buffer.read()) if stdin_as else None
-    reports = checking.reports(projects, stdin, changed_since, use_cache=not no_cache, progress=progress(), ending=True)
+    shows = None if quiet else progress()
+    reports = checking.reports(projects, stdin, changed_since, use_cache=not no_cache, progress=shows, ending=True)
     clear_progress()
     answer = checking.answer(reports, known, needs, Path.cwd(), stdin=stdin)
     answer = replace(answer, fails_from=level, unsafe=any(s.unsafe_fixes for _, s in projects), with_edits=with_edits)
-    shown, notes = main.document(answer), "" if output_format in ("json", "json-lines") else text.notes(answer.reports)
+    shown = _counted(answer) if statistics else main.document(answer)
+    notes = "" if output_format in ("json", "json-lines") else text.notes(answer.reports, closing=not quiet)
     failing = any(answer.fails(finding) for _, finding in answer.rows())
-    status = FINDINGS if failing and not exit_zero else CLEAN
+    status = CLEAN if exit_zero else FINDINGS if failing else ERROR if all(map(is_unread, reports)) else CLEAN
     sys.stdout.write(shown)
     sys.stderr.write(notes)
     for line in checking.about_baseline(answer, known):
@@ -89,6 +96,17 @@ def check(
     if not (no_cache or elsewhere):
         remember(projects, paths, (shown, notes, status))
     return status
+
+
+def is_unread(report: Report) -> bool:
+    """True where all that was to be read whole could not be: that nothing is found says nothing then."""
+    return bool(report.unread) and not report.parsed
+
+
+def _counted(answer: Answer) -> str:
+    from ddpfix.outputs import statistics
+
+    return statistics.table(answer)
 
 
 def _why_not(

@@ -18,6 +18,8 @@ SWITCHES = {
     "--allow-plugins": ("allow_plugins", True),
     "--show-settings": ("show_settings", True),
     "--no-cache": ("no_cache", True),
+    "--statistics": ("statistics", True),
+    "--quiet": ("quiet", True),
 }
 LISTS = {
     "--select": "select",

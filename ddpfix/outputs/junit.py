@@ -31,10 +31,10 @@ def document(answer: Answer) -> str:
             names[name] = names.get(name, 0) + 1
             name += f" ({names[name]})" if names[name] > 1 else ""
             _case(suite, path, name, finding, failing=answer.fails(finding))
-    for path, error in _unread(answer):
+    for path, error, left_alone in _unread(answer):
         suite = XML.SubElement(root, "testsuite", name=_text(path), file=_text(path))
         case = XML.SubElement(suite, "testcase", name="read", classname=_class(path), time="0")
-        XML.SubElement(case, "skipped", message=_text(f"not read: {error}"))
+        XML.SubElement(case, "skipped" if left_alone else "error", message=_text(f"not read: {error}"))
     if not len(root):
         XML.SubElement(XML.SubElement(root, "testsuite", name="ddpfix"), "testcase", name="check", classname="ddpfix", time="0")
     for suite in root:
@@ -57,14 +57,14 @@ def _case(suite: XML.Element, path: str, name: str, finding: Finding, *, failing
         XML.SubElement(case, "skipped", message=message)
 
 
-def _unread(answer: Answer) -> list[tuple[str, str]]:
-    return [(answer.home(p, f.path), f.error) for p in answer.projects for f in p.report.failed]
+def _unread(answer: Answer) -> list[tuple[str, str, bool]]:
+    return [(answer.home(p, f.path), f.error, f.left_alone) for p in answer.projects for f in p.report.failed]
 
 
 def _count(suite: XML.Element) -> None:
     suite.set("tests", str(len(suite)))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
-    suite.set("errors", "0")
+    suite.set("errors", str(len(suite.findall("testcase/error"))))
     suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
     suite.set("time", "0")
 

@@ -52,7 +52,12 @@ def _run(answer: Answer, project: Checked) -> dict[str, Any]:
                 "rules": [_rule(finding) for finding in rules.values()],
             }
         },
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(answer, project, len(kept))}],
+        "invocations": [
+            {
+                "executionSuccessful": not report.unread,
+                "toolExecutionNotifications": _notifications(answer, project, len(kept)),
+            }
+        ],
         "automationDetails": {"id": category},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {ROOT: {"description": {"text": "The root of the repository."}}},
@@ -169,7 +174,7 @@ def _artifact(answer: Answer, project: Checked, path: str) -> dict[str, str]:
 def _notifications(answer: Answer, project: Checked, kept: int) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = [
         {
-            "level": "warning",
+            "level": "warning" if failure.left_alone else "error",
             "message": {"text": plain(f"{failure.path} was not read: {failure.error}")},
             "locations": [{"physicalLocation": {"artifactLocation": _artifact(answer, project, failure.path)}}],
         }

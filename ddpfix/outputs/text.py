@@ -53,10 +53,10 @@ def render(reports: list[tuple[Report, Shown]]) -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
-def notes(reports: list[tuple[Report, Shown]]) -> str:
-    """What is no result: the files that were not read, and the closing line."""
+def notes(reports: list[tuple[Report, Shown]], *, closing: bool = True) -> str:
+    """What is no result: the files that were not read, and the closing line where it is wanted."""
     rows = [harmless(f"{shown(f.path)}: not read: {flat(f.error)}") for report, shown in reports for f in report.failed]
-    return "".join(f"{row}\n" for row in (*rows, totals([report for report, _ in reports])))
+    return "".join(f"{row}\n" for row in (*rows, *([totals([report for report, _ in reports])] if closing else ())))
 
 
 def totals(reports: list[Report]) -> str:
@@ -71,7 +71,7 @@ def totals(reports: list[Report]) -> str:
     if not sum(levels.values()):
         parsed = sum(r.parsed for r in reports)
         text = f"Nothing to report in {seen}."
-        if not parsed:
+        if not parsed and not failed:
             text = f"Nothing distributed here: {seen} seen, none with a word of distributed training."
     else:
         text = (

@@ -74,8 +74,9 @@ def test_gitlab_gets_unique_fingerprints_and_plain_paths(answers: Answers, name:
 JUNIT = {
     "testsuites": (("name", "time", "tests", "failures", "errors"), 0, {"testsuite"}),
     "testsuite": (("name", "tests", "failures", "errors", "time", "skipped", "file"), 4, {"testcase"}),
-    "testcase": (("name", "classname", "time"), 1, {"failure", "skipped"}),
+    "testcase": (("name", "classname", "time"), 1, {"failure", "error", "skipped"}),
     "failure": (("type", "message"), 0, set()),
+    "error": (("type", "message"), 0, set()),
     "skipped": (("message",), 0, set()),
 }
 
@@ -95,6 +96,7 @@ def test_junit_is_what_gitlab_and_jenkins_read(answers: Answers, name: str) -> N
     findings = read(answers(name), "json")["findings"]
     fixable = [f for f in findings if f["applicability"] != "display"]
     assert int(root.attrib["failures"]) == len(list(root.iter("failure"))) == len(fixable)
+    assert int(root.attrib["errors"]) == len(list(root.iter("error")))
     assert int(root.attrib["tests"]) == len(cases)
 
 

@@ -42,11 +42,13 @@ def check(
     allow_plugins: Plugins = False,
     show_settings: Annotated[bool, typer.Option("--show-settings", help="Say which settings hold here, check nothing.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Work everything out again.")] = False,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Count the findings of each codemod, list none.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write the findings and what was not read, nothing else.")] = False,
     why_not: Annotated[
         str, typer.Option("--why-not", metavar="FILE:LINE", help="Say what each codemod asked about this line, check nothing.")
     ] = "",
 ) -> None:
-    """Say what is wrong. Never changes code. Exit 0: nothing to fix; 1: findings; 2: an error."""
+    """Say what is wrong. Never changes code. Exit 0: nothing to fix; 1: findings; 2: an error, or no file could be read."""
     from ddpfix.cli import checked
 
     status = checked.check(
@@ -71,6 +73,8 @@ def check(
         allow_plugins=allow_plugins,
         show_settings=show_settings,
         no_cache=no_cache,
+        statistics=statistics,
+        quiet=quiet,
         why_not=why_not,
     )
     raise typer.Exit(status)
