@@ -11,10 +11,9 @@ import ast
 import io
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from codemods.findings import Span
 from codemods.late_pattern import late
 from codemods.notebook_json import Cell, Literal, Strings, read_cells
 from codemods.notebook_magics import STANDS_FOR, Magic, as_python, found_in, is_not_python
@@ -61,7 +60,6 @@ class NotebookModule(SourceModule):
         except Unreadable as error:
             raise Unreadable(self.path, _first_broken(self.path, self.text) or error.reason) from None
 
-
     def cell_at(self, line: int) -> tuple[int, int]:
         """(the cell among all cells, the line in it) of a line of the program; (0, 0) above the first."""
         at = bisect_right(self._cells, line - 1, key=lambda row: row[0]) - 1
@@ -73,17 +71,18 @@ class NotebookModule(SourceModule):
         return cells_of(self.data)
 
 
-def is_notebook(path: str) -> bool:
-    return path.endswith(NOTEBOOK)
+def is_program(data: bytes) -> bool:
+    """True for what `python_of` makes of a notebook."""
+    return data.startswith((_HEAD.encode(), UNREADABLE))
 
 
 def python_of(path: str, data: bytes) -> bytes:
-    """The program of a notebook. Bytes of another file, and of a program, are given back as they are.
+    """The program of a notebook. Bytes of another file are given back as they are.
 
     Empty for a notebook that says nothing of training and for one of another language; one comment, with the reason, for one that
     cannot be read.
     """
-    if not is_notebook(path) or data.startswith((_HEAD.encode(), UNREADABLE)):
+    if not path.endswith(NOTEBOOK):
         return data
     if not any(word in data for word in _WORDS):
         return b""
@@ -129,7 +128,7 @@ def program(notebook: Notebook) -> str:
     """The code cells in order. A line stands where it does in the file, where there is room for it."""
     out = [_HEAD]
     at = 2  # the line that comes next
-    lines = _Lines(notebook.text)
+    lines = LineStarts(notebook.text)
     for code in notebook.codes:
         if not code.cell.source.strip():
             continue
@@ -137,11 +136,11 @@ def program(notebook: Notebook) -> str:
         out.append("#\n" * (wanted - at))
         text = code.python if code.python.endswith("\n") else code.python + "\n"
         out.append(f"#= cell {code.cell.number} =#\n\n{text}\n{_END}\n")
-        at = max(at, wanted) + 4 + len(_split(text))
+        at = max(at, wanted) + 4 + len(split_lines(text))
     return "".join(out)
 
 
-class _Lines:
+class LineStarts:
     """Where the lines of a text begin."""
 
     def __init__(self, text: str) -> None:
@@ -155,7 +154,7 @@ class _Lines:
         return line, at - self.starts[line - 1]
 
 
-def _split(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Lines with their ends, broken as Python breaks them."""
     return io.StringIO(text, newline="").readlines()
 
@@ -198,73 +197,13 @@ def _first_broken(path: str, text: str) -> str:
     return ""
 
 
-# Places
-
-
 def cells_of(data: bytes) -> tuple[tuple[int, int], ...]:
     """(the line above its first, number) of each cell of a program, in order; cells are counted as a reader counts them."""
     if not data.startswith(_HEAD.encode()):
         return ()
     text = data.decode()
-    lines = _Lines(text)
+    lines = LineStarts(text)
     return tuple((lines.of(m.start()) + 1, int(m.group(1))) for m in _BEGIN.finditer(text))
-
-
-@record
-class Layout:
-    """Where the characters of a program stand in the file: for each line of a cell, the places of its characters."""
-
-    lines: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
-
-    def place(self, line: int, column: int) -> tuple[int, int]:
-        """(line, column) in the file. What lies outside of cells lies at the nearest line above."""
-        at = bisect_right(self.lines, line, key=lambda row: row[0]) - 1
-        if at < 0:
-            return 1, 0
-        number, places = self.lines[at]
-        return places[min(column, len(places) - 1)] if number == line else places[-1]
-
-    def span(self, span: Span) -> Span:
-        return Span(*self.place(span.line, span.column), *self.place(span.end_line, span.end_column))
-
-
-class Layouts:
-    """Lines of programs as lines of their files, for notebooks that `read` gives; a line of another file is what it is."""
-
-    def __init__(self, read: Callable[[str], bytes | None]) -> None:
-        self._read = read
-        self._known: dict[str, Layout] = {}
-
-    def line(self, path: str, line: int) -> int:
-        if not path.endswith(NOTEBOOK):
-            return line
-        if path not in self._known:
-            self._known[path] = layout(path, self._read(path) or b"")
-        return self._known[path].place(line, 0)[0]
-
-
-def layout(path: str, data: bytes) -> Layout:
-    """The layout of a notebook's program; an empty one where it cannot be read."""
-    try:
-        notebook = read(path, data)
-    except Unreadable:
-        notebook = None
-    if notebook is None:
-        return Layout(())
-    begins = {number: line for line, number in cells_of(program(notebook).encode())}
-    found = _Lines(notebook.text)
-    rows: list[tuple[int, tuple[tuple[int, int], ...]]] = []
-    for code in notebook.codes:
-        if code.cell.number in begins:
-            places = [p for literal in code.cell.literals for p in literal.places(notebook.text)]
-            ends = code.cell.literals[-1].end - 1
-            at = 0
-            for i, line in enumerate(_split(code.cell.source), 1):
-                size = len(line.rstrip("\r\n"))
-                marks = [*places[at : at + size], places[at + size] if at + size < len(places) else ends]
-                rows.append((begins[code.cell.number] + i, tuple(found.place(p) for p in marks)))
-                at += len(line)
-    return Layout(tuple(rows))
 
 
 # Writing
@@ -275,7 +214,7 @@ def written(path: str, data: bytes, new: bytes) -> bytes:
 
     data: the file's bytes. Bytes of another kind of file are what `new` is.
     """
-    if not is_notebook(path):
+    if not path.endswith(NOTEBOOK):
         return new
     notebook = read(path, data)
     if notebook is None:
@@ -319,7 +258,7 @@ def _value(cell: Cell, source: str, text: str, strings: Strings) -> str:
         return strings.changed(cell.literals[0], source)
     from difflib import SequenceMatcher
 
-    new = _split(source)
+    new = split_lines(source)
     pieces: list[str] = []
     old = [literal.value for literal in cell.literals]
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -336,21 +275,3 @@ def _value(cell: Cell, source: str, text: str, strings: Strings) -> str:
 def _lines_in_place_of(gone: Sequence[Literal], came: Sequence[str], strings: Strings) -> Iterator[str]:
     for i, line in enumerate(came):
         yield strings.changed(gone[i], line) if i < len(gone) else strings.literal(line)
-
-
-def replaced_lines(before: bytes, after: bytes) -> list[tuple[int, int, str]]:
-    """(first line, last line, new text) of what differs between two texts of a file."""
-    from difflib import SequenceMatcher
-
-    old, new = _split(before.removeprefix(BOM).decode()), _split(after.removeprefix(BOM).decode())
-    most = min(len(old), len(new))
-    head = next((i for i in range(most) if old[i] != new[i]), most)
-    tail = next((i for i in range(most - head) if old[-1 - i] != new[-1 - i]), most - head)
-    out = []
-    middle = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
-    for tag, i1, i2, j1, j2 in middle.get_opcodes():
-        if tag == "insert" and head + i1:  # whole lines are replaced: the one above stays, with the new ones behind it
-            out.append((head + i1, head + i1, old[head + i1 - 1] + "".join(new[head + j1 : head + j2])))
-        elif tag != "equal":
-            out.append((head + i1 + 1, head + i2, "".join(new[head + j1 : head + j2])))
-    return out

@@ -360,12 +360,12 @@ def _kind_of(path: str) -> type[SourceModule]:
 
 
 def _program(path: str, data: bytes) -> bytes:
-    """What is read of a file: of a notebook the program in it."""
+    """What an overlay holds of a file: of a notebook the program in it, if that is not what it was given."""
     if not path.endswith(NOTEBOOK):
         return data
-    from codemods.notebook import python_of
+    from codemods.notebook import is_program, python_of
 
-    return python_of(path, data)
+    return data if is_program(data) else python_of(path, data)
 
 
 def _programs(read: Reader) -> Reader:
@@ -376,8 +376,10 @@ def _programs(read: Reader) -> Reader:
         if not path.endswith(NOTEBOOK):
             return read(path)
         if path not in known:
+            from codemods.notebook import python_of
+
             data = read(path)
-            known[path] = None if data is None else _program(path, data)
+            known[path] = None if data is None else python_of(path, data)
         return known[path]
 
     return reading

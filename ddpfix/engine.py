@@ -327,7 +327,8 @@ def as_file(path: str, before: bytes, new: bytes) -> bytes:
 
 def _in_the_file(module: SourceModule, made: list[tuple[int, int, str]], data: bytes) -> list[tuple[int, int, str]]:
     """The replacements in a notebook's program as those of lines of its file; none where they cannot be written there."""
-    from codemods.notebook import cannot_be_written, replaced_lines, written
+    from codemods.notebook import cannot_be_written, written
+    from codemods.notebook_places import replaced_lines
 
     lines = list(module.lines)
     for top, bottom, new in reversed(made):

@@ -11,14 +11,14 @@ from codemods.record import replace
 from ddpfix.results import Report
 
 if TYPE_CHECKING:
-    from codemods.notebook import Layouts
+    from codemods.notebook_places import Layouts
 
 Ranges = tuple[tuple[int, int], ...]
 
 
 def touched(report: Report, project: Project, changes: Mapping[str, Ranges]) -> Report:
     """The report with the findings of which a line, the function round it, or a line of the evidence changed."""
-    from codemods.notebook import Layouts
+    from codemods.notebook_places import Layouts
 
     lines = Layouts(project.raw)  # what changed are lines of files
     return replace(report, findings=tuple(f for f in report.findings if _is_touched(f, project, changes, lines)))

@@ -83,7 +83,7 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
 
 def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: int) -> Looked:
     """A run of one codemod over the file, with answers that earlier ones left behind taken away."""
-    fresh = Project(project.files, project.read).seen_from(module.path)
+    fresh = Project(project.files, project.raw).seen_from(module.path)
     again = fresh.module(module.path)
     assert again is not None
     questions: list[Question] = []

@@ -53,7 +53,7 @@ def test_a_folder_of_which_nothing_can_be_read_is_no_success(tmp_path: Path) -> 
     status, out, said = ran(tmp_path, {"b.py": BROKEN})
     assert (status, out) == (2, "")
     assert "none with a word of distributed training" not in said
-    assert "1 file could not be read." in said
+    assert "Nothing could be checked in 1 Python file. 1 file could not be read." in said
     assert ran(tmp_path, {}, "--exit-zero")[0] == 0
     assert ran(tmp_path, {"b.py": PLAIN})[0] == 0
 

@@ -105,10 +105,10 @@ def test_json_is_the_documented_contract(tmp_path: Path) -> None:
     assert "line 2" in report["files"]["failed"][0]["error"]
 
 
-def test_a_file_that_does_not_parse_is_named_and_does_not_change_the_exit_status(tmp_path: Path) -> None:
+def test_a_file_that_does_not_parse_is_named_and_a_check_of_nothing_else_is_no_success(tmp_path: Path) -> None:
     repo = make(tmp_path, {"broken.py": b"import lightning\nself.log(\n"})
     done = ddpfix(repo, "check")
-    assert done.returncode == 0
+    assert done.returncode == 2
     assert "broken.py: not read: line 2" in text(done.stderr)
     assert "1 file could not be read." in text(done.stderr)
 

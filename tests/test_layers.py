@@ -27,7 +27,7 @@ CODEMODS_ORDER = [
     {"codemods.source", "codemods.spelling", "codemods.evidence"},
     {"codemods.shell_words", "codemods.json_values"},
     {"codemods.text_file"},
-    {"codemods.notebook", "codemods.notebook_json", "codemods.notebook_magics"},
+    {"codemods.notebook", "codemods.notebook_json", "codemods.notebook_magics", "codemods.notebook_places"},
     {"codemods.text_entries", "codemods.passages"},
     {"codemods.project", "codemods.corpus", "codemods.sites", "codemods.spoken", "codemods.import_statements"},
     {"codemods.data"},

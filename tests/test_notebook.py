@@ -14,6 +14,7 @@ import pytest
 from codemods import notebook
 from codemods.findings import RemoveStatement, WrapInGuard
 from codemods.imports import plan_plain
+from codemods.notebook_places import layout as layout_of
 from codemods.project import Project
 from codemods.rewriter import RewriteError, rewrite_bytes
 from codemods.source import Unreadable
@@ -117,7 +118,7 @@ def test_a_place_in_the_program_is_found_in_a_file_of_one_line() -> None:
     data = kaggle(TRAINING)
     module = Project.of({"a.ipynb": data}).module("a.ipynb")
     assert module is not None
-    layout = notebook.layout("a.ipynb", data)
+    layout = layout_of("a.ipynb", data)
     for node in module.functions:
         span = layout.span(module.span(node))
         assert (span.line, span.end_line) == (1, 1)
@@ -189,6 +190,7 @@ def test_a_change_beside_the_code_of_a_cell_is_refused(change: Callable[[str], s
         (jupyter(TRAINING)[:-60], "this is no JSON"),
         (jupyter(TRAINING).replace(b'"cells": [', b'"cells": [\n<<<<<<< HEAD\n', 1), "line 3: this is no JSON"),
         (b'["torch"]', "this is no notebook"),
+        (b"#= notebook =#\n#= cell 1 =#\n\nimport torch\n\n#= end of the cell =#\n", "line 1: this is no notebook"),
         (b'{"torch": 1}', "this is no notebook"),
         (b'{"cells": [{"cell_type": "code", "source": [1, "torch"]}], "nbformat": 4}', "the source of a cell is no text"),
         (b'{"cells": [{"cell_type": "code", "source": "torch \\ud83d"}], "nbformat": 4}', "half a character"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from codemods.findings import Applicability, Finding
-from codemods.notebook import Layouts
+from codemods.notebook_places import Layouts
 from ddpfix import catalog, engine
 from ddpfix.bot.body import harmless
 from ddpfix.bot.forge import ChangedFile, Suggestion

@@ -19,7 +19,7 @@ from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
 
 if TYPE_CHECKING:
-    from codemods.notebook import Layout
+    from codemods.notebook_places import Layout
 
 SOURCES, EDITS = "sources", "edits"  # what a format may ask for in its NEEDS
 

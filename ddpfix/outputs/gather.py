@@ -12,7 +12,7 @@ from ddpfix.outputs.paths import Shown
 from ddpfix.results import Report
 
 if TYPE_CHECKING:
-    from codemods.notebook import Layout
+    from codemods.notebook_places import Layout
 
 
 def gather(
@@ -30,7 +30,7 @@ def _layouts(paths: Iterable[str], read: Callable[[str], bytes | None]) -> dict[
     wanted = [path for path in paths if path.endswith(NOTEBOOK)]
     if not wanted:
         return {}
-    from codemods.notebook import layout
+    from codemods.notebook_places import layout
 
     return {path: layout(path, data) for path in wanted if (data := read(path)) is not None}
 

@@ -71,7 +71,9 @@ def totals(reports: list[Report]) -> str:
     if not sum(levels.values()):
         parsed = sum(r.parsed for r in reports)
         text = f"Nothing to report in {seen}."
-        if not parsed and not failed:
+        if not parsed and any(r.unread for r in reports):
+            text = f"Nothing could be checked in {seen}."
+        elif not parsed:
             text = f"Nothing distributed here: {seen} seen, none with a word of distributed training."
     else:
         text = (
