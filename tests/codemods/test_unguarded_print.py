@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from codemods.findings import Applicability
+from codemods.findings import Applicability, WrapInGuard
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
@@ -959,3 +959,21 @@ def test_a_root_logger_that_is_silenced_where_rank_zero_gave_nothing(test: str) 
     assert findings_of(UnguardedPrint, LOGGED, files=on_all)
     turned = start.replace(f"if {test}:", f"if not ({test}):")  # that is rank 0's own level
     assert findings_of(UnguardedPrint, LOGGED, files={"tools.py": tools, "start.py": turned})
+
+
+@pytest.mark.parametrize(
+    ("call", "test"),
+    [
+        ("train(build())", ""),
+        ("notebook_launcher(train, num_processes=2)", ""),
+        ("train(build(), dist.get_rank())", "rank == 0"),
+        ("mp.spawn(train, nprocs=2)", "rank == 0"),
+        ("train(*given())", "rank == 0"),
+    ],
+)
+def test_a_rank_that_nobody_hands_over_guards_nothing(call: str, test: str) -> None:
+    head = "import torch.distributed as dist\nimport torch.multiprocessing as mp\nfrom accelerate import notebook_launcher\n\n\n"
+    first = "rank=0, net=None" if "spawn" in call else "net=None, rank=0"
+    source = f"{head}def train({first}):\n    dist.init_process_group('gloo')\n    print('begins')\n    net.fit()\n\n\n{call}\n"
+    tests = [e.test for f in findings_of(UnguardedPrint, source) for e in f.edits if isinstance(e, WrapInGuard)]
+    assert ("rank == 0" in tests) is bool(test)

@@ -22,7 +22,7 @@ from codemods.analysis.output.natures import values_of
 from codemods.analysis.output.own_helpers import own_flag, own_helper
 from codemods.analysis.output.worker_ranks import rank_of_worker
 from codemods.analysis.paths import origin_text
-from codemods.analysis.ranks.given_numbers import is_given_a_number
+from codemods.analysis.ranks.given_numbers import is_given_a_number, is_left_at_its_default
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_of_test
 from codemods.findings import Applicability, Edit
 from codemods.imports import plan_rank_zero_only, runs_at_import
@@ -238,7 +238,8 @@ def _of_argument(project: Project, module: SourceModule, function: FunctionNode)
         if argument.arg == "fabric" and (_imports(module, "lightning") or written.endswith("Fabric")):
             return Spelling("fabric.is_global_zero")
         if argument.arg in _RANK_NAMES and module.holds(b"torch.distributed") and not writes_minus_one(module):
-            if not is_given_a_number(project, module, function, argument.arg):
+            number = is_given_a_number(project, module, function, argument.arg)
+            if not number and not is_left_at_its_default(project, module, function, argument.arg):
                 return Spelling(f"{argument.arg} == 0")
     return None
 

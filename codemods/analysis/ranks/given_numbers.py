@@ -10,7 +10,9 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.model.signatures import defaults
+from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.handed_arguments import arguments
+from codemods.analysis.ranks.uses import uses_of
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
@@ -28,6 +30,30 @@ def is_given_a_number(project: Project | None, module: SourceModule, function: F
         return False
     key = ("given a number", module.path, function.lineno, name)
     return project.keep(key, lambda: _all_numbers(project, module, function, name))
+
+
+def is_left_at_its_default(project: Project, module: SourceModule, function: FunctionNode, name: str) -> bool:
+    """True for a parameter with a number for a default that nobody hands anything: by a test of it every rank is rank 0."""
+    if _number(defaults(function).get(name)) is None:
+        return False
+    used = uses_of(project, module, function).outside_tests()
+    if used.more or not (used.calls or used.handed_on) or any(_may_hand_more(site.call) for site in used.calls):
+        return False
+    if not all(_hands_nothing(handed.module, handed.node) for handed in used.handed_on):
+        return False
+    return next(arguments(project, module, function, name), None) is None
+
+
+def _may_hand_more(call: ast.Call) -> bool:
+    return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+
+
+def _hands_nothing(module: SourceModule, node: ast.expr) -> bool:
+    """True for `notebook_launcher(train, num_processes=2)`: it hands over what stands in `args`, and no rank."""
+    call = module.parent(node)
+    if not isinstance(call, ast.Call) or last(dotted(call.func)) not in ("notebook_launcher", "debug_launcher"):
+        return False
+    return call.args[:1] == [node] and len(call.args) == 1 and all(k.arg not in ("args", None) for k in call.keywords)
 
 
 def _all_numbers(project: Project, module: SourceModule, function: FunctionNode, name: str) -> bool:
