@@ -5,7 +5,8 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from codemods.evidence import Observed
@@ -22,6 +23,9 @@ SKIPPED = frozenset(
 # Other people's code kept in the repository: read for facts, never reported on or changed.
 VENDORED = frozenset({"third_party", "third-party", "thirdparty", "vendor", "vendored", "_vendor"})
 SUBMODULE = "a submodule, left alone: run ddpfix in it"
+MOST_UNLISTED = 10_000  # entries of folders without any file of the project: ignored ones may hold millions
+NO_FILE = "no ordinary file"
+PATIENCE = 5.0  # seconds until it is looked at what git waits for; with many files it takes as long
 LARGEST_JSON = 256 * 1024  # bytes; a larger one is data, not settings
 ROOT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", "ddpfix.toml")
 
@@ -103,8 +107,9 @@ def _tree(root: Path, wanted: Sequence[Path], exclude: Sequence[str], force: boo
         files += [f for f in extra if f not in known]
         known.update(extra)
     chosen = _chosen(known, prefixes, exclude, force=force, is_data=lambda name: _is_data(root, name))
-    submodules = (p for p in _submodules(root, known) if any(_meet(p, q) for q in prefixes))
-    skipped = tuple(Failure(p, SUBMODULE, left_alone=True) for p in submodules)
+    submodules = [Failure(p, SUBMODULE, left_alone=True) for p in _submodules(root, known)]
+    told = (*submodules, *_unlisted(root, known, prefixes, exclude))
+    skipped = tuple(f for f in sorted(told, key=lambda f: f.path) if any(_meet(f.path, q) for q in prefixes))
     return Tree(root, tuple(sorted(known)), chosen, skipped, is_git)
 
 
@@ -141,8 +146,44 @@ def _is_data(root: Path, name: str) -> bool:
         return True
 
 
+def _unlisted(root: Path, listed: Set[str], prefixes: Sequence[str], exclude: Sequence[str]) -> Iterator[Failure]:
+    """Pipes and devices with names of files that are read: neither git nor a walk lists them."""
+    patterns = [re.compile(fnmatch.translate(p)) for p in exclude]
+    folders = {"", *prefixes, *(name.rpartition("/")[0] for name in (*listed, *prefixes))}
+    stack, room, base = list(folders), MOST_UNLISTED, os.fspath(root)
+    while stack:
+        below = f"{folder}/" if (folder := stack.pop()) else ""
+        try:
+            entries = os.listdir(f"{base}/{folder}")
+        except OSError:
+            continue
+        room -= 0 if folder in folders else len(entries)
+        for name in [below + entry for entry in entries if entry not in SKIPPED]:
+            if name in listed or (name in folders and name not in prefixes):
+                continue
+            mode = _mode(f"{base}/{name}")
+            if stat.S_ISDIR(mode):
+                stack += [name] if room > 0 else []
+            elif mode and not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)) and _is_read(name):
+                if not any(_excluded(p, name) for p in patterns):
+                    yield Failure(name, NO_FILE)
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0
+
+
+def _is_read(name: str) -> bool:
+    from codemods.analysis.requirement_files import reader_of
+
+    return name.endswith((".py", ".gitignore", *ROOT_MARKS, *TEXT_KINDS)) or reader_of(name) is not None
+
+
 def _submodules(root: Path, files: set[str]) -> list[str]:
-    if ".gitmodules" not in files:
+    if ".gitmodules" not in files or not (root / ".gitmodules").is_file():
         return []
     try:
         text = (root / ".gitmodules").read_text(encoding="utf-8", errors="surrogateescape")
@@ -171,20 +212,33 @@ def _excluded(pattern: re.Pattern[str], name: str) -> bool:
 
 
 def git_files(root: Path) -> tuple[str, ...] | None:
-    """Tracked and untracked, not ignored files, as git lists them; None where git is missing or refuses."""
+    """Tracked and untracked, not ignored files, as git lists them; None where git is missing, refuses, or waits for a pipe."""
     import subprocess
 
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"]
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:
-        done = subprocess.run(command, capture_output=True, check=False, env=env)
+        git = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
     except OSError:
         return None
-    if done.returncode:
+    with git:
+        try:
+            out, _ = git.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            if _waits_for_a_pipe(root):
+                git.kill()
+            out, _ = git.communicate()
+    if git.returncode:
         return None
-    names = os.fsdecode(done.stdout).split("\0")
+    names = os.fsdecode(out).split("\0")
     # an untracked repository inside this one is listed as a folder
     return tuple(n for n in names if n and not n.endswith("/") and SKIPPED.isdisjoint(n.split("/")))
+
+
+def _waits_for_a_pipe(root: Path) -> bool:
+    """Whether something that git opens to see what is ignored has no end: git would wait for it for ever."""
+    opened = [root / ".git/info/exclude", *(Path(folder) / ".gitignore" for folder, _, _ in os.walk(root))]
+    return any(path.exists() and not path.is_file() for path in opened)
 
 
 # Without git

@@ -25,7 +25,7 @@ from codemods.source import SourceModule
 from codemods.text_file import NOTEBOOK, TEXT_KINDS, UNREADABLE
 from codemods.told_once import told_once
 from ddpfix import cache, catalog, plugins, workers
-from ddpfix.discovery import Tree
+from ddpfix.discovery import NO_FILE, Tree
 from ddpfix.gate import Gate
 from ddpfix.results import Failure, Fixed, Report
 from ddpfix.settings import Settings
@@ -256,7 +256,7 @@ def not_read(root: Path, paths: Iterable[str]) -> list[Failure]:
         if stat.S_ISLNK(about.st_mode) and not path.endswith(TEXT_KINDS):
             out.append(Failure(path, "a symbolic link, left alone: the file it points to is what counts", left_alone=True))
         elif not stat.S_ISREG(about.st_mode):
-            out.append(Failure(path, "no ordinary file"))
+            out.append(Failure(path, NO_FILE))
         elif about.st_size > (most := _most_bytes(path)):
             out.append(Failure(path, f"larger than {most // 1024 // 1024} MiB, so taken for data", left_alone=True))
         else:

@@ -27,8 +27,9 @@ class Rule:
 
 def rules_of(folder: Path, base: str) -> tuple[Rule, ...]:
     """The rules of the .gitignore in `folder`, which is `base` below the root; none without one."""
+    path = folder / ".gitignore"
     try:
-        data = (folder / ".gitignore").read_bytes()
+        data = path.read_bytes() if path.is_file() else b""  # a pipe would be waited for
     except OSError:
         return ()
     lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).split("\n")

@@ -64,6 +64,8 @@ def source(root: Path) -> Path | None:
     """The file that a project's settings come from. Raises SettingsError."""
     if (own := root / "ddpfix.toml").is_file():
         return own
+    if own.is_symlink() or own.exists():
+        raise SettingsError(f"{own}: no ordinary file")
     shared = root / "pyproject.toml"
     if not shared.is_file() or b"ddpfix" not in (data := _bytes(shared)):
         return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,16 +95,50 @@ def test_files_without_an_end_are_told_and_the_rest_is_read(tmp_path: Path) -> N
     for name in ("endless.py", "pyproject.toml", "jobs.yaml", "setup.cfg"):
         (repo / name).symlink_to("/dev/zero")
     os.mkfifo(repo / "pipe.py")
-    os.mkfifo(repo / "ddpfix.toml")
     for track in (False, True):
         done = ddpfix(repo, "check", "--no-cache", ".")
         assert done.returncode == 1, done.stderr
         assert b"model.py" in done.stdout
-        for name in ("endless.py", "jobs.yaml"):
+        for name in ("endless.py", "jobs.yaml", "pipe.py"):
             assert name.encode() in done.stdout + done.stderr, name
         if not track:
             sh(repo, "add", "-A", ok=False)
             sh(repo, "commit", "-qm", "links")
+
+
+CHECK = [sys.executable, "-P", "-m", "ddpfix.cli", "check", "--no-cache"]
+PIPES = ("pipe.py", "job.sh", "pyproject.toml", "requirements.txt", "setup.cfg", ".gitignore", ".gitmodules", "sub/only.py")
+
+
+@pytest.mark.parametrize("name", PIPES)
+@pytest.mark.parametrize("git", [True, False], ids=["in git", "without git"])
+def test_a_pipe_is_named_and_nobody_waits_for_its_other_end(tmp_path: Path, name: str, git: bool) -> None:
+    repo = make(tmp_path, {"model.py": MODEL, "other/requirements.in": b"lightning==2.5.0\n"})
+    if not git:
+        shutil.rmtree(repo / ".git")
+    (repo / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(repo / name)
+    for asked in (".", name):
+        done = subprocess.run([*CHECK, asked], cwd=repo, capture_output=True, check=False, timeout=60)
+        assert done.returncode == (1 if asked == "." else 0), done.stderr
+        if name != ".gitmodules":  # which says nothing about what is read
+            assert f"{name}: not read: no ordinary file" in done.stderr.decode()
+        assert (b"model.py" in done.stdout) == (asked == ".")
+
+
+@pytest.mark.parametrize("command", ["check", "apply", "diff"])
+@pytest.mark.parametrize("kind", ["pipe", "link to nothing", "link without an end"])
+def test_settings_of_ours_that_are_no_file_are_an_error(tmp_path: Path, command: str, kind: str) -> None:
+    repo = make(tmp_path, {"model.py": MODEL, "requirements.txt": b"lightning==2.5.0\n"})
+    if kind == "pipe":
+        os.mkfifo(repo / "ddpfix.toml")
+    else:
+        (repo / "ddpfix.toml").symlink_to("nothing" if kind == "link to nothing" else "/dev/zero")
+    done = ddpfix(repo, command, ".")
+    assert done.returncode == 2
+    assert b"ddpfix.toml: no ordinary file" in done.stderr
+    assert sh(repo, "branch", "--show-current") == "main"
+    assert (repo / "model.py").read_bytes() == MODEL
 
 
 EVIL = "a\n::error::b \x1b[2J \x9b2J \u202e ##[error]c ##vso[task.x]d ::e.py"
