@@ -15,6 +15,7 @@ from types import CodeType, FrameType
 
 import codemods
 from codemods.codemod import DdpCodemod
+from codemods.deep_stack import with_deep_stack
 from codemods.find import find_in
 from codemods.findings import Finding
 from codemods.project import Project
@@ -87,8 +88,12 @@ def _watched(codemod: DdpCodemod, module: SourceModule, project: Project, line: 
     again = fresh.module(module.path)
     assert again is not None
     questions: list[Question] = []
-    with _listening(again, line, questions):
-        found = find_in(again, fresh, [codemod])
+
+    def found_heard() -> list[Finding]:
+        with _listening(again, line, questions):  # in the thread that does the work
+            return find_in(again, fresh, [codemod])
+
+    found = with_deep_stack(found_heard)
     here = tuple(f for f in found if f.span.line <= line <= f.span.end_line)
     return Looked(codemod, here, tuple(dict.fromkeys(questions))[-MOST:])
 

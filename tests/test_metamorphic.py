@@ -77,8 +77,8 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
         "DDP207",
     ),
     "renamed_rank": (
-        "a name of no meaning is not offered as the test that a fix writes",
-        "DDP207",
+        "a name of no meaning is not offered as the test that a fix writes, nor asked whether it holds the rank",
+        "DDP207 DDP312",
     ),
     "matched": (
         "the repair is written for an `if`",

@@ -90,7 +90,7 @@ def test_settings_strings_decorators_and_packages_may_come_to_it() -> None:
     package = {"p/__init__.py": "from p.lib import report\n", "setup.py": "", "run.py": run}
     assert not nobody({"p/lib.py": HELPER, **package}, at="p/lib.py")
     assert nobody({"p/lib.py": HELPER, **package, "p/__init__.py": ""}, at="p/lib.py")
-    other = "import lib\nimport torch.distributed as dist\nlib.report([])\n"
+    other = "import lib\nimport torch.distributed as dist\ndist.init_process_group()\nlib.report([])\n"
     assert not nobody({"lib.py": HELPER, "run.py": run, "one.py": other})
     assert nobody({"lib.py": HELPER, "run.py": run, "tests/test_lib.py": "import lib\nlib.report([])\n"})
 

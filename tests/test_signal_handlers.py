@@ -9,7 +9,7 @@ from ddpfix.testing import check_nothing, check_told
 
 HEAD = """import signal
 
-import torch.distributed as dist
+import torch.distributed as dist; WORLD = dist.group.WORLD
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 
