@@ -42,7 +42,7 @@ def pull_body(
     limit = max(min(limit, LONGEST - len(words.above) - len(words.below)), len(footer) + 2000)
     # the title says what the first heading does
     text = harmless(folded(re.sub(r"\A# .*\n+", "", summary))).rstrip()
-    end = f"\n\n---\n\n{footer}\n"
+    end = f"\n\n---\n\n{harmless(footer)}\n"
     room = limit - len(end) - len(sealed(marks)) - len(" lines=") - _TRACE * end.count("\n") - 2
     text = fit(text, room, per_line=_TRACE) + end
     return "\n\n".join(filter(None, (words.above, text + "\n" + sealed(replace(marks, lines=traces(text))), words.below))) + "\n"

@@ -21,6 +21,7 @@ from ddpfix.bot.planning import Wanted
 from ddpfix.bot.preferences import Preferences
 from ddpfix.bot.topics import SAFE, UNSAFE, Topic
 from ddpfix.discovery import Tree
+from ddpfix.results import Failure
 from ddpfix.settings import Settings
 
 # read for facts beside what is looked at: what starts training, and what pins versions
@@ -46,11 +47,12 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """base: the commit that was looked at. is_wanted: False where the settings turn the bot off."""
+    """base: the commit that was looked at. is_wanted: False where the settings turn the bot off. unread: of the changed files."""
 
     base: str
     is_wanted: bool
     remarks: tuple[remarks.Remark, ...] = ()
+    unread: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,8 @@ class Inside:
             return Reviewed("", is_wanted=False)
         clone.stand_on(ref)
         project = _look_at(clone, asked)
-        found = remarks.remarks_on(project.tree, project.settings, project.read, changed)
-        return Reviewed(project.state.base, is_wanted=True, remarks=tuple(found))
+        found, unread = remarks.remarks_on(project.tree, project.settings, project.read, changed)
+        return Reviewed(project.state.base, is_wanted=True, remarks=tuple(found), unread=unread)
 
     def survey(self, access: git.Access, branch: str, *, select: Sequence[str], ignore: Sequence[str]) -> Surveyed:
         """What is found on a branch; nothing is made. select, ignore: for all repositories alike, on top of its own settings.

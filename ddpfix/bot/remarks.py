@@ -11,6 +11,7 @@ from ddpfix import catalog, engine
 from ddpfix.bot.body import harmless
 from ddpfix.bot.forge import ChangedFile, Suggestion
 from ddpfix.discovery import Tree
+from ddpfix.results import Failure
 from ddpfix.settings import Settings
 from ddpfix.summary.markdown import sentence
 
@@ -25,8 +26,8 @@ class Remark:
 
 def remarks_on(
     tree: Tree, settings: Settings, read: Callable[[str], bytes | None], changed: Mapping[str, ChangedFile]
-) -> list[Remark]:
-    """What there is to say about the lines that a pull request changes."""
+) -> tuple[list[Remark], tuple[Failure, ...]]:
+    """What there is to say about the lines that a pull request changes, and which of its files could not be read."""
     tree = replace(tree, chosen=tuple(p for p in tree.chosen if p in changed))
     codemods = catalog.selected(settings.selection)
     found = engine.fix(tree, settings, codemods, lambda finding: False, read=read)
@@ -40,7 +41,7 @@ def remarks_on(
         if suggestion:
             taken |= {(suggestion.path, line) for line in range(suggestion.first, suggestion.last + 1)}
         out.append(Remark(finding, suggestion))
-    return out
+    return out, found.report.failed
 
 
 def _is_on(finding: Finding, file: ChangedFile, lines: Layouts) -> bool:

@@ -15,11 +15,15 @@ from ddpfix.bot.notes import REVIEW, note, place
 from ddpfix.bot.outcome import Outcome
 from ddpfix.bot.remarks import Remark
 from ddpfix.bot.repositories import why_not
+from ddpfix.results import Failure
 from ddpfix.summary.markdown import code, plural, sentence
 
 if TYPE_CHECKING:
     from ddpfix.bot.inside import Reviewed
     from ddpfix.bot.repositories import Bot
+
+
+MOST_UNREAD = 10  # files that are named
 
 
 def review(bot: Bot, slug: str, number: int) -> Outcome:
@@ -43,15 +47,17 @@ def review(bot: Bot, slug: str, number: int) -> Outcome:
     if not seen.is_wanted:
         return outcome("skipped", "its settings turn the bot off")
     remarks = seen.remarks
+    unread = _unread(seen.unread)
     if bot.options.dry_run:
-        return outcome(f"would be: reviewed, {plural(len(remarks), 'remark')}")
+        return outcome(f"would be: reviewed, {plural(len(remarks), 'remark')}", unread)
     seal = bot.seal(repository)
     suggested = _suggest(bot, seal, slug, replace(pull, tip=seen.base), remarks)
     stands = any(seal.bears(comment, REVIEW, place(number)) for comment in forge.comments(slug, number))
     if not remarks and not stands:
-        return outcome("reviewed", "nothing to say")
-    written = note(forge, seal, slug, number, _summary(remarks), REVIEW)
-    return outcome("reviewed" if written or suggested else "unchanged", plural(len(remarks), "remark"))
+        return outcome("reviewed", "; ".join(filter(None, ("nothing to say", unread))))
+    written = note(forge, seal, slug, number, _summary(remarks, seen.unread), REVIEW)
+    why = "; ".join(filter(None, (plural(len(remarks), "remark"), unread)))
+    return outcome("reviewed" if written or suggested else "unchanged", why)
 
 
 def _suggest(bot: Bot, seal: Seal, slug: str, pull: Pull, remarks: Sequence[Remark]) -> bool:
@@ -76,9 +82,18 @@ def _suggest(bot: Bot, seal: Seal, slug: str, pull: Pull, remarks: Sequence[Rema
     return True
 
 
-def _summary(remarks: Sequence[Remark]) -> str:
+def _unread(failed: Sequence[Failure]) -> str:
+    """For the log: the files of which nothing is known, "" where all were read."""
+    more = f" and {len(failed) - MOST_UNREAD} more" if len(failed) > MOST_UNREAD else ""
+    return "not read: " + "; ".join(f"{f.path}: {f.error}" for f in failed[:MOST_UNREAD]) + more if failed else ""
+
+
+def _summary(remarks: Sequence[Remark], unread: Sequence[Failure] = ()) -> str:
+    told = [f"- {code(f.path)} was not read: {sentence(f.error)}" for f in unread[:MOST_UNREAD]]
+    told += [f"- and {plural(len(unread) - MOST_UNREAD, 'more file')}"] * (len(unread) > MOST_UNREAD)
     if not remarks:
-        return "ddpfix: nothing is left to say about the lines that this changes."
+        said = "ddpfix: nothing is left to say about the lines that this changes."
+        return "\n".join([said, "", *told] if told else [said])
     out = [f"### ddpfix: {plural(len(remarks), 'remark')} on the lines that this changes", ""]
     for remark in remarks:
         finding = remark.finding
@@ -90,5 +105,6 @@ def _summary(remarks: Sequence[Remark]) -> str:
         else:
             how = f"No fix: {sentence(finding.reason)}" if finding.reason else ""
         out.append(f"- {place} **{finding.code}** {sentence(finding.message)} {how}".rstrip())
+    out += told
     out += ["", f"<sub>Comment `/ddpfix explain {remarks[0].finding.code}` for the reasons, `/ddpfix rerun` to look again.</sub>"]
     return fit(harmless("\n".join(out)), LIMIT)

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ddpfix.bot.body import harmless
 from ddpfix.fleet.ledger import DONE, Ledger
+from ddpfix.summary.markdown import prose
 
 if TYPE_CHECKING:
     from ddpfix.bot.forge import Forge
@@ -110,7 +112,7 @@ def close_all(ledger: Ledger, forge: Forge, why: str) -> int:
     closed = 0
     for number, name, topic, pull in _open(ledger):
         if forge.pull(name, pull).state == "open":
-            forge.comment(name, pull, why)
+            forge.comment(name, pull, harmless(prose(why)))
             forge.edit_pull(name, pull, close=True)
             ledger.set_pull_state(number, topic, "withdrawn")
             closed += 1

@@ -346,7 +346,7 @@ class GitHubForge(GitHost):
         out = {}
         for part in git(self.repository(slug), "diff", f"refs/heads/main...{pull['tip']}").split("diff --git ")[1:]:
             head, mark, hunks = part.partition("\n@@ ")
-            out[head.partition("\n+++ b/")[2]] = f"@@ {hunks}" if mark else ""
+            out[head.partition("\n+++ b/")[2].rstrip("\t")] = f"@@ {hunks}" if mark else ""
         return out
 
     def _review(self, slug: str, pull: dict[str, Any], body: dict[str, Any], account: Account) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
 
 import pytest
 from markdown_it import MarkdownIt
@@ -27,6 +28,7 @@ from tests.bot.test_commands import say
 from tests.bot.test_review import pull_request, review, suggestions
 from tests.summary.made import context
 
+T = TypeVar("T")
 EVIL = (
     "[Session expired](https://evil.test/in) @acme/owners <!-- ddpfix:closed by=bot --> ![i](http://evil.test/i.png) "
     "www.evil.test fixes #12 acme/one#13 GH-14 acme!15 &#64;acme &commat;acme <b onclick=x> </details> | .@acme /@acme (@1x) <https://evil.test>"
@@ -93,9 +95,17 @@ def test_what_is_put_in_comes_alive_nowhere(text: str) -> None:
 def finding(codemod: DdpCodemod, text: str, level: Applicability | None, line: int = 1) -> Finding:
     path = f"{text.replace(chr(0), '')}.py"
     fix = Fix(level, ()) if level else None
-    evidence = (Evidence("static", text, path, 1), Evidence("log", text, path, 2, strength="weak"))
+    kinds = ("static", "way", "log", "version", "text")
+    evidence = tuple(filled(Evidence, text, kind=kind, path=path, line=row, strength="weak") for row, kind in enumerate(kinds))
     span = Span(line, 0, line, 5)
-    return Finding(codemod.code, codemod.rule_name(), path, span, text, text, evidence, text, fix, id=f"{codemod.code}{line}")
+    own: dict[str, Any] = {"code": codemod.code, "name": codemod.rule_name(), "path": path, "span": span}
+    return filled(Finding, text, **own, evidence=evidence, fix=fix, id=f"{codemod.code}{line}")
+
+
+def filled(cls: type[T], text: str, /, **own: Any) -> T:
+    """A value with `text` in every field that is a text, so that a new one is put to the test, too."""
+    given: dict[str, Any] = {name: text for name, said in get_type_hints(cls).items() if said is str}
+    return cls(**{**given, **own})
 
 
 @pytest.mark.parametrize("codemod", catalog.all_codemods(), ids=lambda c: c.code)
@@ -105,10 +115,10 @@ def test_every_codemods_part_of_a_pull_request_and_of_a_commit(codemod: DdpCodem
     told, failed = finding(codemod, text, None, 3), finding(codemod, text, Applicability.SAFE, 4)
     before = {safe.path: f"# {EVIL}\nx = 1\n# ```\n".encode()}
     after = {safe.path: f"# {EVIL}\nx = 2\n# ```\n".encode()}
-    report = Report(Path(), (safe, unsafe, told, failed), 1, 1, (Failure(safe.path, text),))
+    report = Report(Path(), (safe, unsafe, told, failed), 1, 1, (filled(Failure, text),))
     fixed = Fixed(report, before, after, (safe, unsafe), (told, failed), ((failed, text),))
     flat = " ".join(text.split())
-    launches = (Launch(flat, safe.path, 1, flat),)
+    launches = (filled(Launch, flat, line=1),)
     about = context(branch=flat, home=flat, notes=(text,), launches=launches, pull_request=True, summary_commit=False)
     body = pull_body(render(fixed, about), footer(text), Marks("safe"), partial(SEAL.of_pull, "ddpfix/safe"))
     assert alive(body) == [], body
