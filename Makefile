@@ -9,7 +9,7 @@ WORKERS ?= 2
 SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types tests faults proofs proofs-all install install-torch docs bench soak clean
+.PHONY: demo test lint types tests faults mutations proofs proofs-all install install-torch docs bench soak clean
 
 demo: $(DEMO)/done
 	fixtures/demo.sh $(abspath $(DEMO))/bin/ddpfix
@@ -52,6 +52,10 @@ tests: install
 # every fault point of apply, undo, decisions and cache (docs/reliability.md is made of the counts): slow, not for every change
 faults: install
 	$(BIN)/python -m tests.faults.every
+
+# each answer of SECURITY.md's table taken away in a copy of the product: the test behind it has to fail
+mutations: install
+	$(BIN)/python -m tests.mutations.every
 
 proofs: install install-torch
 	$(BIN)/python -m pytest tests/proofs tests/prove -rs

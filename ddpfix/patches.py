@@ -8,6 +8,7 @@ from pathlib import Path
 
 from codemods.findings import Edit, Finding, claims
 from ddpfix import diff
+from ddpfix.outputs.text import visible
 from ddpfix.results import Fixed
 
 _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? ")
@@ -26,12 +27,12 @@ def plain(fixed: Fixed, prefix: str = "") -> bytes:
 def stat(fixed: Fixed) -> bytes:
     """`path | +added -removed` for each file."""
     rows = []
-    width = max((len(p) for p in fixed.after), default=0)
+    width = max((len(diff.quoted(p)) for p in fixed.after), default=0)
     for path in sorted(fixed.after):
         body = diff.unified(path, fixed.before[path], fixed.after[path]).split(b"\n")[3:]
         added = sum(row.startswith(b"+") for row in body)
         removed = sum(row.startswith(b"-") for row in body)
-        rows.append(f"{path.ljust(width)} | +{added} -{removed}\n")
+        rows.append(f"{diff.quoted(path).ljust(width)} | +{added} -{removed}\n")
     return "".join(rows).encode()
 
 
@@ -66,7 +67,7 @@ def reason_lines(finding: Finding) -> list[bytes]:
     if finding.reason:
         lines.append(f"#   assumes: {finding.reason}")
     lines += [f"#   {e.text}" + (f" ({e.place})" if e.path else "") for e in finding.evidence]
-    return [" ".join(line.split()).encode() + b"\n" for line in lines]
+    return [visible(" ".join(line.split())).encode("utf-8", "backslashreplace") + b"\n" for line in lines]
 
 
 def colored(data: bytes) -> bytes:

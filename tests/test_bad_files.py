@@ -166,7 +166,11 @@ def texts(value: object) -> Iterator[str]:
         yield from texts(inner)
 
 
-@pytest.mark.parametrize("command", [("review", "--html", "page.html", "."), ("diff", "."), ("undo", ".")], ids=lambda c: c[0])
+DIFFS = [("diff", "."), ("diff", "--stat", "."), ("diff", "--explain", ".")]
+COMMANDS = [("review", "--html", "page.html", "."), *DIFFS, ("undo", ".")]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_name_that_is_no_utf_8_ends_no_command(tmp_path: Path, command: tuple[str, ...]) -> None:
     repo = make(tmp_path, {"requirements.txt": b"lightning==2.5.0\n"})
     odd = Path(os.fsdecode(os.fsencode(repo) + b"/bad\xff.py"))
@@ -188,3 +192,27 @@ def test_a_line_that_begins_as_a_command_does_not(tmp_path: Path) -> None:
     assert text.harmless("::error::x.py:1:1: DDP101 m") == "./::error::x.py:1:1: DDP101 m"
     report = Report(tmp_path, (), 1, 1, (Failure("::error::x", "a\nb\x07"),))
     assert text.notes([(report, lambda path: path)]).startswith("./::error::x: not read: a b\\x07\n")
+
+
+WRITTEN = [
+    *(("check",), ("apply",), ("apply", "--no-switch"), ("apply", "--in-place"), ("review", "--html", "page.html"), ("tune",)),
+    *(command[:-1] for command in DIFFS),
+]
+
+
+def test_no_command_writes_what_drives_a_terminal_or_a_runner(tmp_path: Path) -> None:
+    odd = "e\x1b[2Jv\n::error::x"
+    files = {f"{odd}.py": MODEL, f"{odd}y.py": MODEL + b"x = (\n", f"{odd}z.sh": b"python a.py\n"}
+    repo = make(tmp_path, {**files, "requirements.txt": b"lightning==2.5.0\n"})
+    for command in WRITTEN:
+        done = ddpfix(repo, *command, ".")
+        assert done.returncode in (0, 1), (command, done.stderr)
+        undone = ddpfix(repo, "undo") if command[0] == "apply" else done
+        for written in (done.stdout, done.stderr, undone.stdout, undone.stderr):
+            assert not re.search(rb"^::|\x1b", written, re.M), (command, written)
+        if command[0] != "tune":
+            assert b"could not be read" in done.stderr or b"not read: " in done.stderr, command
+    (repo / "ddpfix.toml").write_text("'\x1b[2J' = 1\n".replace("\x1b", "\\u001b").replace("'", '"'))
+    failed = ddpfix(repo, "check", ".")
+    assert failed.returncode == 2
+    assert b"\x1b" not in failed.stderr

@@ -74,7 +74,9 @@ def tell(error: Exception) -> int:
         name = type(error).__name__
         text = " ".join(str(error).split())
         said = f"{name}: {text}. This is a defect of ddpfix: `ddpfix --debug …` shows where; please report it."
-    sys.stderr.write(f"ddpfix: {said}\n")
+    from ddpfix.cli.showing import plain
+
+    sys.stderr.write(f"ddpfix: {plain(said)}\n")
     return ERROR
 
 

@@ -12,7 +12,19 @@ from ddpfix.cli.ends import CommandError
 
 def note(text: str) -> None:
     """A line that is no result."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{plain(text)}\n")
+
+
+def show(text: str) -> None:
+    """A result for people."""
+    sys.stdout.write(plain(text))
+
+
+def plain(text: str) -> str:
+    """Lines that no terminal and no runner of jobs takes for anything but text, whatever the names in them hold."""
+    from ddpfix.outputs.text import harmless
+
+    return "\n".join(map(harmless, text.split("\n")))
 
 
 def progress() -> Callable[[int, int], None] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,7 @@ from ddpfix.cli.options import (
     Unsafe,
     WriteSuppressions,
 )
-from ddpfix.cli.showing import agreed, clear_progress, command_line, note, progress, show_patch
+from ddpfix.cli.showing import agreed, clear_progress, command_line, note, progress, show, show_patch
 
 if TYPE_CHECKING:
     from ddpfix.discovery import Tree
@@ -181,7 +180,7 @@ def apply(
     clear_progress()
     for failure in applied.fixed.report.failed:
         note(f"{failure.path}: not read: {failure.error}")
-    sys.stdout.write(applied.screen)
+    show(applied.screen)
     raise typer.Exit(CLEAN)
 
 
@@ -203,5 +202,5 @@ def undo(
     """Take back the last apply, if nobody has built on it since."""
     from ddpfix import undo as taking_back
 
-    sys.stdout.write(taking_back.undo(path))
+    show(taking_back.undo(path))
     raise typer.Exit(CLEAN)

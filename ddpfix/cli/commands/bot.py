@@ -79,7 +79,7 @@ def run(
     bot = _bot(forge, api_url, token_file, app_id, app_key_file, author, options, kept(state, marks_key_file))
     outcomes = bot.run(repositories, _tell if output_format == "text" else None)
     if output_format == "json":
-        sys.stdout.write(json.dumps([o.plain() for o in outcomes], ensure_ascii=False, indent=1) + "\n")
+        sys.stdout.write(json.dumps([o.plain() for o in outcomes], indent=1) + "\n")
     raise typer.Exit(ERROR if any(o.is_error for o in outcomes) else CLEAN)
 
 

@@ -15,7 +15,7 @@ import typer
 from ddpfix.cli.app import Commands, app
 from ddpfix.cli.asking import words
 from ddpfix.cli.ends import CLEAN, FINDINGS, CommandError
-from ddpfix.cli.showing import note
+from ddpfix.cli.showing import note, show
 
 if TYPE_CHECKING:
     from ddpfix.bot.repositories import Bot
@@ -136,9 +136,9 @@ def status(ledger: LedgerFile = OURS, output_format: Format = "text") -> None:
     with _told():
         found = standing(_book(ledger))
     if output_format == "json":
-        sys.stdout.write(json.dumps(found.plain(), ensure_ascii=False, indent=1) + "\n")
+        sys.stdout.write(json.dumps(found.plain(), indent=1) + "\n")
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in lines(found)))
+        show("".join(f"{line}\n" for line in lines(found)))
 
 
 @fleet_app.command("retry")
@@ -201,7 +201,7 @@ def publish(
             note(f"ddpfix fleet: wave not begun: {why}; look at them with `ddpfix fleet report`")
             raise typer.Exit(FINDINGS) from None
         if bot is None:
-            sys.stdout.write("".join(f"{name}\n" for _, name in wanted))
+            show("".join(f"{name}\n" for _, name in wanted))
         else:
             waving.publish(book, bot, number, wanted, _tell)
         book.close()

@@ -13,7 +13,7 @@ from ddpfix.cli.app import app
 from ddpfix.cli.asking import asked
 from ddpfix.cli.ends import CLEAN, ERROR, FINDINGS, CommandError
 from ddpfix.cli.options import Exclude, Extend, Ignore, Plugins, Select, Unsafe, Words
-from ddpfix.cli.showing import note
+from ddpfix.cli.showing import note, show
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -54,7 +54,7 @@ def prove(
         sys.stdout.write(report.to_json(made))
         note(table.rstrip())
     else:
-        sys.stdout.write(table)
+        show(table)
     if not made.right:
-        note(made.output.rstrip())
+        sys.stderr.write(f"{made.output.rstrip()}\n")  # of the user's own program, colours and all
     raise typer.Exit(ERROR if made.impossible else CLEAN if made.right else FINDINGS)

@@ -30,7 +30,7 @@ from ddpfix.cli.options import (
     Select,
     WriteSuppressions,
 )
-from ddpfix.cli.showing import clear_progress, note, progress, wants_color
+from ddpfix.cli.showing import clear_progress, note, progress, show, wants_color
 
 if TYPE_CHECKING:
     from ddpfix.decisions import Decisions
@@ -108,7 +108,7 @@ def review(
         sys.stdout.write(review_page.written(shown, html) if html else review_page.served(shown, port))
         raise typer.Exit(CLEAN)
     finished, session = _asked(found, tree, saved, decisions, again, wants_color(color))
-    sys.stdout.write(_closing(session, decisions))
+    show(_closing(session, decisions))
     if apply and finished and session.decisions.of:
         _apply(tree, settings, session.decisions, write_suppressions, apply_command(sys.argv[1:], decisions))
     elif session.counts()["accepted"] or (write_suppressions and session.counts()["rejected"]):
@@ -188,4 +188,4 @@ def _apply(tree: Tree, settings: Settings, decisions: Decisions, write_suppressi
         in_place=not tree.is_git,  # a person has just asked for it
     )
     applied = run.apply(tree, settings, codemods, options, command=command)
-    sys.stdout.write(applied.screen)
+    show(applied.screen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from ddpfix.cli.app import app
 from ddpfix.cli.asking import asked
 from ddpfix.cli.ends import CLEAN, CommandError
 from ddpfix.cli.options import Exclude, Ignore, Paths, Select, Words
-from ddpfix.cli.showing import command_line, note, show_patch
+from ddpfix.cli.showing import command_line, note, show, show_patch
 
 
 @app.command()
@@ -56,12 +55,12 @@ def tune(
 
         bounds = Bounds(world_size, steps, timeout, memory)
         table = measured(tree, settings, tuning, table, measure, bounds=bounds, gpu=gpu, links=link or (), say=note)
-    sys.stdout.write(as_text(table))
+    show(as_text(table))
     if not do_apply:
         data = patches.plain(made.fixed, patches.prefix_from(tree.root, tree.root))
         show_patch(data + b"".join(f"# new file: {p}\n".encode() for p in made.added), "auto")
         raise typer.Exit(CLEAN)
     options = run.Options(unsafe=True, branch=branch, switch=not no_switch, added=made.added, tuning=table)
     applied = run.apply(tree, replace(settings, unsafe_fixes=True), made.codemods, options, command=command_line())
-    sys.stdout.write("\n" + applied.screen)
+    show("\n" + applied.screen)
     raise typer.Exit(CLEAN)
