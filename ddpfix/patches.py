@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codemods.findings import Edit, Finding, claims
 from ddpfix import diff
-from ddpfix.outputs.text import visible
+from ddpfix.escaping import visible
 from ddpfix.results import Fixed
 
 _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? ")

@@ -17,6 +17,7 @@ from codemods.analysis.requirement_files import read_pins
 from codemods.findings import Finding, Span
 from ddpfix import settings
 from ddpfix.bot import preferences
+from ddpfix.escaping import harmless
 from ddpfix.outputs import formats, text
 from ddpfix.outputs.answer import Answer, Checked
 from ddpfix.results import Failure, Report
@@ -189,7 +190,7 @@ def test_a_name_that_is_no_utf_8_ends_no_command(tmp_path: Path, command: tuple[
 
 
 def test_a_line_that_begins_as_a_command_does_not(tmp_path: Path) -> None:
-    assert text.harmless("::error::x.py:1:1: DDP101 m") == "./::error::x.py:1:1: DDP101 m"
+    assert harmless("::error::x.py:1:1: DDP101 m") == "./::error::x.py:1:1: DDP101 m"
     report = Report(tmp_path, (), 1, 1, (Failure("::error::x", "a\nb\x07"),))
     assert text.notes([(report, lambda path: path)]).startswith("./::error::x: not read: a b\\x07\n")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ddpfix.outputs.text import visible
+from ddpfix.escaping import visible
 
 # what somebody has to look at
 ERRORS = ("failed", "refused")

@@ -9,6 +9,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from ddpfix.bot.login import NoLogin, from_file_or_environment
 
 KEY_NAMES = ("DDPFIX_MARKS_KEY",)
 SHORTEST_KEY = 16
+_LONGEST_WAIT = 60.0  # seconds, for another process
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS delivery (id TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS job (
@@ -43,8 +46,20 @@ class Database:
         self._lock = threading.RLock()
         if path:  # it holds what people said: for its owner alone, and SQLite's other files are made like it
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        self._connection = sqlite3.connect(path or ":memory:", timeout=60, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection = sqlite3.connect(path or ":memory:", timeout=_LONGEST_WAIT, isolation_level=None, check_same_thread=False)
+        self._begin()
+
+    def _begin(self) -> None:
+        """SQLite does not wait for the others with the switch of a new file to WAL (sqlite.org/wal.html, SQLITE_BUSY)."""
+        until = time.monotonic() + _LONGEST_WAIT
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.executescript(_TABLES)
 

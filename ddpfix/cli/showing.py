@@ -22,7 +22,7 @@ def show(text: str) -> None:
 
 def plain(text: str) -> str:
     """Lines that no terminal and no runner of jobs takes for anything but text, whatever the names in them hold."""
-    from ddpfix.outputs.text import harmless
+    from ddpfix.escaping import harmless
 
     return "\n".join(map(harmless, text.split("\n")))
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from codemods.findings import Finding
 from ddpfix.outputs.answer import SOURCES, Answer, Checked, first_line, plain, story
 from ddpfix.outputs.severity import ERROR, NOTE, WARNING, severity, urgency
-from ddpfix.outputs.text import MARKS, flat, harmless, plural, visible
+from ddpfix.escaping import harmless, visible
+from ddpfix.outputs.text import MARKS, flat, plural
 
 NEEDS = (SOURCES,)
 MOST = 10

@@ -12,7 +12,8 @@ from xml.etree import ElementTree as XML
 
 from codemods.findings import Finding
 from ddpfix.outputs.answer import Answer, Checked, plain, story
-from ddpfix.outputs.text import flat, harmless
+from ddpfix.escaping import harmless
+from ddpfix.outputs.text import flat
 
 # What XML 1.0 cannot hold, not even escaped (https://www.w3.org/TR/xml/#charsets).
 _IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ddpfix.outputs.answer import Answer
-from ddpfix.outputs.text import MARKS, harmless
+from ddpfix.escaping import harmless
+from ddpfix.outputs.text import MARKS
 
 
 def table(answer: Answer) -> str:

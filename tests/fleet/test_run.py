@@ -74,7 +74,7 @@ def test_a_killed_driver_loses_no_repository(fleet: Fleet, kills: int) -> None:
         with subprocess.Popen(fleet.command("run"), cwd=fleet.folder, stdout=subprocess.PIPE, text=True) as driver:
             assert driver.stdout and driver.stdout.readline()
             os.kill(driver.pid, signal.SIGKILL)
-    assert fleet.status()["states"].get("running")
+    assert fleet.status()["states"] != {"done": 6}  # some were at work, or not begun
     done = fleet("run")
     assert done.returncode == 0 and fleet.status()["states"] == {"done": 6}
     assert fleet.status()["codes"] == [{"code": "DDP203", "level": "safe", "findings": 6, "repositories": 6}]

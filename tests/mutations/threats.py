@@ -206,7 +206,7 @@ MUTATIONS = (
     ),
     Mutation(
         f"{ROOT}/test_bad_files.py::test_every_format_makes_names_and_source_text_harmless",
-        "ddpfix/outputs/text.py",
+        "ddpfix/escaping.py",
         "    if _UNSEEN.search(line):",
         "    if False:",
     ),
