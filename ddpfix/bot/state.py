@@ -46,7 +46,8 @@ class Database:
         self._lock = threading.RLock()
         if path:  # it holds what people said: for its owner alone, and SQLite's other files are made like it
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        self._connection = sqlite3.connect(path or ":memory:", timeout=_LONGEST_WAIT, isolation_level=None, check_same_thread=False)
+        file = path or ":memory:"
+        self._connection = sqlite3.connect(file, timeout=_LONGEST_WAIT, isolation_level=None, check_same_thread=False)
         self._begin()
 
     def _begin(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ddpfix.outputs.answer import Answer
 from ddpfix.escaping import harmless
+from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.text import flat
 
 

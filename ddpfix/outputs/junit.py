@@ -11,8 +11,8 @@ import re
 from xml.etree import ElementTree as XML
 
 from codemods.findings import Finding
-from ddpfix.outputs.answer import Answer, Checked, plain, story
 from ddpfix.escaping import harmless
+from ddpfix.outputs.answer import Answer, Checked, plain, story
 from ddpfix.outputs.text import flat
 
 # What XML 1.0 cannot hold, not even escaped (https://www.w3.org/TR/xml/#charsets).

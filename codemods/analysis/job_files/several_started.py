@@ -18,6 +18,8 @@ _MANY = late(
     r"--nproc[_-]per[_-]node[= ]+(?!1\b)[\w$\"'{(]|--num[_-]processes[= ]+(?!1\b)[\w$\"'{(]|--multi[_-]gpu\b"
     r"|--num[_-]gpus[= ]+(?!1\b)[\w$\"'{(]|--nnodes[= ]+(?!1\b)[\w$\"'{(]|--num[_-]machines[= ]+(?!1\b)[\w$\"'{(]"
 )
+_CONFIGURATION = late(r"--config[_-]file[= ]+[\"']?([\w./-]+\.(?:ya?ml|json))")
+_PROCESSES = late(rb"(?m)^[ \t\"']*num_processes[\"']?:[ \t]*(?!1\b)\d")
 _LINES = late(r"\\[ \t]*\n[ \t]*#?")
 
 
@@ -33,17 +35,24 @@ def _find(project: Project, path: str) -> Evidence | None:
         text = (project.read(place) or b"").decode("utf-8", "replace")
         at = 1
         for line in _LINES.sub(" \0", text).split("\n"):
-            if _starts_several(line, wanted):
+            if _starts_several(project, line, wanted):
                 return Evidence("static", f"a command starts {name} on several processes", place, at)
             at += 1 + line.count("\0")
     return None
 
 
-def _starts_several(line: str, script: re.Pattern[str]) -> bool:
+def _starts_several(project: Project, line: str, script: re.Pattern[str]) -> bool:
     launcher = _LAUNCHER.search(line)
     named = script.search(line, launcher.end()) if launcher is not None else None
     if launcher is None or named is None:
         return False
     options = line[launcher.end() : named.start()]
     all_of_the_machine = launcher[0].startswith("deepspeed") and "--num_gpus" not in options and "--include" not in options
-    return all_of_the_machine or _MANY.search(options) is not None
+    return all_of_the_machine or _MANY.search(options) is not None or _is_configured(project, options)
+
+
+def _is_configured(project: Project, options: str) -> bool:
+    """True where Accelerate's configuration of the command names several processes."""
+    given = _CONFIGURATION.search(options)
+    name = given[1].rpartition("/")[2] if given is not None else ""
+    return any(_PROCESSES.search(project.read(p) or b"") for p in project.files if name and p.rpartition("/")[2] == name)
