@@ -33,6 +33,17 @@ def test_through_a_function_that_calls_it() -> None:
     assert [f.span.line for f in found] == [23] and "comes back without one" in found[0].message
 
 
+def test_under_the_name_that_an_import_gives_it() -> None:
+    files = {
+        "launch.py": "import os\nimport torch.distributed as dist\n\n\n" + ARM,
+        "setup.py": "from launch import begin as start_group\n\n\ndef setup(args):\n    return start_group(args)\n",
+    }
+    for header, start in (("from setup import setup", "setup(args)"), ("from launch import begin as go", "go(args)")):
+        before = f"import torch.distributed as dist\n{header}\n\n\ndef main(args):\n    {start}\n    train(args)\n    dist.barrier()\n"
+        after = before.replace("    dist.barrier()", "    if dist.is_initialized():\n        dist.barrier()")
+        check_transformed(RULE, before, after, files=files)
+
+
 def test_in_a_function_that_is_called_there() -> None:
     files = {"start.py": script("    judge(args)\n").replace("import os\n", "import os\nfrom module import judge\n")}
     after = "import torch.distributed as dist\n\n\ndef judge(args):\n    score()\n    {}dist.barrier()\n"

@@ -56,8 +56,24 @@ def origin_text(module: SourceModule, path: ast.expr, *, depth: int = 3) -> str:
             if isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) and name != "self":
                 given = (v for v in assigned(module, node, name)[:4] if not counts(module, v, name))
                 values = [*(v for g in given for v in without_bar(g)), *_put_behind(module, node, name)]
-                parts += [origin_text(module, v, depth=depth - 1) for v in values]
+                parts += [_counted(module, v) if is_range(v) else origin_text(module, v, depth=depth - 1) for v in values]
     return " ".join(parts)
+
+
+def is_range(items: ast.expr) -> bool:
+    return isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.func.id == "range"
+
+
+def _counted(module: SourceModule, items: ast.expr) -> str:
+    """The text of a `range`, and of what its bounds were reckoned from: what a checkpoint gave is a number like any other."""
+    names = [n for n in walk(items) if isinstance(n, (ast.Name, ast.Attribute)) and dotted(n) not in ("range", "self")]
+    values = [v for n in names for v in assigned(module, n, dotted(n))[:4]]
+    reckoned = [v for v in values if not any(isinstance(n, ast.Call) and not _is_number(n) for n in walk(v))]
+    return " ".join([module.text_of(items), *(module.text_of(v) for v in reckoned)])
+
+
+def _is_number(call: ast.Call) -> bool:
+    return dotted(call.func) in ("int", "len", "min", "max", "round", "math.ceil", "math.floor") or "rank" in dotted(call.func)
 
 
 def counts(module: SourceModule, items: ast.expr, name: str) -> bool:

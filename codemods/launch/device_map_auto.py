@@ -178,7 +178,7 @@ def _edits(module: SourceModule, loaded: ast.keyword, trained: _Trained) -> list
     if not isinstance(holder, ast.Name) or module.function_of(holder) is not module.function_of(loaded):
         return []
     bound = bindings_of(module, holder)
-    if len(bound) != 1 or bound[0].node.lineno >= loaded.value.lineno or _may_be_missing(module, bound[0]):
+    if len(bound) != 1 or module.span(bound[0].node).line >= loaded.value.lineno or _may_be_missing(module, bound[0]):
         return []
     name, given = holder.id, module.text_of(loaded.value)
     text = f'{{"": {name}.device}} if {name}.{trained.count} > 1 else {given}'

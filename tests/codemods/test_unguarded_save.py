@@ -473,3 +473,32 @@ def test_a_program_that_asserts_one_gpu(line: str) -> None:
     program = head + body + "\n\nmain(build(), load())\n"
     assert findings_of(UnguardedSave, program.format("use(1)"))
     check_nothing(UnguardedSave, program.format(line))
+
+
+EPOCHS = """\
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def store(model, epoch, folder):
+    torch.save(model.state_dict(), os.path.join(folder, f'{epoch}.pt'))
+
+
+def main(rank, model, loader, folder):
+    dist.init_process_group('gloo')
+    first = resumed(DDP(model, device_ids=[rank]))
+    store(model, -1, folder)
+    for epoch in range(first, 10):
+        score = sum(model(batch).item() for batch in loader)
+        if rank == 0:
+            store(model, epoch, f'{folder}/{score:.2f}')
+"""
+
+
+def test_one_call_without_a_test_beside_others_that_have_one() -> None:
+    """What the guarded call hands over, the epoch and a score of its own, is no matter of the other one."""
+    after = EPOCHS.replace("    store(model, -1, folder)", "    if rank == 0:\n        store(model, -1, folder)")
+    check_transformed(UnguardedSave, EPOCHS, after, unsafe=True)
+    check_nothing(UnguardedSave, EPOCHS.replace("-1, folder)", "-1, f'{folder}/{rank}')"))

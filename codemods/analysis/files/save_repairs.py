@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
+from codemods.analysis.files.file_paths import arguments_of
 from codemods.analysis.files.filled_on_demand import is_asked_for
 from codemods.analysis.files.own_paths import callers_of, is_path_of_one
 from codemods.analysis.files.save_judgement import Judgement, judged
@@ -85,10 +86,23 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
     if any(names_rank(module.text_of(i.context_expr)) for i in entered) or _is_left_to_trainer(project, module, save):
         return None
     way = way_of_every_rank(project, module, save.call)
-    of_rank = variance(project).argument(module, save.call, save.index).cause in (Cause.RANK, Cause.DATA)
-    if way is None or of_rank or is_path_of_one(project, module, save.path) or is_asked_for(module, save.call, save.path):
+    if way is None or _is_own_on_way(project, module, save, way) or is_path_of_one(project, module, save.path) or is_asked_for(module, save.call, save.path):
         return None
     return None if is_dead(project, way) else way
+
+
+def _is_own_on_way(project: Project, module: SourceModule, save: Save, way: Way) -> bool:
+    """True where the path is made of the rank or its data: of what the call on this way hands over, whatever others do."""
+    own = (Cause.RANK, Cause.DATA)
+    asked = variance(project)
+    if asked.argument(module, save.call, save.index).cause not in own:
+        return False
+    function, (caller, call) = module.function_of(save.call), way.frames[1] if len(way.frames) > 1 else (module, save.call)
+    names = {n.id for n in walk(save.path) if isinstance(n, ast.Name) and n.id not in module.imports}
+    given = arguments_of(function, call) if function is not None and isinstance(call, ast.Call) else {}
+    if call is save.call or not names <= given.keys():
+        return True
+    return any(asked.value(caller, given[name]).cause in own for name in names)
 
 
 def _is_left_to_trainer(project: Project, module: SourceModule, save: Save) -> bool:

@@ -9,7 +9,7 @@ from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.guards.called_with_group import SPEAKING, words_of
 from codemods.analysis.guards.entry_points import starts_group
-from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.names import dotted, imported_as, last, qualified
 from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.project import Project
 from codemods.record import record
@@ -56,7 +56,8 @@ def conditional_starters(project: Project) -> dict[str, tuple[BareReturn, ...]]:
 
 def _handing_on(project: Project, first: BareReturn) -> Iterator[BareReturn]:
     """The functions that call it in any case: `setup(args)`."""
-    for path in project.files_calling(first.name):
+    renamed = project.files_containing(f"{first.name} as ".encode())
+    for path in sorted({*project.files_calling(first.name), *renamed}):
         module = None if is_test_file(path) else project.module(path)
         for call in module.calls_named(first.name) if module is not None else ():
             assert module is not None
@@ -159,7 +160,7 @@ def _in_scope(
     starters = conditional_starters(project)
     scope: ast.AST = function or module.tree
     above = [n for n in walk_scope(scope) if isinstance(n, ast.Call) and n.lineno < call.lineno]
-    starts = [c for c in above if last(dotted(c.func)) in starters]
+    starts = [c for c in above if last(dotted(c.func)) in starters or imported_as(module, c.func) in starters]
     if not starts or not _stands_in(module, starts[0], call) or needs_a_group(project, module, scope, call):
         return None
     site = called_function(project, module, starts[0])
