@@ -39,7 +39,8 @@ def test_under_the_name_that_an_import_gives_it() -> None:
         "setup.py": "from launch import begin as start_group\n\n\ndef setup(args):\n    return start_group(args)\n",
     }
     for header, start in (("from setup import setup", "setup(args)"), ("from launch import begin as go", "go(args)")):
-        before = f"import torch.distributed as dist\n{header}\n\n\ndef main(args):\n    {start}\n    train(args)\n    dist.barrier()\n"
+        head = f"import torch.distributed as dist\n{header}\n\n\n"
+        before = f"{head}def main(args):\n    {start}\n    train(args)\n    dist.barrier()\n"
         after = before.replace("    dist.barrier()", "    if dist.is_initialized():\n        dist.barrier()")
         check_transformed(RULE, before, after, files=files)
 

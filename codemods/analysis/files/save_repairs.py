@@ -86,7 +86,9 @@ def _way(project: Project, module: SourceModule, save: Save) -> Way | None:
     if any(names_rank(module.text_of(i.context_expr)) for i in entered) or _is_left_to_trainer(project, module, save):
         return None
     way = way_of_every_rank(project, module, save.call)
-    if way is None or _is_own_on_way(project, module, save, way) or is_path_of_one(project, module, save.path) or is_asked_for(module, save.call, save.path):
+    if way is None or _is_own_on_way(project, module, save, way):
+        return None
+    if is_path_of_one(project, module, save.path) or is_asked_for(module, save.call, save.path):
         return None
     return None if is_dead(project, way) else way
 
