@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import chain, islice
@@ -225,7 +226,7 @@ class Project:
         """The Python files of which an import statement names `stem`, told from the bytes; sorted."""
 
         def build() -> tuple[str, ...]:
-            word = stem.encode()
+            word = os.fsencode(stem)
             old = (p for p in self._corpus((".py",)).importing(word) if p not in self._changed)
             changed = ((p, data) for p, data in self._changed.items() if p.endswith(PYTHON_KINDS))
             new = (p for p, data in changed if any(is_imported(data, *m.span()) for m in re.finditer(re.escape(word), data)))

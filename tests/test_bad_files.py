@@ -15,15 +15,18 @@ import pytest
 
 from codemods.analysis.requirement_files import read_pins
 from codemods.findings import Finding, Span
-from ddpfix import settings
+from ddpfix import discovery, engine, settings
 from ddpfix.bot import preferences
 from ddpfix.escaping import harmless
+from ddpfix.catalog import all_codemods
 from ddpfix.outputs import formats, text
 from ddpfix.outputs.answer import Answer, Checked
 from ddpfix.results import Failure, Report
 from ddpfix.settings import SettingsError
 from tests.gitrepos import make, own_settings, sh
 from tests.programs import ddpfix
+from tests.test_codemod_docs import BLOCK
+from tests.test_examples import EXAMPLES
 
 MODEL = (
     b"import lightning.pytorch as pl\n\n\nclass M(pl.LightningModule):\n    def validation_step(self, batch, i):\n"
@@ -217,3 +220,23 @@ def test_no_command_writes_what_drives_a_terminal_or_a_runner(tmp_path: Path) ->
     failed = ddpfix(repo, "check", ".")
     assert failed.returncode == 2
     assert b"\x1b" not in failed.stderr
+
+
+def test_no_codemod_fails_on_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
+    """Every codemod's example and the example projects, each file under such a name: codemods look for who names a file."""
+    for codemod in all_codemods():
+        folder = Path(os.fsdecode(os.fsencode(tmp_path / codemod.code) + b"\xff"))
+        folder.mkdir()
+        for section, name in (("Example", b"one\xfe"), ("Use instead", b"two\xfe")):
+            for block in BLOCK.findall(codemod.sections()[section]):
+                kind = b".yaml" if "```yaml" in codemod.sections()[section] else b".py"
+                Path(os.fsdecode(os.fsencode(folder) + b"/" + name + kind)).write_text(block)
+    for path in EXAMPLES.glob("*/before/**/*.py"):
+        odd = Path(os.fsdecode(os.fsencode(tmp_path / path.relative_to(EXAMPLES)).removesuffix(b".py") + b"\xfe.py"))
+        odd.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, odd)
+    (tmp_path / "ddpfix.toml").touch()
+    (tree,) = discovery.discover([tmp_path])
+    report = engine.check(tree, settings.Settings(), all_codemods(), use_cache=False)
+    assert [f.error for f in report.failed] == []
+    assert len({f.code for f in report.findings}) > 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from codemods.late_pattern import late
@@ -36,7 +37,7 @@ def _is_launched(project: Project, path: str) -> bool:
     speaking = {p for word in _LAUNCHED for p in project.files_containing(word, kinds=_KINDS)}
     said = b"\n".join(project.read(p) or b"" for p in sorted(speaking))
     users = _brought_in_by(project, path) if said else ()
-    return any(re.search(rb"(?<![\w-])%b(?![\w-])" % re.escape(_stem(user).encode()), said) for user in users)
+    return any(re.search(rb"(?<![\w-])%b(?![\w-])" % re.escape(os.fsencode(_stem(user))), said) for user in users)
 
 
 def _brought_in_by(project: Project, path: str) -> set[str]:

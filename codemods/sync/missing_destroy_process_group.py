@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 
@@ -170,10 +171,10 @@ def _is_owned(module: SourceModule) -> bool:
 def _is_script(project: Project, entry: Entry) -> bool:
     """True for a file whose program stands at its top level, and which no other file imports."""
     stem = entry.module.path.rpartition("/")[2].removesuffix(".py")
-    name = re.escape(stem.encode())
+    name = re.escape(os.fsencode(stem))
     imported = re.compile(rb"import[ \t(]+(?:[\w.]+[ \t]*,[ \t]*)*" + name + rb"\b|from[ \t]+[\w.]*\b" + name + rb"[ \t]+import")
     return not any(
-        imported.search(project.read(p) or b"") for p in project.files_containing(stem.encode()) if p != entry.module.path
+        imported.search(project.read(p) or b"") for p in project.files_containing(os.fsencode(stem)) if p != entry.module.path
     )
 
 

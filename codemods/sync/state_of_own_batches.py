@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, is_test_module, ranks_in_file
@@ -186,7 +187,7 @@ def _training_files(project: Project) -> frozenset[str]:
 def _named_by_a_setting(project: Project, path: str) -> Evidence | None:
     """The script of several processes that makes a class of the file by its name in a YAML file."""
     stem = path.removesuffix(".py").rpartition("/")[2]
-    if not project.files_containing(f"{stem}.".encode(), kinds=(".yaml", ".yml")):
+    if not project.files_containing(os.fsencode(f"{stem}."), kinds=(".yaml", ".yml")):
         return None
     module = project.module(path)
     for owner in module.nodes(ast.ClassDef) if module is not None else ():

@@ -97,6 +97,17 @@ class _Here:
         return getattr(self._inside, question)(*given, **options)
 
 
+_live: set[Child] = set()
+_ending = threading.Event()
+
+
+def end_all() -> None:
+    """End every child of this process, and begin none from now on: the program is about to end."""
+    _ending.set()
+    for one in tuple(_live):
+        one.end()
+
+
 class Child:
     """The process, and the talk with it: a question, an answer."""
 
@@ -109,6 +120,9 @@ class Child:
             stderr=subprocess.DEVNULL, env=env, start_new_session=True,
         )  # fmt: skip
         atexit.register(self.end)
+        _live.add(self)
+        if _ending.is_set():
+            self.end()
         self._send((self.clone, limits, os.getpid()))
 
     def ask(self, question: str, *given: object, **options: object) -> Any:  # noqa: ANN401
@@ -125,6 +139,7 @@ class Child:
     def end(self) -> None:
         """End the child and what it has started."""
         atexit.unregister(self.end)
+        _live.discard(self)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

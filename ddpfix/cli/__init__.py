@@ -61,7 +61,7 @@ def tell(error: Exception) -> int:
         return ERROR
     names = {cls.__name__ for cls in type(error).__mro__}
     parts = [getattr(error, name, "") for name in ("what", "why", "todo")]
-    if names & {"CommandError", "UnknownSelector", "NoSuchPath", "SettingsError"}:
+    if names & {"CommandError", "UnknownSelector", "NoSuchPath", "SettingsError", "ForgeError"}:
         said = str(error)
     elif all(isinstance(p, str) for p in parts) and parts[0]:
         what, why, todo = parts

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ddpfix.bot import child
 from ddpfix.fleet.work import rules
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ def started(engine: str, workers: int, scheduler: str = "") -> Iterator[Executor
     pool = ThreadPoolExecutor(workers, thread_name_prefix="ddpfix-fleet")
     try:
         yield pool
+    except BaseException:  # Ctrl-C, a ledger on a full disk: what is at work ends now, else its threads hold the program
+        pool.shutdown(wait=False, cancel_futures=True)
+        child.end_all()
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,6 +198,15 @@ class Ledger:
         """(repository, topic, action, why, number, url, wave, state, opened) of a topic, as the bot left it."""
         with self._transaction() as tables:
             tables.execute("INSERT OR REPLACE INTO pull VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", tuple(row))
+
+    def keep_wave_left(self, numbers: Collection[int]) -> None:
+        """The repositories of the wave at hand that had no turn yet."""
+        with self._transaction() as tables:
+            tables.execute("INSERT OR REPLACE INTO campaign VALUES ('wave left', ?)", (json.dumps(sorted(numbers)),))
+
+    def wave_left(self) -> frozenset[int]:
+        row = self._db.execute("SELECT value FROM campaign WHERE key = 'wave left'").fetchone()
+        return frozenset(json.loads(row[0])) if row else frozenset()
 
     def set_pull_state(self, repository: int, topic: str, state: str) -> None:
         with self._transaction() as tables:

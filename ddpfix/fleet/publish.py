@@ -9,23 +9,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ddpfix.bot.body import harmless
+from ddpfix.bot.outcome import Outcome
 from ddpfix.fleet.ledger import DONE, Ledger
+from ddpfix.fleet.result import storable
 from ddpfix.summary.markdown import prose
 
 if TYPE_CHECKING:
+    from ddpfix.bot.client import ForgeError
     from ddpfix.bot.forge import Forge
-    from ddpfix.bot.outcome import Outcome
+    from ddpfix.bot.repositories import Bot
 
 MADE = ("created", "updated", "unchanged", "left-to-human")
-
-
-class Worker(Protocol):
-    """What works on one repository: `ddpfix.bot.repositories.Bot`."""
-
-    def repository(self, slug: str) -> list[Outcome]: ...
+GONE = (404, 410, 451)  # what a forge answers for a repository that was deleted, or that the token no longer sees
+OF_ONE = (*GONE, 403, 409, 422)  # what it answers for one repository; anything else is about all of them
+Tell = Callable[[Outcome], None]
 
 
 class NotYet(Exception):
@@ -78,45 +79,87 @@ def next_wave(ledger: Ledger, waves: Waves) -> tuple[int, list[tuple[int, str]]]
         " AND number NOT IN (SELECT repository FROM pull) ORDER BY number",
         DONE,
     )
+    left = ledger.wave_left() if 0 < done <= len(waves.sizes) else frozenset()
+    if unfinished := [row for row in wanted if row[0] in left]:
+        return done, unfinished
     size = waves.sizes[done] if done < len(waves.sizes) else len(wanted)
     return done + 1, wanted[:size]
 
 
-def publish(
-    ledger: Ledger, bot: Worker, wave: int, repositories: Sequence[tuple[int, str]], tell: Callable[[Outcome], None]
-) -> None:
-    """Bring the pull requests of a wave into being. What was deferred or failed is not kept, so the next run tries it again."""
+def publish(ledger: Ledger, bot: Bot, wave: int, repositories: Sequence[tuple[int, str]], tell: Tell) -> None:
+    """Bring the pull requests of a wave into being. What was deferred or failed is not kept, so a later run tries it again.
+
+    A wave that was cut short, by a kill or by the pull requests of the hour, is the next one again: it would otherwise be
+    followed by a larger one before anybody has seen it.
+    """
+    from ddpfix.bot.repositories import guarded
+
+    left = {number for number, _ in repositories}
+    ledger.keep_wave_left(left)
     for number, name in repositories:
-        for outcome in bot.repository(name):
+        outcomes = guarded(bot.forge, name, partial(bot.repository, name))
+        for outcome in outcomes:
             tell(outcome)
             if outcome.action in ("deferred", "failed"):
                 continue
             state = "open" if outcome.action in MADE and outcome.number else ""
-            row = (number, outcome.topic, outcome.action, outcome.why, outcome.number, outcome.url, wave, state, time.time())
-            ledger.keep_pull(row)
+            said = (outcome.topic, outcome.action, storable(outcome.why), outcome.number, storable(outcome.url))
+            ledger.keep_pull((number, *said, wave, state, time.time()))
+        if not any(outcome.action == "deferred" for outcome in outcomes):
+            left.discard(number)
+            ledger.keep_wave_left(left)
 
 
-def refresh(ledger: Ledger, forge: Forge) -> int:
-    """Ask the forge what became of the open pull requests. How many are no longer open."""
+def refresh(ledger: Ledger, forge: Forge, tell: Tell) -> int:
+    """Ask the forge what became of the open pull requests. How many are no longer open.
+
+    What it answers for one repository stops no other. Raises ForgeError where it does not answer, or not to us.
+    """
+    from ddpfix.bot.client import ForgeError
+
     changed = 0
     for number, name, topic, pull in _open(ledger):
-        state = forge.pull(name, pull).state
+        state: str
+        try:
+            state = forge.pull(name, pull).state
+        except ForgeError as error:
+            tell(_failed(forge, name, topic, pull, error))
+            state = "gone" if error.status in GONE else "open"
         if state != "open":
             ledger.set_pull_state(number, topic, state)
             changed += 1
     return changed
 
 
-def close_all(ledger: Ledger, forge: Forge, why: str) -> int:
-    """Close what is still open, with a comment that says why; the branches stay. How many were closed."""
-    closed = 0
+def close_all(ledger: Ledger, forge: Forge, why: str, tell: Tell) -> tuple[int, int]:
+    """Close what is still open, with a comment that says why; the branches stay. How many were closed, and how many were not.
+
+    Raises ForgeError as `refresh` does.
+    """
+    from ddpfix.bot.client import ForgeError
+
+    refresh(ledger, forge, tell)
+    closed = failed = 0
     for number, name, topic, pull in _open(ledger):
-        if forge.pull(name, pull).state == "open":
+        try:
             forge.comment(name, pull, harmless(prose(why)))
             forge.edit_pull(name, pull, close=True)
-            ledger.set_pull_state(number, topic, "withdrawn")
-            closed += 1
-    return closed
+        except ForgeError as error:
+            tell(_failed(forge, name, topic, pull, error))
+            failed += 1
+            continue
+        ledger.set_pull_state(number, topic, "withdrawn")
+        closed += 1
+    return closed, failed
+
+
+def _failed(forge: Forge, slug: str, topic: str, number: int, error: ForgeError) -> Outcome:
+    """What to tell of a request about one repository. Raises the error again where it is about all of them."""
+    from ddpfix.bot.login import hidden
+
+    if error.status not in OF_ONE:
+        raise error
+    return Outcome(slug, topic, "failed", hidden(str(error), forge.secrets()), number)
 
 
 def _open(ledger: Ledger) -> list[tuple[int, str, str, int]]:

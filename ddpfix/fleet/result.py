@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 # why there is no result: what `fleet retry --cause` takes
@@ -17,6 +17,8 @@ CAUSES = {
     "worker": "the worker that had it was lost",
     "defect": "a defect of ddpfix",
 }
+LEVELS = ("safe", "unsafe", "display")
+MOST, LONGEST = 2**53, 1e9  # what every reader of JSON holds; seconds
 Row = tuple[str, str, str, int, str]  # code, level, path, line, message
 
 
@@ -43,9 +45,41 @@ class Result:
 
 
 def of_plain(said: Mapping[str, Any]) -> Result:
-    """The result that `plain` wrote. Raises KeyError, TypeError, ValueError for anything else."""
-    known = {field.name: said[field.name] for field in fields(Result)}
-    rows = tuple((str(c), str(v), str(p), int(n), str(m)) for c, v, p, n, m in known.pop("findings"))
-    if known["cause"] and known["cause"] not in CAUSES:
-        raise ValueError(f"unknown cause {known['cause']!r}")
-    return Result(**known, findings=rows)
+    """The result that `plain` wrote, with nothing in it that a ledger cannot hold.
+
+    Raises KeyError, TypeError, ValueError for anything else.
+    """
+    rows = tuple(
+        (storable(code), _one_of(LEVELS, level), storable(path), _count(line), storable(message))
+        for code, level, path, line, message in said["findings"]
+    )
+    return Result(
+        head=storable(said["head"]),
+        rules=storable(said["rules"]),
+        cause=_one_of(("", *CAUSES), said["cause"]),
+        error=storable(said["error"]),
+        seconds=min(max(0.0, float(said["seconds"])), LONGEST),  # NaN is 0, too
+        files=_count(said["files"]),
+        unread=_count(said["unread"]),
+        unchanged=bool(said["unchanged"]),
+        findings=rows,
+    )
+
+
+def storable(value: object) -> str:
+    """A text as a ledger can hold it: the name of a file may be no UTF-8, and must not end a campaign. Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
+def _one_of(known: Collection[str], value: object) -> str:
+    if value not in known:
+        raise ValueError(f"unknown: {value!r}"[:80])
+    return str(value)
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value <= MOST:
+        raise ValueError(f"{value!r} is no number of things"[:80])
+    return value

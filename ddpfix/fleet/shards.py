@@ -99,6 +99,6 @@ def _lines(path: Path) -> Iterator[tuple[str, Result]]:
 def _object(line: str) -> dict[str, Any] | None:
     try:
         said = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return said if isinstance(said, dict) else None

@@ -6,6 +6,7 @@ that takes all memory costs that repository, and the worker goes on.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from ddpfix.bot import child
 from ddpfix.catalog import UnknownSelector
 from ddpfix.fleet.repositories import access
 from ddpfix.fleet.result import Result
-from ddpfix.git import GitRefusal, OverLimit
+from ddpfix.git import GitRefusal, OverLimit, bounded
 from ddpfix.settings import SettingsError
 
 
@@ -59,14 +60,15 @@ def work_on(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _looked_at(job: Job) -> Result:
-    way_in = access(job.url)
-    standing = git.head_of(way_in)
+    way_in, began = access(job.url), time.monotonic()
+    standing = git.head_of(way_in, seconds=min(job.seconds, bounded.SECONDS), memory=job.memory * child.MIB)
     if standing is None:
         return Result()
     branch, tip = standing
     if (tip, asked_rules(job)) == (job.head, job.rules):
         return Result(head=tip, unchanged=True)
-    limits = child.Limits(seconds=job.seconds, cpu=max(1, int(job.seconds)), memory=job.memory * child.MIB)
+    left = max(1, math.ceil(job.seconds - (time.monotonic() - began)))
+    limits = child.Limits(seconds=left, cpu=max(1, int(job.seconds)), memory=job.memory * child.MIB)
     with child.started(limits) as worker:
         found = worker.ask("survey", way_in, branch, select=tuple(job.select), ignore=tuple(job.ignore))
     return Result(head=found.head, files=found.files, unread=found.unread, findings=found.rows)

@@ -15,15 +15,24 @@ SECONDS = 300.0  # of one call: a server that says nothing for so long says noth
 
 
 def call(
-    command: Sequence[str], env: Mapping[str, str], *, data: bytes = b"", seconds: float = 0.0, own_group: bool = True
+    command: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    data: bytes = b"",
+    seconds: float = 0.0,
+    memory: int = 0,
+    own_group: bool = True,
 ) -> Result:
     """Run git to its end; a status other than 0 is no error here.
 
-    seconds: `SECONDS` if not given. own_group: git gets a group of processes of its own, which ends with it; not in a child
+    seconds: `SECONDS` if not given. memory: bytes that git, and what it starts, may take each; 0 for no limit. own_group: git
+    gets a group of processes of its own, which ends with it; not in a child
     whose whole group is ended from outside. Raises OverLimit when the time is up.
     """
     seconds = seconds or SECONDS
-    with started(command, env, own_group=own_group) as process:
+    # a server decides how much git keeps; where a system knows no such limit, there is none
+    limit = ("sh", "-c", 'ulimit -v "$0" 2>/dev/null; exec "$@"', str(memory >> 10)) if memory else ()
+    with started((*limit, *command), env, own_group=own_group) as process:
         try:
             out, said = process.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:

@@ -81,19 +81,24 @@ def tips(access: Access, patterns: Sequence[str]) -> dict[str, str]:
     return {ref.removeprefix("refs/heads/"): sha for sha, _, ref in rows if ref.startswith("refs/heads/")}
 
 
-def head_of(access: Access) -> tuple[str, str] | None:
-    """(branch, tip) that HEAD names, None for a repository without one. Raises GitRefusal where it cannot be reached."""
-    rows = [line.partition("\t") for line in _plain(access, "ls-remote", "--symref", "--", access.url, "HEAD").splitlines()]
+def head_of(access: Access, *, seconds: float = 0.0, memory: int = 0) -> tuple[str, str] | None:
+    """(branch, tip) that HEAD names, None for a repository without one. Raises GitRefusal where it cannot be reached.
+
+    seconds, memory: the most it takes, as for `bounded.call`.
+    """
+    asked = ("ls-remote", "--symref", "--", access.url, "HEAD")
+    rows = [line.partition("\t") for line in _plain(access, *asked, seconds=seconds, memory=memory).splitlines()]
     said = [what for what, _, name in rows if name == "HEAD"]
     branch = next((what.removeprefix("ref: refs/heads/") for what in said if what.startswith("ref: ")), "")
     tip = next((what for what in said if not what.startswith("ref: ")), "")
     return (branch, tip) if branch and tip else None
 
 
-def _plain(access: Access, *arguments: str, own_group: bool = True) -> str:
+def _plain(access: Access, *arguments: str, own_group: bool = True, seconds: float = 0.0, memory: int = 0) -> str:
     """git outside of any repository. Raises GitRefusal."""
     command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never", *arguments]
-    done = bounded.call(command, {**access.environment(), "LC_ALL": "C"}, own_group=own_group)
+    env = {**access.environment(), "LC_ALL": "C"}
+    done = bounded.call(command, env, own_group=own_group, seconds=seconds, memory=memory)
     if done.status:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         why = next((line for line in said if line.startswith(("fatal: ", "error: "))), said[0] if said else "no reason given")

@@ -86,6 +86,35 @@ def test_a_campaign_is_called_off_with_a_word_in_each(campaign: Campaign) -> Non
     assert campaign.publish().returncode == 0
 
 
+def test_a_repository_that_was_deleted_stops_no_other(campaign: Campaign) -> None:
+    campaign.publish("--waves", "2")
+    assert campaign.open() == [SLUGS[0], SLUGS[2]]
+    del campaign.forge.repos[SLUGS[0]], campaign.forge.repos[SLUGS[3]]  # before its turn, too
+    done = campaign.publish("--waves", "2")
+    assert done.returncode == 0, done.stderr
+    assert [line.split(": ")[:2] for line in done.stdout.splitlines()] == [
+        [f"{SLUGS[0]} DDP101", "failed (GET /repos/team/model-0/pulls/1"], [SLUGS[3], "failed (GET /repos/team/model-3"],
+        [f"{SLUGS[4]} DDP101", f"created {campaign.forge.url}/{SLUGS[4]}/pull/1"],
+    ]  # fmt: skip
+    assert campaign.fleet.status()["pulls"] == {"gone": 1, "open": 2}
+    # what is wrong with all of them is told once
+    (campaign.fleet.folder / "token").write_text("wrong")
+    wrong = campaign("close", "--api-url", campaign.forge.api, "--token-file", "token")
+    assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and ": 401: " in wrong.stderr
+    assert "defect" not in wrong.stderr
+    closed = campaign("close", "--api-url", campaign.forge.api)
+    assert (closed.returncode, closed.stdout) == (0, "2 pull requests closed\n"), closed.stderr
+
+
+def test_a_wave_that_was_cut_short_is_the_next_one_again(campaign: Campaign) -> None:
+    first = campaign.publish("--waves", "3", "--per-hour", "2")
+    assert [line.split()[2] for line in first.stdout.splitlines()] == ["created", "created", "deferred"]
+    assert campaign.publish("--waves", "3", "--per-hour", "3", "--dry-run").stdout == f"{SLUGS[3]}\n"
+    again = campaign.publish("--waves", "3", "--per-hour", "3")
+    assert [line.split()[0] for line in again.stdout.splitlines()] == [SLUGS[3]]
+    assert campaign.publish("--waves", "3", "--dry-run").stdout == f"{SLUGS[4]}\n"
+
+
 @pytest.mark.parametrize("options", [("--waves", "0"), ("--waves", "ten"), ("--most-closed", "150%"), ("--most-closed", "few")])
 def test_waves_that_cannot_be(fleet: Fleet, options: tuple[str, str]) -> None:
     fleet.add("one")

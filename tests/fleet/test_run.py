@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,60 @@ def test_every_repository_has_a_result_and_hostile_ones_their_cause(fleet: Fleet
     (fleet.folder / "settings" / "ddpfix.toml").unlink()
     sh(fleet.folder / "settings", "commit", "-qam", "repaired")
     assert rows(fleet("run").stdout)["settings"]["safe"] == 1
+
+
+LOGGED = (
+    "import lightning.pytorch as pl\n\n\nclass M(pl.LightningModule):\n    def validation_step(self, batch, i):\n"
+    "        self.log('val/loss', self(batch))\n"
+)
+
+
+def test_a_name_that_is_no_utf_8_ends_no_campaign(fleet: Fleet) -> None:
+    odd = fleet.add("odd", {os.fsdecode(b"bad\xff.py"): LOGGED, "requirements.txt": "lightning==2.5.0\n"})
+    fleet.add("good", {"train.py": MODULE})
+    fleet.plan("odd", "good")
+    done = fleet("run", "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    assert {name: row["safe"] for name, row in rows(done.stdout).items()} == {"odd": 1, "good": 1}
+    assert fleet.status()["states"] == {"done": 2} and sh(odd, "status", "--porcelain") == ""
+    # the same by way of a share's file
+    assert fleet("run", "--again", "--shard", "0/1").returncode == 0
+    fleet.plan("odd", "good", options=("--ledger", "other.sqlite"))
+    assert fleet("run", "--ledger", "other.sqlite", "--shard", "0/1", "--results", "all.jsonl").returncode == 0
+    merged = fleet("merge", "all.jsonl", "--ledger", "other.sqlite")
+    assert merged.returncode == 0, merged.stderr
+    assert fleet("report").stdout == fleet("report", "--ledger", "other.sqlite").stdout
+
+
+def with_environment(value: str) -> list[Path]:
+    """Processes that were started with that value in their environment."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if value.encode() in place.read_bytes():
+                found.append(place.parent)
+    return found
+
+
+def test_ctrl_c_ends_what_is_at_work_at_once(fleet: Fleet) -> None:
+    fleet.add("slow", {f"train{n}.py": "".join(MODULE.replace("main", f"main{n}_{k}") for k in range(60)) for n in range(400)})
+    fleet.plan("slow")
+    kept = fleet.folder / "temporary"
+    kept.mkdir()
+    env = {**os.environ, "TMPDIR": str(kept)}
+    with subprocess.Popen(fleet.command("run"), cwd=fleet.folder, stderr=subprocess.PIPE, text=True, env=env) as driver:
+        until = time.monotonic() + 60
+        while not list(kept.glob("ddpfix-bot-*/clone.git/objects")) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert with_environment(str(kept))
+        driver.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        said = driver.communicate(timeout=100)[1]
+    assert time.monotonic() - began < 5 and driver.returncode == 130
+    assert "interrupted" in said and "Traceback" not in said
+    assert list(kept.iterdir()) == []
+    assert not with_environment(str(kept))
+    assert fleet.status()["states"] == {"running": 1}  # the next run goes on with it
 
 
 def test_what_did_not_change_is_not_cloned_again(fleet: Fleet) -> None:

@@ -97,6 +97,36 @@ MUTATIONS = (
         "",
     ),
     Mutation(
+        "tests/fleet/test_run.py::test_a_name_that_is_no_utf_8_ends_no_campaign",
+        "ddpfix/fleet/result.py",
+        'return value.encode("utf-8", "backslashreplace").decode()',
+        "return value",
+    ),
+    Mutation(
+        "tests/fleet/test_child.py::test_it_is_the_child_of_the_bot_with_the_limits_of_the_campaign",
+        "ddpfix/fleet/work.py",
+        "cpu=max(1, int(job.seconds)), memory=job.memory * child.MIB",
+        "cpu=max(1, int(job.seconds))",
+    ),
+    Mutation(
+        "tests/fleet/test_publish.py::test_a_repository_that_was_deleted_stops_no_other",
+        "ddpfix/fleet/publish.py",
+        "if error.status not in OF_ONE:",
+        "if True:",
+    ),
+    Mutation(
+        "tests/fleet/test_child.py::test_a_server_that_names_references_without_end_takes_no_more_memory_than_its_repository_may",
+        "ddpfix/fleet/work.py",
+        "seconds=min(job.seconds, bounded.SECONDS), memory=job.memory * child.MIB)",
+        "seconds=min(job.seconds, bounded.SECONDS))",
+    ),
+    Mutation(
+        "tests/fleet/test_child.py::test_a_server_that_never_answers_costs_no_more_than_its_repository_may",
+        "ddpfix/fleet/work.py",
+        "seconds=min(job.seconds, bounded.SECONDS)",
+        "seconds=bounded.SECONDS",
+    ),
+    Mutation(
         f"{BOT}/test_strangers.py::test_memory_has_an_end",
         "ddpfix/bot/child.py",
         "resource.RLIMIT_AS: limits.memory, ",

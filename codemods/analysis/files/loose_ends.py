@@ -7,6 +7,7 @@ of a factory is made by the script that imports it, over any number of imports, 
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import Role, class_facts
@@ -80,7 +81,7 @@ def by_a_setting(
 ) -> tuple[tuple[SourceModule, ast.AST], Evidence] | None:
     """`_target_: sets.rows.Rows` in a YAML file, and the script of several processes that makes what such files name."""
     named = f"{_stem(module.path)}.{owner.name}"
-    settings = project.files_containing(named.encode(), kinds=_SETTINGS)
+    settings = project.files_containing(os.fsencode(named), kinds=_SETTINGS)
     if not settings or _FIRST.search(module.data):
         return None
     for path in project.files_containing(b"__main__"):
@@ -142,7 +143,7 @@ def importers_of(project: Project, path: str) -> list[str]:
 
 def may_be_made_elsewhere(project: Project, path: str, hops: int = 2) -> bool:
     """False where no setting names the file, and none that imports it speaks of a data module: told from the bytes."""
-    if project.files_containing(f"{_stem(path)}.".encode(), kinds=_SETTINGS):
+    if project.files_containing(os.fsencode(f"{_stem(path)}."), kinds=_SETTINGS):
         return True
     known = {path}
     found = [path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from posixpath import basename
@@ -89,8 +90,8 @@ def _start(script: str, rest: str, *, several: bool) -> Start:
 
 def other_starts(project: Project, script: str) -> bool:
     """True where another file, a program or a setting, names the script behind a launcher."""
-    launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b" % (_LAUNCHING, re.escape(script.encode())))
-    return any(launched.search(project.read(p) or b"") for p in project.files_containing(script.encode(), kinds=_OTHERS))
+    launched = re.compile(rb"(?:%b)[^\n]{0,200}?(?:\n[^\n]{0,200}?){0,4}\b%b" % (_LAUNCHING, re.escape(os.fsencode(script))))
+    return any(launched.search(project.read(p) or b"") for p in project.files_containing(os.fsencode(script), kinds=_OTHERS))
 
 
 def script_names(path: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from codemods.findings import Evidence
@@ -31,7 +32,7 @@ def started_on_several(project: Project, path: str) -> Evidence | None:
 def _find(project: Project, path: str) -> Evidence | None:
     name = path.rpartition("/")[2]
     wanted = re.compile(rf"(?<![\w-])(?:[\w.$\{{\}}-]+/)*{re.escape(name)}(?![\w-])")
-    for place in project.files_containing(name.encode(), kinds=_KINDS):
+    for place in project.files_containing(os.fsencode(name), kinds=_KINDS):
         text = (project.read(place) or b"").decode("utf-8", "replace")
         at = 1
         for line in _LINES.sub(" \0", text).split("\n"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 
 from codemods.analysis.distribution import is_test_file
@@ -47,9 +48,9 @@ def _shared(project: Project, path: str, name: str) -> bool:
 
 def _is_imported(project: Project, path: str, config: tuple[str, ...]) -> bool:
     stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-    if project.files_containing(f".{stem}.".encode(), kinds=config):
+    if project.files_containing(os.fsencode(f".{stem}."), kinds=config):
         return True
-    for other in project.files_containing(stem.encode()):
+    for other in project.files_containing(os.fsencode(stem)):
         module = project.module(other) if other != path else None
         for found in module.imports.values() if module else ():
             for item in found:

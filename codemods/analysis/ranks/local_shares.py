@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from enum import Enum
 
@@ -91,7 +92,7 @@ def local_shares(project: Project, module: SourceModule) -> Iterator[LocalShare]
 
 def _may_be_given_by(project: Project, module: SourceModule, home: SourceModule) -> bool:
     stem = home.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-    return stem.encode() in module.data
+    return os.fsencode(stem) in module.data
 
 
 def _pairs_of_project(project: Project) -> list[tuple[SourceModule, Pair]]:

@@ -7,6 +7,7 @@ the files that are run. What is called by a framework, named in a string or a se
 from __future__ import annotations
 
 import ast
+import os
 import re
 
 from codemods.analysis.call_graph import called_function
@@ -320,7 +321,7 @@ def _is_looked_into(project: Project, module: SourceModule) -> bool:
     """True where functions of the file may be looked up by text: `globals()`, `import_module`, `getattr(module, name)`."""
     if module.holds(b"globals()") or module.holds(b"__name__]") or project.files_containing(b"import_module("):
         return True
-    stem = module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2].encode()
+    stem = os.fsencode(module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2])
     fetched = re.compile(rb"getattr\(\s*(?:\w+\.)*" + re.escape(stem) + rb"\s*,")
     return any(fetched.search(project.read(path) or b"") for path in project.files_containing(b"getattr("))
 

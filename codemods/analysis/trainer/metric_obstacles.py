@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from posixpath import dirname
 
@@ -193,7 +194,7 @@ def reach(project: Project, module: SourceModule) -> frozenset[str]:
         seen = {module.path}
         while queue:
             stem = stem_of(queue.pop())
-            for path in project.files_containing(stem.encode()):
+            for path in project.files_containing(os.fsencode(stem)):
                 importer = project.module(path) if path not in seen else None
                 if importer and any(last(name) == stem for name in _imported_names(importer)):
                     seen.add(path)

@@ -141,7 +141,7 @@ def in_other_files(project: Project, path: str, word: str) -> list[Mention]:
 
 
 def _in_other_files(project: Project, path: str, word: str) -> Iterator[Mention]:
-    for other in project.files_containing(word.encode()):
+    for other in project.files_containing(_in_bytes(word)):
         if other == path or not _whole_word(word).search(_text(project, other)):
             continue
         module = project.module(other)
@@ -193,6 +193,11 @@ def _whole_word(word: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
 
 
+def _in_bytes(word: str) -> bytes:
+    """A string of the source may hold half a pair, which no file holds as such: it is then found nowhere."""
+    return word.encode("utf-8", "surrogatepass")
+
+
 def _text(project: Project, path: str) -> str:
     return (project.read_text(path) or b"").decode("utf-8", "replace")
 
@@ -205,7 +210,7 @@ def in_text_files(project: Project, word: str, *, of: str = "") -> list[Mention]
 def _in_text_files(project: Project, word: str, of: str) -> Iterator[Mention]:
     pattern = re.compile(rf"(?<!\w){re.escape(of)}[.:]{re.escape(word)}(?!\w)") if of else _whole_word(word)
     for path in sorted(project.files):
-        if path.endswith((".py", *_BINARY)) or word.encode() not in (project.read_text(path) or b""):
+        if path.endswith((".py", *_BINARY)) or _in_bytes(word) not in (project.read_text(path) or b""):
             continue
         text = _text(project, path)
         notebook = path.endswith(".ipynb") and bool(of) and of in text  # code that may import the module
@@ -216,7 +221,7 @@ def _in_text_files(project: Project, word: str, of: str) -> Iterator[Mention]:
 def in_strings(project: Project, word: str, *, skip: frozenset[ast.AST] = frozenset()) -> list[Mention]:
     """Every string of the project's Python files that holds the whole word, outside the nodes in `skip`."""
     found = []
-    for path in project.files_containing(word.encode()):
+    for path in project.files_containing(_in_bytes(word)):
         module = project.module(path)
         for node in module.nodes(ast.Constant) if module else ():
             if isinstance(node.value, str) and word in node.value and _whole_word(word).search(node.value):

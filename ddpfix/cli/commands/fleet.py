@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ import typer
 from ddpfix.cli.app import Commands, app
 from ddpfix.cli.asking import words
 from ddpfix.cli.ends import CLEAN, FINDINGS, CommandError
-from ddpfix.cli.showing import note, show
+from ddpfix.cli.showing import note, plain, show
 
 if TYPE_CHECKING:
     from ddpfix.bot.repositories import Bot
@@ -80,6 +81,7 @@ def run(
     """Work off what waits; run again after whatever ended it. Exit 1 where repositories failed."""
     from ddpfix.fleet import drive, engines, shards
 
+    gc.enable()  # the command line turns it off for runs that are short
     count = workers or len(os.sched_getaffinity(0))
     with _told():
         if shard:
@@ -194,7 +196,7 @@ def publish(
         asked = waving.parse(waves, most_closed)
         bot = None if dry_run else _bot(book, forge, api_url, token_file, author, per_hour, state)
         if bot:
-            waving.refresh(book, bot.forge)
+            waving.refresh(book, bot.forge, _tell)
         try:
             number, wanted = waving.next_wave(book, asked)
         except waving.NotYet as why:
@@ -217,13 +219,16 @@ def close(
     state: StateFolder = None,
 ) -> None:
     """Close the campaign's open pull requests; their branches stay."""
+    from ddpfix.cli.commands.bot import _tell
     from ddpfix.fleet.publish import close_all
 
     with _told(), _alone(ledger):
         book = _book(ledger)
         bot = _bot(book, forge, api_url, token_file, "", 0, state)
-        sys.stdout.write(f"{close_all(book, bot.forge, why)} pull requests closed\n")
+        closed, failed = close_all(book, bot.forge, why, _tell)
+        sys.stdout.write(f"{closed} pull requests closed\n")
         book.close()
+    raise typer.Exit(FINDINGS if failed else CLEAN)
 
 
 def _bot(
@@ -290,7 +295,7 @@ def _teller(book: Ledger | None) -> Tell:
         if live:
             counts = live.counts()
             parts = (f"{counts[state]} {state}" for state in ("waiting", "running", "done", "failed") if counts.get(state))
-            sys.stderr.write(f"\r\x1b[K{', '.join(parts)}; last {taken.name}")
+            sys.stderr.write(f"\r\x1b[K{', '.join(parts)}; last {plain(taken.name)}")
             sys.stderr.flush()
             return
         levels = [row[1] for row in result.findings]
