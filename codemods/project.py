@@ -41,7 +41,8 @@ class Project:
     """A set of files below one root.
 
     files: paths relative to the root, posix, of every kind (configuration too). read: gives a file's bytes, or None.
-    observed: what was seen of its runs, for the codemods that weigh it beside the source.
+    observed: what was seen of its runs, for the codemods that weigh it beside the source. targets: package -> the version that
+    its user upgrades to, whatever is pinned.
     What an analysis wants to remember goes through `memo`, or through `keep` where the answer holds no node; a Project never
     changes, so neither goes stale. Nobody holds a node beyond the file that is looked at: `make_room` drops the trees.
     """
@@ -55,9 +56,11 @@ class Project:
         corpora: dict[tuple[str, ...], Corpus] | None = None,
         changed: Mapping[str, bytes] | None = None,
         observed: Iterable[Observed] = (),
+        targets: Mapping[str, str] | None = None,
     ) -> None:
         self.files = frozenset(files)
         self.observed = tuple(observed)
+        self.targets = dict(targets or {})
         self._corpora = {} if corpora is None else corpora  # shared by a project and its overlays
         self._changed = dict(changed or {})
         self._raw = read
@@ -69,9 +72,11 @@ class Project:
         self.failed: dict[str, list[str]] | None = None  # path -> what went wrong there; None: it is raised
 
     @classmethod
-    def of(cls, sources: Mapping[str, bytes], observed: Iterable[Observed] = ()) -> Project:
+    def of(
+        cls, sources: Mapping[str, bytes], observed: Iterable[Observed] = (), targets: Mapping[str, str] | None = None
+    ) -> Project:
         """A project held in memory: path -> bytes."""
-        return cls(sources, sources.get, observed=observed)
+        return cls(sources, sources.get, observed=observed, targets=targets)
 
     def with_overlay(self, new: Mapping[str, bytes]) -> Project:
         """The same project with other bytes in some files; what is parsed of the others is kept, every memo is dropped."""
@@ -79,8 +84,9 @@ class Project:
         changed = {**self._changed, **{path: _program(path, data) for path, data in new.items()}}
         before = self._original
         project = Project(
-            self.files | set(new), self._raw, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed
-        )
+            self.files | set(new), self._raw, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed,
+            targets=self.targets,
+        )  # fmt: skip
         project._original = before
         project.failed = self.failed
         project._read = lambda path: changed[path] if path in changed else before(path)

@@ -131,7 +131,7 @@ def _check(
     read: Callable[[str], bytes | None],
     ending: bool,
 ) -> Report:
-    project = Project(tree.files, read, observed=tree.observed)
+    project = Project(tree.files, read, observed=tree.observed, targets=settings.targets)
     project.failed = {}
     if ending:
         _LEFT.append(project)
@@ -285,7 +285,7 @@ def fix(
     """Fix a project in memory. `read` gives the bytes to work on where they are not those of the work tree."""
     started = time.perf_counter()
     with collector_off():
-        project = Project(tree.files, read or disk_reader(tree.root), observed=tree.observed)
+        project = Project(tree.files, read or disk_reader(tree.root), observed=tree.observed, targets=settings.targets)
         project.failed = {}
         first, unread = gated(project, tree.chosen, codemods)
         candidates = tuple(first)

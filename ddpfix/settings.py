@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ class SettingsError(Exception):
 class Settings:
     """select, ignore, extend_select: codes, names, topics. exclude: globs of paths. per_file_ignores: glob -> codes.
 
-    rewrites: kind -> old name -> new name. plugins: Python files of the project with codemods of its own; they are the project's
-    code, so whether they may run is said by the user (`allow_plugins`), never by the file; so is it for format_command.
+    rewrites: kind -> old name -> new name. target_lightning: the version of Lightning that the code is brought to.
+    plugins: Python files of the project with codemods of its own; they are the project's code, so whether they may run is said by
+    the user (`allow_plugins`), never by the file; so is it for format_command.
     """
 
     select: tuple[str, ...] = ()
@@ -37,6 +39,12 @@ class Settings:
     plugins: tuple[str, ...] = ()
     allow_plugins: bool = False
     allow_format_command: bool = False
+    target_lightning: str = ""
+
+    @property
+    def targets(self) -> Mapping[str, str]:
+        """The versions that the project is upgraded to, by package: see `Project.targets`."""
+        return {"lightning": self.target_lightning} if self.target_lightning else {}
 
     @property
     def formatter(self) -> str:
@@ -79,8 +87,6 @@ def source(root: Path) -> Path | None:
 
 def holds_ours(data: bytes) -> bool:
     """Whether a pyproject.toml that cannot be read has settings of ours in it."""
-    import re
-
     quoted = rb"[\"']?%s[\"']?"
     ours = quoted % b"tool" + rb"\s*\.\s*" + quoted % b"ddpfix"
     return re.search(rb"^\s*\[*\s*" + ours, data, re.M) is not None
@@ -181,6 +187,8 @@ def _value(name: str, key: str, value: object, source: str) -> object:
         raise SettingsError(f"{source}: {key} is a text")
     if name == "fail_on" and value not in FAIL_ON:
         raise SettingsError(f"{source}: {key} is one of {', '.join(FAIL_ON)}")
+    if name == "target_lightning" and not re.fullmatch(r"(\d+(\.\d+)*)?", value):
+        raise SettingsError(f'{source}: {key} is a version, like "2"')
     return value
 
 

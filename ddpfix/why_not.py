@@ -68,7 +68,8 @@ class WhyNot:
 def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     """What each codemod that the settings select makes of a line of a Python file. `path` is that of the tree."""
     tree, chosen = plugins.with_codemods(tree, settings)
-    project = Project(tree.files, engine.disk_reader(tree.root), observed=tree.observed).seen_from(path)
+    read = engine.disk_reader(tree.root)
+    project = Project(tree.files, read, observed=tree.observed, targets=settings.targets).seen_from(path)
     data = project.read(path) or b""
     opened = [c for c in chosen if Gate([c]).open_for(data, path)]
     asking = [c for c in opened if c.is_worth_parsing(path, project)]

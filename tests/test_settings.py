@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from codemods.fix_source import safe
+from ddpfix import catalog, discovery, engine
 from ddpfix.settings import Settings, SettingsError, load, parse
 
 ALL = """\
@@ -130,3 +132,28 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
 def test_the_digest_tells_settings_apart() -> None:
     assert Settings().digest() != Settings(fail_on="safe").digest()
     assert Settings().digest() == Settings().digest()
+
+
+def test_an_upgrade_that_is_asked_for(tmp_path: Path) -> None:
+    old = "from pytorch_lightning.profiler import SimpleProfiler\n"
+    (tmp_path / "requirements.txt").write_text("pytorch-lightning==1.9.5\n")
+    (tmp_path / "train.py").write_text(old)
+    (tmp_path / "ddpfix.toml").write_text("")
+    (silent,) = discovery.discover([tmp_path])
+    codemods = [catalog.lookup("DDP803")]
+    assert not engine.check(silent, load(tmp_path), codemods, use_cache=False).findings
+    (tmp_path / "ddpfix.toml").write_text('target-lightning = "2"\n')
+    chosen = load(tmp_path)
+    (finding,) = engine.check(silent, chosen, codemods, use_cache=False).findings
+    assert [e.text for e in finding.evidence] == ['target-lightning = "2"']
+    fixed = engine.fix(silent, chosen, codemods, safe)
+    assert fixed.after["train.py"] == old.replace("profiler ", "profilers ").encode()
+    (tmp_path / "ddpfix.toml").write_text('target-lightning = "1.9"\n')
+    assert not engine.check(silent, load(tmp_path), codemods, use_cache=False).findings
+
+
+@pytest.mark.parametrize("value", ['"two"', "2", '">=2"'])
+def test_a_target_that_is_no_version(tmp_path: Path, value: str) -> None:
+    (tmp_path / "ddpfix.toml").write_text(f"target-lightning = {value}\n")
+    with pytest.raises(SettingsError, match="target-lightning is a"):
+        load(tmp_path)

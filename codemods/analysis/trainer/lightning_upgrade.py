@@ -1,0 +1,67 @@
+"""May code be written for a newer Lightning? What the pin, or the setting `target-lightning`, says of one change."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.frameworks import Pin, lightning_pin
+from codemods.analysis.version_pins import Version, padded, parse_version
+from codemods.findings import Applicability, Evidence
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+PIP_TAKES = "pip takes 2.x today"
+
+
+@record
+class Standing:
+    """How far the new spelling may be trusted. assumes: what is not shown, "" for SAFE."""
+
+    level: Applicability
+    assumes: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+
+def standing(project: Project, path: str, *, since: Version, gone: Version) -> Standing | None:
+    """What is known of the Lightning that runs the file: the new spelling is there from `since` on, the old one up to `gone`.
+
+    None where every version that the project allows still has the old spelling, and nobody asked for an upgrade.
+    """
+    target = parse_version(project.targets.get("lightning", ""))
+    if target:
+        if padded(target) < padded(gone):
+            return None
+        text = project.targets["lightning"]
+        return Standing(Applicability.SAFE, evidence=(Evidence("version", f'target-lightning = "{text}"'),))
+    pin = lightning_pin(project, near=path)
+    if pin is not None and pin.surely_below(gone):
+        return None
+    shown = (Evidence("version", pin.text, pin.path, pin.line),) if pin is not None else ()
+    if since <= (1, 2) or (pin is not None and pin.surely_at_least(since)):
+        return Standing(Applicability.SAFE, evidence=shown)
+    return Standing(Applicability.UNSAFE, f"assumes {_text(since)} or newer: {_open(pin)}", shown)
+
+
+def _open(pin: Pin | None) -> str:
+    if pin is None:
+        return f"no file pins Lightning, so {PIP_TAKES}"
+    return f"{pin.text} ({pin.path}:{pin.line}) allows it, and {PIP_TAKES}"
+
+
+def _text(version: Version) -> str:
+    return f"Lightning {'.'.join(map(str, version))}"
+
+
+def is_tried(module: SourceModule, node: ast.AST, *errors: str) -> bool:
+    """True where the code asks which version runs: a `try` round it catches one of the errors, or a test of a version decides."""
+    below: ast.AST = node
+    for up in module.ancestors(node):
+        if isinstance(up, ast.Try) and below not in up.finalbody:
+            caught = [module.text_of(h.type) if h.type is not None else errors[0] for h in up.handlers]
+            if any(word in text for text in caught for word in errors):
+                return True
+        elif isinstance(up, (ast.If, ast.IfExp)) and below is not up.test and "version" in module.text_of(up.test).lower():
+            return True
+        below = up
+    return False

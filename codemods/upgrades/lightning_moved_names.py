@@ -1,0 +1,324 @@
+"""DDP803: names of Lightning that have moved, and such as are gone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from codemods.analysis.mention_places import behind, first_of
+from codemods.analysis.names import LIGHTNING, dotted, last, qualified
+from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
+from codemods.codemod import DdpCodemod
+from codemods.data.lightning_names import GONE, MOVED, OF_EVERY_STRATEGY, OLD_HOLDERS, STRATEGY_SINCE, Gone, Moved
+from codemods.findings import Applicability, DropImport, Edit, Finding, NeedImport, RenameName
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+_PACKAGES = ("pytorch_lightning", "lightning.pytorch")
+_WORDS = tuple(dict.fromkeys(n.encode() for n in (*(m.name for m in MOVED.values()), *(g.name for g in GONE if g.name))))
+_MODULES = tuple(dict.fromkeys(last(g.module).encode() for g in GONE if not g.name))
+
+
+@record
+class _Old:
+    """A name of an import statement that stands at its old place."""
+
+    alias: ast.alias
+    moved: Moved
+
+
+class LightningMovedNames(DdpCodemod):
+    """A name of Lightning that has moved, or is gone, in the versions that the project allows.
+
+    ## What it does
+    Writes imports and dotted names of Lightning for their new place: `pytorch_lightning.utilities.distributed.rank_zero_only`,
+    `core.lightning.LightningModule`, `callbacks.base.Callback`, `loggers.base`, `profiler`, `utilities.cli`, `utilities.seed` and
+    others. `trainer.training_type_plugin.barrier()` becomes `trainer.strategy.barrier()`. What is gone without a successor is
+    told, with what takes its place.
+
+    ## Why it matters
+    The program ends at its first line: `ModuleNotFoundError: No module named 'pytorch_lightning.utilities.distributed'`; or in
+    the middle of the training, where a hook reads `trainer.training_type_plugin`.
+
+    ## Example
+    ```python
+    import pytorch_lightning as pl
+    from pytorch_lightning.utilities.distributed import rank_zero_only
+
+
+    class Report(pl.Callback):
+        @rank_zero_only
+        def on_train_end(self, trainer, pl_module):
+            print("finished", trainer.current_epoch)
+    ```
+
+    ## Use instead
+    ```python
+    import pytorch_lightning as pl
+    from pytorch_lightning.utilities import rank_zero_only
+
+
+    class Report(pl.Callback):
+        @rank_zero_only
+        def on_train_end(self, trainer, pl_module):
+            print("finished", trainer.current_epoch)
+    ```
+
+    ## Safety
+    Safe: the new place is one of every version since 1.2, or of every version that the nearest pin allows, or the setting
+    `target-lightning` asks for it; the name is the same object. Unsafe: nothing pins Lightning, or the pin allows versions on
+    both sides of the move.
+
+    ## Refuses
+    - an upper bound or an exact pin below the move: nothing is said, unless `target-lightning` is set
+    - an import in a `try` that catches ImportError, or under a test of a version: nothing is said
+    - what is gone without a successor of the same meaning is told, with what to write
+    - `import pytorch_lightning.profiler as p`, and star imports: the module itself is bound
+    - `trainer.training_type_plugin` that is handed on or compared, and members that strategies do not have
+    - a new name that the file gives another meaning
+
+    ## References
+    The modules of twelve wheels of pytorch-lightning, 1.2.10 to 2.6.6, each name followed to its definition; two-process runs
+    of Lightning 2.6.6.
+    """
+
+    code = "DDP803"
+    TRIGGERS = ((b"lightning",), (*_WORDS, *_MODULES, b"training_type_plugin", b"accelerator.barrier"))
+
+    @classmethod
+    def appendix(cls) -> str:
+        """The table."""
+        head = ["## The names", "", "| old place | name | new place | there since | gone from |", "|" + " --- |" * 5]
+        rows = [f"| `{_shown(m.old)}` | `{m.name}` | `{_dotted(m)}` | {_v(m.since)} | {_v(m.gone)} |" for m in MOVED.values()]
+        gone = ["", "Without a successor of the same meaning:", "", "| place | gone from | instead |", "|" + " --- |" * 3]
+        gone += [f"| `{_shown(g.module)}{'.' if g.name else ''}{g.name}` | {_v(g.since)} | {g.instead} |" for g in GONE]
+        return "\n".join([*head, *rows, *gone])
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        imported = any(name.partition(".")[0] in LIGHTNING for name in module.imported_modules)
+        if not imported and not module.holds(b".training_type_plugin"):
+            return
+        for statement in module.nodes(ast.ImportFrom):
+            yield from self._import(module, project, statement)
+        for plain in module.nodes(ast.Import):
+            yield from self._module(module, project, plain)
+        for node in module.nodes(ast.Attribute):
+            yield from self._attribute(module, project, node)
+
+    # Imports
+
+    def _import(self, module: SourceModule, project: Project, node: ast.ImportFrom) -> Iterator[Finding]:
+        package, inner = _split("" if node.level else node.module or "")
+        if not package or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
+            return
+        old = [_Old(a, MOVED[inner, a.name]) for a in node.names if (inner, a.name) in MOVED]
+        judged = [(o, s) for o in old if (s := standing(project, module.path, since=o.moved.since, gone=o.moved.gone))]
+        if judged:
+            yield self._moved(project, module, node, package, judged)
+        for gone in dict.fromkeys(g for a in node.names if (inner, a.name) not in MOVED and (g := _gone(inner, a.name))):
+            names = [a.name for a in node.names if (inner, a.name) not in MOVED and _gone(inner, a.name) is gone]
+            if known := standing(project, module.path, since=gone.since, gone=gone.since):
+                message = f"{', '.join(names)}: {_is_gone(package, gone)}"
+                yield self.finding(module, node, message, evidence=known.evidence, reason=gone.instead)
+
+    def _moved(
+        self, project: Project, module: SourceModule, node: ast.ImportFrom, package: str, judged: Sequence[tuple[_Old, Standing]]
+    ) -> Finding:
+        old = [o for o, _ in judged]
+        first = old[0].moved
+        names = ", ".join(o.moved.name for o in old)
+        where = " and ".join(dict.fromkeys(f"{package}.{_dotted(o.moved)}".removesuffix(".") for o in old))
+        edits, why = _edits(project, module, node, package, old)
+        weakest = next((s for _, s in judged if s.level is not Applicability.SAFE), judged[0][1])
+        return self.finding(
+            module,
+            node,
+            f"{package}.{first.old} has no {names} from Lightning {_v(first.gone)} on: it is {where}",
+            level=Applicability.DISPLAY if why else weakest.level,
+            edits=edits,
+            evidence=weakest.evidence,
+            reason=why or weakest.assumes,
+        )
+
+    def _module(self, module: SourceModule, project: Project, node: ast.Import) -> Iterator[Finding]:
+        for alias in node.names:
+            package, inner = _split(alias.name)
+            gone = _module_gone(inner) if package else None
+            if gone is None or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
+                continue
+            if known := standing(project, module.path, since=gone.since, gone=gone.since):
+                reason = f"the module is bound here; {gone.instead}"
+                yield self.finding(module, node, _is_gone(package, gone), evidence=known.evidence, reason=reason)
+
+    # Dotted names
+
+    def _attribute(self, module: SourceModule, project: Project, node: ast.Attribute) -> Iterator[Finding]:
+        if node.attr == "training_type_plugin" or (node.attr == "barrier" and dotted(node.value).endswith("trainer.accelerator")):
+            yield from self._strategy(module, project, node)
+            return
+        name = qualified(module, node)
+        package, inner = _split(name)
+        if not package or is_tried(module, node, "AttributeError", "ImportError"):
+            return
+        at, _, own = inner.rpartition(".")
+        written = dotted(node)
+        if (moved := MOVED.get((at, own))) is not None and written.endswith(f"{'.' * bool(at)}{at}.{own}"):
+            known = standing(project, module.path, since=moved.since, gone=moved.gone)
+            if known is not None:
+                root = written.removesuffix(f".{own}").removesuffix(at).removesuffix(".")
+                code = ".".join(p for p in (root, moved.new, moved.new_name) if p)
+                message = f"{written} is gone from Lightning {_v(moved.gone)} on: it is {code}"
+                edit = RenameName(module.path, module.span(node), code)
+                yield self.finding(
+                    module, node, message, level=known.level, edits=[edit], evidence=known.evidence, reason=known.assumes
+                )
+            return
+        gone = next((g for g in GONE if g.name == own and g.module == at), None) or _module_gone(inner, exact=True)
+        if gone is None or not root_is_package(module, node):
+            return
+        if known := standing(project, module.path, since=gone.since, gone=gone.since):
+            message = f"{written}: {_is_gone(package, gone)}"
+            yield self.finding(module, node, message, evidence=known.evidence, reason=gone.instead)
+
+    def _strategy(self, module: SourceModule, project: Project, node: ast.Attribute) -> Iterator[Finding]:
+        """`trainer.training_type_plugin`, and what else led to the strategy."""
+        plugin = node if node.attr == "training_type_plugin" else node.value
+        holder = dotted(plugin)
+        trainer, _, path = holder.rpartition("trainer.")
+        old = OLD_HOLDERS.get(path)
+        if old is None or (trainer and trainer[-1] not in "._"):
+            return
+        known = standing(project, module.path, since=STRATEGY_SINCE, gone=old)
+        if known is None or is_tried(module, node, "AttributeError", "Exception") or _asks(module, node):
+            return
+        new = f"{trainer}trainer.strategy"
+        asked = node.attr if plugin is not node else getattr(module.parent(node), "attr", "")
+        member = asked or "all that is asked of it"
+        why = "" if asked in OF_EVERY_STRATEGY else f"write {new}; whether it has {member} is yours to look up"
+        yield self.finding(
+            module,
+            plugin,
+            f"{holder} is an AttributeError from Lightning {_v(old)} on: the strategy is {new}",
+            level=Applicability.DISPLAY if why else known.level,
+            edits=[RenameName(module.path, module.span(plugin), new)],
+            evidence=known.evidence,
+            reason=why or known.assumes,
+        )
+
+
+def root_is_package(module: SourceModule, node: ast.Attribute) -> bool:
+    """True where a dotted name begins with the package itself, not with what an import statement took out of it."""
+    found = module.imports.get(dotted(node).partition(".")[0], ())
+    return any(f"{f.dotted}" in ("lightning", *_PACKAGES) for f in found)
+
+
+def _asks(module: SourceModule, node: ast.AST) -> bool:
+    """True where the program first asks which of the attributes there is."""
+    tests = [u.test for u in module.ancestors(node) if isinstance(u, (ast.If, ast.IfExp))]
+    return any("hasattr" in module.text_of(test) for test in tests)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """(package, what is behind it) of a dotted name; ("", "") for another package. `lightning` alone is that of Lightning 2."""
+    for package in (*_PACKAGES, "lightning"):
+        if name == package or name.startswith(f"{package}."):
+            return package, name[len(package) + 1 :]
+    return "", ""
+
+
+def _module_gone(inner: str, *, exact: bool = False) -> Gone | None:
+    """The row of the whole module that the name leads to, or into."""
+    return next(
+        (g for g in GONE if not g.name and (inner == g.module or (not exact and inner.startswith(f"{g.module}.")))), None
+    )
+
+
+def _gone(inner: str, name: str) -> Gone | None:
+    row = next((g for g in GONE if g.name == name and (g.module == inner or inner.startswith(f"{g.module}."))), None)
+    return row or _module_gone(inner) or _module_gone(f"{inner}.{name}".lstrip("."), exact=True)
+
+
+def _is_gone(package: str, gone: Gone) -> str:
+    place = ".".join(p for p in (package, gone.module, gone.name) if p)
+    return f"{place} is gone from Lightning {_v(gone.since)} on"
+
+
+def _shown(inner: str) -> str:
+    return inner or "pytorch_lightning"
+
+
+def _dotted(moved: Moved) -> str:
+    return ".".join(p for p in (moved.new, moved.new_name) if p)
+
+
+def _v(version: Sequence[int]) -> str:
+    return ".".join(map(str, version))
+
+
+# Edits
+
+
+def _edits(
+    project: Project, module: SourceModule, node: ast.ImportFrom, package: str, old: Sequence[_Old]
+) -> tuple[list[Edit], str]:
+    """The edits of one import statement, and why there are none."""
+    renames: list[Edit] = []
+    for one in old:
+        if one.moved.new_name != one.moved.name and one.alias.asname is None:
+            uses, why = _uses(project, module, one)
+            if why:
+                return [], why
+            renames += uses
+    places = {o.moved.new for o in old}
+    if len(places) == 1 and len(old) == len(node.names) and (where := behind(module, node, "from", node.module or "")):
+        new = ".".join(p for p in (package, *places) if p)
+        to = first_of(where, node.module or "")
+        edits: list[Edit] = [RenameName(module.path, to, new)] if new != node.module else []
+        for one in old:
+            if one.moved.new_name != one.moved.name:
+                edits.append(RenameName(module.path, first_of(module.span(one.alias), one.moved.name), one.moved.new_name))
+        return [*edits, *renames], ""
+    if not module.is_whole(node):
+        return [], "the import shares its line with other statements"
+    edits = [DropImport(module.path, module.span(node), o.alias.asname or o.alias.name) for o in old]
+    for place in dict.fromkeys(o.moved.new for o in old):
+        names = [o for o in old if o.moved.new == place and not _is_there(module, package, o)]
+        listed = ", ".join(o.moved.new_name + (f" as {o.alias.asname}" if o.alias.asname else "") for o in names)
+        new = ".".join(p for p in (package, place) if p)
+        edits += [NeedImport(module.path, module.span(node), f"from {new} import {listed}")] if names else []
+    return [*edits, *renames], ""
+
+
+def _is_there(module: SourceModule, package: str, one: _Old) -> bool:
+    """True where another import brings the same name from its new place."""
+    bound = one.alias.asname or one.moved.new_name
+    return any(i.dotted == f"{package}.{_dotted(one.moved)}" for i in module.imports.get(bound, ()))
+
+
+def _uses(project: Project, module: SourceModule, one: _Old) -> tuple[list[Edit], str]:
+    """The uses of a name that is called otherwise now, or why they are left alone."""
+    name, new = one.moved.name, one.moved.new_name
+    if new in module.imports or any(n.id == new for n in module.nodes(ast.Name)):
+        return [], f"the file gives {new} another meaning"
+    if len(module.imports.get(name, ())) != 1 or f'"{name}"' in module.text or f"'{name}'" in module.text:
+        return [], f"{name} is also written as a text, or imported twice: write {new}"
+    if other := _taken_from(project, module, name):
+        return [], f"{other} imports {name} from here: write {new} in both"
+    uses = [n for n in module.nodes(ast.Name) if n.id == name]
+    if any(not isinstance(n.ctx, ast.Load) for n in uses) or any(a.arg == name for a in module.nodes(ast.arg)):
+        return [], f"the file binds {name} anew"
+    if any(isinstance(up, ast.JoinedStr) for n in uses for up in module.ancestors(n)):
+        return [], f"{name} stands in an f-string: write {new}"
+    return [RenameName(module.path, module.span(n), new) for n in uses], ""
+
+
+def _taken_from(project: Project, module: SourceModule, name: str) -> str:
+    """Another file of the project that imports the name from this one."""
+    for path in sorted(project.files_containing(name.encode())):
+        other = project.module(path) if path != module.path and path.endswith(".py") else None
+        for found in other.imports.get(name, ()) if other is not None else ():
+            place = project.resolve(found.module, path)
+            if place is not None and place.path == module.path:
+                return path
+    return ""

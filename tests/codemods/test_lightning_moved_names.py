@@ -1,0 +1,217 @@
+"""DDP803, and that its table says what the installed Lightning has."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+
+import pytest
+
+from codemods.data.lightning_names import GONE, MOVED, OF_EVERY_STRATEGY, Moved
+from codemods.upgrades.lightning_moved_names import LightningMovedNames
+from ddpfix.testing import check_nothing, check_told, check_transformed
+
+PINNED = {"requirements.txt": "pytorch-lightning>=2.0\n"}
+OLD = {"requirements.txt": "pytorch-lightning==1.4.2\n"}
+OPEN = {"requirements.txt": "pytorch-lightning>=1.4\n"}
+
+
+def test_example_of_the_page() -> None:
+    sections = LightningMovedNames.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(LightningMovedNames, before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "from pytorch_lightning.utilities.distributed import rank_zero_only, rank_zero_info",
+            "from pytorch_lightning.utilities import rank_zero_only, rank_zero_info",
+        ),
+        (
+            "from pytorch_lightning.utilities.distributed import rank_zero_only as main_only  # once",
+            "from pytorch_lightning.utilities import rank_zero_only as main_only  # once",
+        ),
+        ("from pytorch_lightning.core.lightning import LightningModule", "from pytorch_lightning import LightningModule"),
+        ("from pytorch_lightning.callbacks.base import Callback", "from pytorch_lightning.callbacks import Callback"),
+        ("from pytorch_lightning.utilities.seed import seed_everything", "from pytorch_lightning import seed_everything"),
+        (
+            "from lightning.pytorch.utilities.distributed import rank_zero_only",
+            "from lightning.pytorch.utilities import rank_zero_only",
+        ),
+        (
+            "import pytorch_lightning as pl\nlog = pl.utilities.distributed.rank_zero_info",
+            "import pytorch_lightning as pl\nlog = pl.utilities.rank_zero_info",
+        ),
+        (
+            "import pytorch_lightning as pl\nclass Net(pl.core.lightning.LightningModule): pass",
+            "import pytorch_lightning as pl\nclass Net(pl.LightningModule): pass",
+        ),
+    ],
+)
+def test_places_of_every_version_need_no_pin(before: str, after: str) -> None:
+    check_transformed(LightningMovedNames, f"{before}\n", f"{after}\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "from pytorch_lightning.profiler import AdvancedProfiler, SimpleProfiler",
+            "from pytorch_lightning.profilers import AdvancedProfiler, SimpleProfiler",
+        ),
+        ("from pytorch_lightning.utilities.cli import LightningCLI", "from pytorch_lightning.cli import LightningCLI"),
+        (
+            "from pytorch_lightning.loggers.base import rank_zero_experiment",
+            "from pytorch_lightning.loggers.logger import rank_zero_experiment",
+        ),
+        (
+            "from pytorch_lightning.utilities.distributed import rank_zero_debug, rank_zero_only",
+            "from pytorch_lightning.utilities.rank_zero import rank_zero_debug\n"
+            "from pytorch_lightning.utilities import rank_zero_only",
+        ),
+        (
+            "from pytorch_lightning.loggers import LightningLoggerBase, WandbLogger\n\n\n"
+            "class Mine(LightningLoggerBase):\n    pass",
+            "from pytorch_lightning.loggers import WandbLogger\nfrom pytorch_lightning.loggers import Logger\n\n\n"
+            "class Mine(Logger):\n    pass",
+        ),
+        (
+            "from pytorch_lightning.loggers.base import LightningLoggerBase\n\n\ndef add(log: LightningLoggerBase): ...",
+            "from pytorch_lightning.loggers import Logger\n\n\ndef add(log: Logger): ...",
+        ),
+        (
+            "from pytorch_lightning import Callback\n\n\nclass C(Callback):\n"
+            "    def on_fit_end(self, trainer, pl_module):\n        trainer.training_type_plugin.barrier()",
+            "from pytorch_lightning import Callback\n\n\nclass C(Callback):\n"
+            "    def on_fit_end(self, trainer, pl_module):\n        trainer.strategy.barrier()",
+        ),
+        (
+            "import pytorch_lightning as pl\n\n\nclass M(pl.LightningModule):\n"
+            "    def f(self, x):\n        return self.trainer.accelerator.training_type_plugin.broadcast(x)",
+            "import pytorch_lightning as pl\n\n\nclass M(pl.LightningModule):\n"
+            "    def f(self, x):\n        return self.trainer.strategy.broadcast(x)",
+        ),
+        (
+            "import pytorch_lightning as pl\n\n\nclass M(pl.LightningModule):\n"
+            "    def f(self):\n        self.trainer.accelerator.barrier()",
+            "import pytorch_lightning as pl\n\n\nclass M(pl.LightningModule):\n"
+            "    def f(self):\n        self.trainer.strategy.barrier()",
+        ),
+    ],
+)
+def test_what_moved_later_asks_for_a_pin(before: str, after: str) -> None:
+    check_transformed(LightningMovedNames, f"{before}\n", f"{after}\n", files=PINNED)
+    (finding,) = check_transformed(LightningMovedNames, f"{before}\n", f"{after}\n", files=OPEN, unsafe=True)
+    assert "requirements.txt:1" in finding.reason and "pip takes 2.x today" in finding.reason
+    (finding,) = check_transformed(LightningMovedNames, f"{before}\n", f"{after}\n", unsafe=True)
+    assert "no file pins Lightning" in finding.reason
+    check_nothing(LightningMovedNames, f"{before}\n", files=OLD)
+
+
+def test_a_version_that_still_has_the_old_place() -> None:
+    source = "from pytorch_lightning.utilities.distributed import rank_zero_only\n"
+    for spec in ("==1.9.5", "<2", "~=1.5", "==1.*"):
+        check_nothing(LightningMovedNames, source, files={"requirements.txt": f"pytorch-lightning{spec}\n"})
+    strategy = "import pytorch_lightning\n\n\ndef f(trainer):\n    trainer.training_type_plugin.barrier()\n"
+    check_nothing(LightningMovedNames, strategy, files={"requirements.txt": "pytorch-lightning<1.8\n"})
+    check_transformed(
+        LightningMovedNames, strategy, strategy.replace("training_type_plugin", "strategy"),
+        files={"requirements.txt": "pytorch-lightning==1.8.6\n"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "instead"),
+    [
+        ("from pytorch_lightning.metrics import Accuracy", "torchmetrics"),
+        ("from pytorch_lightning.metrics.functional import accuracy", "torchmetrics"),
+        ("import pytorch_lightning as pl\nacc = pl.metrics.Accuracy()", "torchmetrics"),
+        ("from pytorch_lightning.lite import LightningLite", "Fabric"),
+        ("from pytorch_lightning.strategies import DDPSpawnStrategy", 'start_method="spawn"'),
+        ("from pytorch_lightning.utilities.apply_func import apply_to_collection", "lightning_utilities"),
+        ("from pytorch_lightning.utilities.types import EPOCH_OUTPUT, STEP_OUTPUT", "DDP804"),
+        ("from pytorch_lightning.utilities.distributed import gather_all_tensors", "torchmetrics"),
+        ("import pytorch_lightning.utilities.distributed as d", "bound here"),
+        ("from pytorch_lightning.utilities import distributed", "torch.distributed"),
+        (
+            "import pytorch_lightning\n\n\ndef f(trainer, kinds):\n    return isinstance(trainer.training_type_plugin, kinds)",
+            "write trainer.strategy",
+        ),
+        ("import pytorch_lightning\n\n\ndef f(trainer):\n    trainer.training_type_plugin.start_training(0)", "start_training"),
+    ],
+)
+def test_what_is_gone_is_told(source: str, instead: str) -> None:
+    check_told(LightningMovedNames, f"{source}\n", reason=instead, files=PINNED)
+    check_nothing(LightningMovedNames, f"{source}\n", files=OLD)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    from pytorch_lightning.utilities.distributed import rank_zero_only\n"
+        "except ImportError:\n    from pytorch_lightning.utilities.rank_zero import rank_zero_only",
+        "try:\n    from pytorch_lightning.utilities.rank_zero import rank_zero_only\n"
+        "except ImportError:\n    from pytorch_lightning.utilities.distributed import rank_zero_only",
+        "import pytorch_lightning as pl\nif pl.__version__ < '1.8':\n"
+        "    from pytorch_lightning.utilities.distributed import rank_zero_only",
+        "from pytorch_lightning.utilities import rank_zero_only",
+        "from mylightning.utilities.distributed import rank_zero_only",
+        "from .utilities.distributed import rank_zero_only  # as that of lightning",
+        "from pytorch_lightning.callbacks.progress import TQDMProgressBar",
+        "import pytorch_lightning\n\n\ndef f(net):\n    net.training_type_plugin.barrier()",
+        "import pytorch_lightning\n\n\ndef f(trainer):\n    if hasattr(trainer, 'strategy'):\n"
+        "        trainer.strategy.barrier()\n    else:\n        trainer.training_type_plugin.barrier()",
+        "from accelerate import Accelerator  # no lightning\n\n\ndef f(accelerator):\n    accelerator.barrier()",
+        "from pytorch_lightning import Trainer\n\n\ndef f(fabric):\n    fabric.accelerator.barrier()",
+    ],
+)
+def test_nothing_to_say(source: str) -> None:
+    check_nothing(LightningMovedNames, f"{source}\n", files=PINNED)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ("\nLogger = object\n", "another meaning"),
+        ("\n__all__ = ['LightningLoggerBase']\n", "written as a text"),
+        ("\n\ndef f(LightningLoggerBase): ...\n", "binds LightningLoggerBase anew"),
+    ],
+)
+def test_a_new_name_that_cannot_be_taken(more: str, reason: str) -> None:
+    source = "from pytorch_lightning.loggers import LightningLoggerBase\n\n\nclass Mine(LightningLoggerBase):\n    pass\n" + more
+    check_told(LightningMovedNames, source, reason=reason, files=PINNED)
+
+
+def test_a_name_that_another_file_takes_from_here() -> None:
+    source = "from pytorch_lightning.loggers import LightningLoggerBase\n"
+    files = {**PINNED, "use.py": "from module import LightningLoggerBase\n"}
+    check_told(LightningMovedNames, source, reason="use.py imports LightningLoggerBase from here", files=files)
+
+
+@pytest.mark.parametrize("row", MOVED.values(), ids=lambda m: f"{m.old}.{m.name}")
+def test_the_installed_lightning_has_the_new_place_and_not_the_old(row: Moved) -> None:
+    pl = pytest.importorskip("pytorch_lightning")
+    assert row.since <= row.gone
+    new = importlib.import_module(".".join(p for p in (pl.__name__, row.new) if p))
+    assert hasattr(new, row.new_name)
+    with pytest.raises((ImportError, AttributeError)):
+        getattr(importlib.import_module(f"{pl.__name__}.{row.old}"), row.name)
+
+
+def test_what_is_gone_is_not_in_the_installed_lightning() -> None:
+    pl = pytest.importorskip("pytorch_lightning")
+    there = []
+    for row in GONE:
+        try:
+            found = importlib.import_module(f"{pl.__name__}.{row.module}")
+            there += [row] if not row.name or hasattr(found, row.name) else []
+        except ImportError:
+            pass
+    assert not there
+
+
+def test_every_strategy_has_what_is_renamed_without_asking() -> None:
+    strategies = pytest.importorskip("pytorch_lightning.strategies")
+    assert not [name for name in OF_EVERY_STRATEGY if not hasattr(strategies.DDPStrategy, name)]
