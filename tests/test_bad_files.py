@@ -17,8 +17,8 @@ from codemods.analysis.requirement_files import read_pins
 from codemods.findings import Finding, Span
 from ddpfix import discovery, engine, settings
 from ddpfix.bot import preferences
-from ddpfix.escaping import harmless
 from ddpfix.catalog import all_codemods
+from ddpfix.escaping import harmless
 from ddpfix.outputs import formats, text
 from ddpfix.outputs.answer import Answer, Checked
 from ddpfix.results import Failure, Report
