@@ -65,8 +65,8 @@ _NOT_HELD: dict[str, tuple[str, str]] = {
         "DDP203",
     ),
     "from_names_by_their_module": (
-        "the name itself is what shows several processes",
-        "DDP204",
+        "the name itself is what shows several processes, or an import of its module is a place that has moved, too",
+        "DDP204 DDP803",
     ),
     "inverted": (
         "the work stands in the `else` of the turned test, and the repair is written for the plain arm only",

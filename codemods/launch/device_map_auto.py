@@ -13,7 +13,7 @@ from codemods.analysis.loading.origins import Origin, origins
 from codemods.analysis.names import dotted, last
 from codemods.analysis.trainer.trainer_calls import trainer_calls
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceExpression, Span
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -178,11 +178,16 @@ def _edits(module: SourceModule, loaded: ast.keyword, trained: _Trained) -> list
     if not isinstance(holder, ast.Name) or module.function_of(holder) is not module.function_of(loaded):
         return []
     bound = bindings_of(module, holder)
-    if len(bound) != 1 or module.span(bound[0].node).line >= loaded.value.lineno or _may_be_missing(module, bound[0]):
+    given_at = module.span(loaded.value)
+    if len(bound) != 1 or not _is_above(module.span(bound[0].node), given_at) or _may_be_missing(module, bound[0]):
         return []
     name, given = holder.id, module.text_of(loaded.value)
     text = f'{{"": {name}.device}} if {name}.{trained.count} > 1 else {given}'
-    return [ReplaceExpression(module.path, module.span(loaded.value), text)]
+    return [ReplaceExpression(module.path, given_at, text)]
+
+
+def _is_above(bound: Span, place: Span) -> bool:
+    return (bound.line, bound.column) < (place.line, place.column)
 
 
 def _may_be_missing(module: SourceModule, bound: Binding) -> bool:

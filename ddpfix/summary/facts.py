@@ -343,10 +343,24 @@ FACTS: Mapping[str, Facts] = {
         "`nvidia-smi` shows a process on each GPU, and none of them twice on the first.",
         ("Duplicate GPU detected", "CUDA error: invalid device ordinal", "CUDA out of memory"),
     ),
+    "DDP705": Facts(
+        "Load the model on the process's own device",
+        "`nvidia-smi` shows each process on one GPU, and the whole model has room there.",
+        ("You can't train a model that has been loaded with `device_map='auto'` in any distributed mode",),
+    ),
     "DDP709": Facts(
         "Give the setting its value instead of comparing it",
         "The setting has the new value behind the line: print it there once.",
         ("Address already in use",),
+    ),
+    "DDP803": Facts(
+        "Take names of Lightning from where they are now",
+        "The program starts with the version of Lightning that is installed.",
+        (
+            "ModuleNotFoundError: No module named 'pytorch_lightning",
+            "ImportError: cannot import name",
+            "has no attribute 'training_type_plugin'",
+        ),
     ),
     "DDP901": Facts(
         "Log less often, and take larger batches for fewer at a time",
