@@ -179,7 +179,7 @@ def _edits(module: SourceModule, loaded: ast.keyword, trained: _Trained) -> list
         return []
     bound = bindings_of(module, holder)
     given_at = module.span(loaded.value)
-    if len(bound) != 1 or not _is_above(module.span(bound[0].node), given_at) or _may_be_missing(module, bound[0]):
+    if len(bound) != 1 or not _is_above(module.span(bound[0].node), given_at) or _may_be_missing(module, bound[0], loaded):
         return []
     name, given = holder.id, module.text_of(loaded.value)
     text = f'{{"": {name}.device}} if {name}.{trained.count} > 1 else {given}'
@@ -190,9 +190,23 @@ def _is_above(bound: Span, place: Span) -> bool:
     return (bound.line, bound.column) < (place.line, place.column)
 
 
-def _may_be_missing(module: SourceModule, bound: Binding) -> bool:
-    """True for a statement under a condition, below which the name may not be bound, and for a parameter with a default."""
+def _may_be_missing(module: SourceModule, bound: Binding, place: ast.AST) -> bool:
+    """True for a statement under a condition that the place is not under, and for a parameter with a default."""
     if bound.parameter:
         function = module.function_of(bound.node)
         return function is None or bool(function.args.defaults or any(function.args.kw_defaults))
-    return any(isinstance(up, (ast.If, ast.For, ast.While, ast.Try, ast.With)) for up in module.ancestors(bound.node))
+    blocks = {id(block) for block in _blocks(module, place)}
+    return any(id(block) not in blocks for block in _blocks(module, bound.node))
+
+
+def _blocks(module: SourceModule, place: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements that hold the place within its function."""
+    below = place
+    for up in module.ancestors(place):
+        for name in ("body", "orelse", "finalbody"):
+            held = getattr(up, name, None)
+            if isinstance(held, list) and any(s is below for s in held):
+                yield held
+        if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        below = up
