@@ -35,8 +35,12 @@ def _is_gathered_back(state: State, target: ast.Subscript, given: ast.expr, valu
 
 
 def annotated_assign(state: State, node: ast.AnnAssign) -> None:
-    if node.value is not None:
-        bind(state, node.target, _noted(state, node, node.target, state.value(node.value)))
+    if node.value is None:
+        return
+    value = _noted(state, node, node.target, state.value(node.value))
+    if value.thing is None:
+        value = replace(value, thing=state.summaries.annotated(state.module, node.annotation))
+    bind(state, node.target, value)
 
 
 def augmented(state: State, node: ast.AugAssign) -> None:

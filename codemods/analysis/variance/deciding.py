@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.rank_branches import known_split
 from codemods.analysis.ranks.rank_sets import Ranks
@@ -43,13 +44,24 @@ def _compared(state: State, node: ast.Compare) -> Value:
     if any(is_none(e) for e in ends):
         return _presence(join(state.value(e) for e in ends))
     if all(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
-        if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+        if _is_text(state, node.left):
             return SAME  # a key that a batch or a configuration has
         number = isinstance(node.left.operand if isinstance(node.left, ast.UnaryOp) else node.left, ast.Constant)
         if not number and not state.value(node.left).cause.differs:
             return length_of(state.value(ends[-1]))  # which keys there are
     found = state.values[id(node)] = made_of(*(state.value(e) for e in ends))
     return found
+
+
+def _is_text(state: State, node: ast.expr) -> bool:
+    """True for a text, also by a name or as what `getattr` gives in place of a missing one."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str)
+    if isinstance(node, ast.Call):
+        return dotted(node.func) == "getattr" and len(node.args) == 3 and _is_text(state, node.args[2])
+    bound = bindings_of(state.module, node) if isinstance(node, ast.Name) else []
+    value = bound[0].value if len(bound) == 1 else None  # which of several it is may differ
+    return isinstance(value, (ast.Constant, ast.Call)) and _is_text(state, value)
 
 
 def _presence(value: Value) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from codemods.analysis.bindings import bindings_of
 from codemods.analysis.variance.mismatches import Mismatch
 from codemods.late_pattern import late
 from codemods.source import SourceModule
@@ -24,7 +25,30 @@ def is_guess(module: SourceModule, found: Mismatch) -> bool:
         return False
     if isinstance(found.leaving, ast.Continue) and isinstance(found.node, ast.If) and _asks_for_none(found.node.test):
         return False
-    return not re.search(r"loss|isnan|isfinite|isinf", module.text_of(found.node).partition("\n")[0], re.I)
+    if re.search(r"loss|isnan|isfinite|isinf", module.text_of(found.node).partition("\n")[0], re.I):
+        return False
+    return not _is_summed_behind(module, found)
+
+
+def _is_summed_behind(module: SourceModule, found: Mismatch) -> bool:
+    """True where the collective that is missed puts together what is made of the tested value: each rank has its own part."""
+    if found.meeting is None or not found.meeting.carries or len(found.meeting.steps) != 1 or not isinstance(found.node, ast.If):
+        return False
+    line = found.meeting.steps[0].line
+    calls = [c for c in module.nodes(ast.Call) if c.lineno == line and module.function_of(c) is module.function_of(found.node)]
+    tested = {n.id for n in ast.walk(found.node.test) if isinstance(n, ast.Name)} - {"self"}
+    todo = [n for c in calls for a in c.args[:1] for n in ast.walk(a) if isinstance(n, ast.Name)]
+    seen = set[str]()
+    while todo:
+        name = todo.pop()
+        if name.id in tested:
+            return True
+        if name.id in seen or name.id == "self":
+            continue
+        seen.add(name.id)
+        made = [b.value for b in bindings_of(module, name) if b.value is not None and not b.parameter]
+        todo += [n for value in made for n in ast.walk(value) if isinstance(n, ast.Name)]
+    return False
 
 
 _TOLD = late(r"""\([\[(]?["'](\w+)["'][^`]*` keeps it$""")  # `store.update("loss", loss)`

@@ -7,6 +7,7 @@ import ast
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
 from codemods.analysis.functions import keeps_its_results
+from codemods.analysis.model.signatures import defaults
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.call_parts import CallParts
 from codemods.analysis.variance.entries import is_under_another_key, key_told
@@ -113,7 +114,13 @@ def _constructed(state: State, node: ast.Call, site: FunctionSite) -> ClassSite 
     """The class that the call makes an object of."""
     if site.node.name != "__init__" or (isinstance(node.func, ast.Attribute) and node.func.attr == "__init__"):
         return None
-    return find_class(state.project, state.module, dotted(node.func)) if dotted(node.func) else None
+    return _class_of_name(state, dotted(node.func)) if dotted(node.func) else None
+
+
+def _class_of_name(state: State, name: str) -> ClassSite | None:
+    """The class of that name, or the one that is a parameter's default: `tracker_class=Tracker`."""
+    default = defaults(state.function).get(name) if state.function is not None and state.is_parameter(name) else None
+    return find_class(state.project, state.module, dotted(default) if default is not None else name)
 
 
 def _takes_self(site: FunctionSite) -> bool:
@@ -146,6 +153,7 @@ def _bound(call: CallParts, site: FunctionSite, *, bound: bool) -> dict[str, Val
 
 # Which function is run
 
+
 def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite | None:
     """The project function that is run: by name, as a method of an object whose class is known, or as `__call__`."""
     thing = holder.thing if holder is not None else None
@@ -159,7 +167,9 @@ def target(state: State, node: ast.Call, holder: Value | None) -> FunctionSite |
     if (known := state.env.get(dotted(node.func))) is not None:
         if known.thing is not None and known.thing.function is not None:
             return known.thing.function
-        return _when_called(state, known.thing) if known.thing is not None and known.thing.site is not None else None
+        if known.thing is not None and known.thing.site is not None:
+            return _when_called(state, known.thing)
+        return _constructor(state, node) if known.thing is None and known.params == {dotted(node.func)} else None
     return called_function(state.project, state.module, node) or _constructor(state, node)
 
 
@@ -171,7 +181,8 @@ def _is_super(func: ast.expr) -> bool:
 def _constructor(state: State, node: ast.Call) -> FunctionSite | None:
     """`__init__` of the class that `module.Name(...)` makes an object of."""
     name = dotted(node.func)
-    if not last(name)[:1].isupper() or (made := find_class(state.project, state.module, name)) is None:
+    made = _class_of_name(state, name) if name and (last(name)[:1].isupper() or state.is_parameter(name)) else None
+    if made is None:
         return None
     return _method(state, made, "__init__")
 

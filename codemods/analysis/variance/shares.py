@@ -39,11 +39,19 @@ def _item(state: State, node: ast.Subscript) -> Value:
         size = state.value(node.value)
         return size if size.sized else (SAME if first else size)
     index = state.value(node.slice)
+    if index.cause is Cause.RANK and _is_slice(state, node.slice):
+        return Value(Cause.DATA, index.proof, (state.link(node, f"`{state.short(node)}` is each rank's own share"),))
     if index.cause is Cause.UNKNOWN and not index.params:  # which element it is, is not known; what they all are, is
         return plain(holder)
     found = made_of(holder, index)
     masks = isinstance(node.slice, ast.Compare) or index.sized
     return replace(found, sized=True) if masks and index.cause.differs else found
+
+
+def _is_slice(state: State, node: ast.expr) -> bool:
+    """True for a name that `slice(...)` is given: `mine = slice(rank * n, (rank + 1) * n)`."""
+    bound = bindings_of(state.module, node) if isinstance(node, ast.Name) else []
+    return bool(bound) and all(isinstance(b.value, ast.Call) and dotted(b.value.func) == "slice" for b in bound)
 
 
 def _share(state: State, node: ast.Subscript, holder: Value, bounds: Value) -> Value:

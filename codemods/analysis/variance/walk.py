@@ -12,6 +12,7 @@ from codemods.analysis.ranks.rank_sets import Ranks
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.exceptions import caught
 from codemods.analysis.variance.exits import asks_number, cases_of, ends_process, leaving_of, own_break
+from codemods.analysis.variance.inner_exits import inner_exits
 from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.state import Meeting
 from codemods.analysis.variance.values import Cause, Value
@@ -80,14 +81,14 @@ class Walk(Ways):
             if isinstance(raising, ast.Raise) and (met := self.meets(rest) or self.meets(loop or ())):
                 yield Mismatch(Form.FAILS, node, value, met[0], raising)
         yield from self._missed_by_arms(node, value, arms, ways)
-        if value.cause is Cause.RANK:
+        if value.cause is not Cause.RANK:
+            yield from inner_exits(self, node, value, arms, rest, loop)
+        else:
             full = [None if w is None else [*w, *rest_of_all] for w in ways]
             yield from self._inner_exits(node, value, arms, full, sides)
             yield from self._inner_breaks(node, value, arms, loop)
 
-    def _missed_by_arms(
-        self, node: ast.stmt, value: Value, arms: Arms, ways: list[list[Meeting] | None]
-    ) -> Iterator[Mismatch]:
+    def _missed_by_arms(self, node: ast.stmt, value: Value, arms: Arms, ways: list[list[Meeting] | None]) -> Iterator[Mismatch]:
         """Each pair of arms, side by side; an arm that ends the process leads nowhere."""
         kept = [(arm, way) for arm, way in zip(arms, ways, strict=True) if way is not None]
         for i, (arm, way) in enumerate(kept):
@@ -145,9 +146,7 @@ class Walk(Ways):
 
     # Loops and exceptions
 
-    def _loop(
-        self, node: ast.For | ast.AsyncFor | ast.While, rest: Statements, loop: Statements | None
-    ) -> Iterator[Mismatch]:
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, rest: Statements, loop: Statements | None) -> Iterator[Mismatch]:
         """A loop with a collective in it, whose rounds are not as many on every rank; else its body, round by round."""
         value = self.test(node.test if isinstance(node, ast.While) else node.iter)
         counted = isinstance(node, ast.While) or value.sized

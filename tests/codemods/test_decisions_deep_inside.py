@@ -1,0 +1,177 @@
+"""DDP305: exits below other tests, what is summed behind the exit, shares by a slice, trackers that a base class names."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.sync.one_rank_decision import OneRankDecision
+from ddpfix.testing import check_nothing, check_told
+
+RULE = OneRankDecision
+TRAINER = """
+import torch
+from accelerate import Accelerator
+
+
+class Trainer:
+    def __init__(self, model, loader, tracker=None):
+        self.accelerator = Accelerator()
+        self.model, self.loader = self.accelerator.prepare(model, loader)
+
+    def train(self):
+        for batch in self.loader:
+            loss = self.model(batch).loss
+            if TEST:
+                if self.step > 0:
+                    loss = torch.tensor(self.total)
+                else:
+                    del loss
+                    LEAVE
+            self.accelerator.wait_for_everyone()
+            self.accelerator.backward(loss)
+"""
+
+
+@pytest.mark.parametrize("leave", ["continue", "break", "return"])
+def test_an_exit_below_a_test_on_which_all_agree(leave: str) -> None:
+    source = TRAINER.replace("TEST", "torch.isnan(loss)").replace("LEAVE", leave)
+    found = check_told(RULE, source, reason="gather the deciding number")
+    line = source.split("\n").index(f"                    {leave}") + 1
+    assert f"a rank that leaves in line {line} does not call" in found.message
+
+
+@pytest.mark.parametrize(
+    ("test", "leave"), [("self.step % 10 == 0", "continue"), ("torch.isnan(loss)", "loss = self.model(batch).loss")]
+)
+def test_all_agree_on_the_outer_test_or_nobody_leaves(test: str, leave: str) -> None:
+    check_nothing(RULE, TRAINER.replace("TEST", test).replace("LEAVE", leave))
+
+
+def test_an_exit_that_only_one_process_takes() -> None:
+    source = TRAINER.replace("TEST", "torch.isnan(loss)").replace("self.step > 0", "self.accelerator.num_processes > 1")
+    check_nothing(RULE, source.replace("LEAVE", "continue"))
+
+
+def test_a_continue_of_a_loop_in_the_arm_leaves_that_loop_alone() -> None:
+    source = TRAINER.replace("TEST", "torch.isnan(loss)").replace("LEAVE", "for n in range(3):\n                        continue")
+    check_nothing(RULE, source)
+
+
+CODEBOOK = """
+import torch
+import torch.distributed as dist
+
+
+class Codebook(torch.nn.Module):
+    def forward(self, inputs):
+        flat = inputs.reshape(-1, 8)
+        if flat.abs().max() > self.limit:
+            return inputs
+        counts = torch.zeros(len(SUMMED))
+        counts.index_add_(0, self.nearest(SUMMED), SUMMED)
+        sums = counts @ SUMMED
+        dist.all_reduce(sums)
+        return inputs + sums.mean()
+
+
+def main(loader):
+    dist.init_process_group("gloo")
+    book = torch.nn.parallel.DistributedDataParallel(Codebook())
+    for batch in loader:
+        book(batch).sum().backward()
+"""
+
+
+def test_what_is_summed_behind_the_exit_is_each_ranks_own() -> None:
+    found = check_told(RULE, CODEBOOK.replace("SUMMED", "flat"), reason="reduce the deciding number")
+    assert "torch.distributed.all_reduce" in found.message
+
+
+TRACKED = """
+from abc import ABC, abstractmethod
+
+import torch
+from accelerate import Accelerator
+
+
+class Tracker(ABC):
+    @abstractmethod
+    def update(self, numbers):
+        pass
+
+    @abstractmethod
+    def averages(self):
+        pass
+
+
+class Averages(Tracker):
+    def __init__(self, accelerator):
+        self.values, self.accelerator = {}, accelerator
+
+    def update(self, numbers):
+        for key, value in numbers.items():
+            self.values[key] = value
+
+    def averages(self):
+        found = {}
+        for key, value in self.values.items():
+            value = SHARED
+            found[key] = value
+        return found
+
+
+class Trainer:
+    def __init__(self, model, loader, tracker=Averages):
+        self.accelerator = Accelerator()
+        self.model, self.loader = self.accelerator.prepare(model, loader)
+        self.tracker TYPE = tracker(self.accelerator)
+
+    def evaluate(self):
+        for batch in self.loader:
+            self.tracker.update(self.numbers(self.model(batch).loss))
+        return self.tracker.averages()
+
+    def train(self):
+        for epoch in range(10):
+            if self.evaluate()["loss"] > self.best:
+                break
+            self.accelerator.wait_for_everyone()
+"""
+GATHERED = "self.accelerator.gather(torch.tensor(value)).mean().item()"
+
+
+@pytest.mark.parametrize("annotation", ["", ": Tracker"])
+def test_a_class_that_is_handed_over_and_reduces_what_it_was_told(annotation: str) -> None:
+    check_nothing(RULE, TRACKED.replace(" TYPE", annotation).replace("SHARED", GATHERED))
+
+
+def test_a_class_that_is_handed_over_and_keeps_what_it_was_told() -> None:
+    check_told(RULE, TRACKED.replace(" TYPE", "").replace("SHARED", "value * 1.0"), reason="gather the deciding number")
+
+
+SHARE = """
+import torch.distributed as dist
+
+
+def train(model, rows, names):
+    rank = dist.get_rank()
+    mine = slice(rank * 8, (rank + 1) * 8)
+    part = rows[mine]
+    FIRST
+    if TEST:
+        dist.all_reduce(names)
+"""
+
+
+def test_a_slice_by_the_rank_is_its_own_share() -> None:
+    found = check_told(RULE, SHARE.replace("FIRST", "loss = model(part)").replace("TEST", "loss.mean() > 3"), reason="reduce")
+    assert "each rank's own data decide" in found.message
+
+
+def test_a_name_that_a_batch_has_is_on_all_ranks() -> None:
+    first = 'name = getattr(model, "input_name", "ids")\n    batch = {"ids": part}'
+    check_nothing(RULE, SHARE.replace("FIRST", first).replace("TEST", "name in batch"))
+
+
+def test_what_is_not_summed_behind_the_exit_is_a_guess() -> None:
+    check_nothing(RULE, CODEBOOK.replace("SUMMED", "self.weight"))
