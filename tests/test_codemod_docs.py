@@ -18,7 +18,7 @@ from ddpfix.testing import findings_of
 
 HERE = Path(__file__).parent.parent
 CODEMODS = all_codemods()
-BLOCK = re.compile(r"^```(?:python|yaml)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```(?:python|yaml|bash)\n(.*?)^```$", re.M | re.S)
 
 codemods = pytest.mark.parametrize("codemod", CODEMODS, ids=lambda c: f"{c.code}-{c.rule_name()}")
 
@@ -30,7 +30,8 @@ def block(codemod: DdpCodemod, section: str) -> str:
 
 def name_of(codemod: DdpCodemod) -> str:
     """What the file of the example is called."""
-    return "config.yaml" if "```yaml" in codemod.sections()["Example"] else "module.py"
+    example = codemod.sections()["Example"]
+    return "config.yaml" if "```yaml" in example else "run.sh" if "```bash" in example else "module.py"
 
 
 def repaired(source: str, codemod: DdpCodemod, accept: Accept) -> FixResult:

@@ -9,13 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# Options of the launchers that take no value (torch/distributed/run.py, accelerate/commands/launch.py).
-_TORCHRUN_FLAGS = {"standalone", "module", "no_python", "run_path", "use_env", "virtual_local_rank", "m"}
-_ACCELERATE_FLAGS = {
-    *("multi_gpu", "cpu", "mps", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "quiet", "q", "debug", "no_python"),
-    *("module", "m", "same_network", "use_xpu", "ipex", "use_mps_device", "tpu_use_cluster", "no_tpu_cluster", "tpu_use_sudo"),
-    *("enable_cpu_affinity", "use_parallelism_config", "fsdp_cpu_ram_efficient_loading", "downcast_bf16"),
-}
+from codemods.data.launcher_options import SWITCHES
+
 _MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun",
             "accelerate.commands.launch": "accelerate launch"}  # fmt: skip
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -44,7 +39,7 @@ def understood(command: Sequence[str]) -> Training:
             raise ValueError("there is no command")
         return Training(tuple(words), tuple(settings))
     launcher, python, rest = found
-    flags = _TORCHRUN_FLAGS if launcher == "torchrun" else _ACCELERATE_FLAGS
+    flags = SWITCHES[launcher.partition(" ")[0]]
     dropped, script, given = _split(rest, flags)
     if not script:
         raise ValueError(f"{launcher} is given no program")
@@ -75,7 +70,7 @@ def _python_beside(program: str) -> str:
     return str(beside) if beside and beside.exists() and os.sep in program else "python"
 
 
-def _split(words: Sequence[str], flags: set[str]) -> tuple[list[str], list[str], set[str]]:
+def _split(words: Sequence[str], flags: frozenset[str]) -> tuple[list[str], list[str], set[str]]:
     """(the launcher's own words, the program and its arguments, the names of the options that were given)."""
     given = set()
     i = 0

@@ -353,6 +353,11 @@ FACTS: Mapping[str, Facts] = {
         "The setting has the new value behind the line: print it there once.",
         ("Address already in use",),
     ),
+    "DDP710": Facts(
+        "Give the launcher the script instead of python",
+        "The job starts: the command of the file, with two processes.",
+        ("can't open file 'python'", "unrecognized arguments", "arguments are required: training_script"),
+    ),
     "DDP803": Facts(
         "Take names of Lightning from where they are now",
         "The program starts with the version of Lightning that is installed.",

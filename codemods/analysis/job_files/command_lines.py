@@ -16,11 +16,11 @@ from codemods.text_file import TextFile
 
 _PYTHON = late(r"@?-?(?:.*/)?(?:python[\d.]*|\$\{?PYTHON\}?|\$\(PYTHON\))$")
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
-_LAUNCHER_MODULES = frozenset(
+LAUNCHER_MODULES = frozenset(
     {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
 )
 # Commands that show a text or look for one: what follows is started by nobody.
-_TALKERS = frozenset(
+TALKERS = frozenset(
     {"echo", "printf", "cat", "grep", "pip", "pip3", "conda", "alias", "which", "test", "[", "pkill", "pgrep", "#"}
 )
 _FLAG = late(r"(--?[A-Za-z][\w.-]*)(=?)")
@@ -120,12 +120,22 @@ def _folders(path: str) -> Iterator[str]:
         folder = dirname(folder)
 
 
+def is_python(name: str) -> bool:
+    """True for a word that calls Python: `python3`, `/opt/bin/python`, `$PYTHON`."""
+    return _PYTHON.match(name) is not None
+
+
+def launcher_of_module(module: str) -> str:
+    """The launcher that `python -m MODULE` calls."""
+    return "accelerate" if module.startswith("accelerate") else "deepspeed" if "deepspeed" in module else "torchrun"
+
+
 def _started(file: TextFile, source: Passage | WordList, words: Sequence[Word]) -> CommandLine | None:
     for i, word in enumerate(words):
         name = word.raw if word.value is None else word.value
-        if basename(name) in _TALKERS:
+        if basename(name) in TALKERS:
             return None
-        if _PYTHON.match(name):
+        if is_python(name):
             return _by_python(file, source, words, i)
         if basename(name).lstrip("@-") in _LAUNCHERS and len(words) > i + 1:
             launcher = basename(name).lstrip("@-")
@@ -141,11 +151,8 @@ def _by_python(file: TextFile, source: Passage | WordList, words: Sequence[Word]
         assert text is not None
         if text == "-m" and i + 1 < len(words):
             module = words[i + 1].value or ""
-            if module in _LAUNCHER_MODULES:
-                launcher = (
-                    "accelerate" if module.startswith("accelerate") else "deepspeed" if "deepspeed" in module else "torchrun"
-                )
-                return _by_launcher(file, source, words, i + 2, launcher)
+            if module in LAUNCHER_MODULES:
+                return _by_launcher(file, source, words, i + 2, launcher_of_module(module))
             return _line(file, source, words, "", i + 1, i + 2, module=True)
         if text == "-c":
             return None

@@ -1,0 +1,177 @@
+"""DDP710: a command of a launcher that ends before the training begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from posixpath import basename
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.job_files.command_lines import is_python
+from codemods.analysis.job_files.launches import Launch, launches
+from codemods.analysis.job_files.missing_files import is_missing, only_configuration
+from codemods.codemod import DdpCodemod
+from codemods.data.launcher_options import SWITCHES, VALUES_OF_TORCHRUN
+from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceText
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.shell_words import Word
+from codemods.source import SourceModule
+from codemods.text_entries import tables
+from codemods.text_file import SHELL_KINDS, YAML_KINDS, TextFile
+
+_PROGRAMS = frozenset({"uv", "poetry", "pdm", "conda", "bash", "sh", "srun", "torchrun", "accelerate", "deepspeed"})
+_CONFIGURATION = "config_file"
+_ANY_PROGRAM = ("no_python", "m", "module", "run_path")
+_EMPTY = late(r"--?[A-Za-z][\w-]*=$")
+_SCRIPTS = (".py", ".pyz")
+
+
+class CommandThatCannotStart(DdpCodemod):
+    """A command of a launcher that ends with an error before the training begins.
+
+    ## What it does
+    Reads the commands of `torchrun`, `python -m torch.distributed.launch`, `accelerate launch` and `deepspeed` in shell scripts,
+    Slurm files, Makefiles and YAML. Finds `torchrun python train.py`, which looks for a script of the name `python`; a blank
+    behind the `=` of an option, by which the option is empty and its value stands alone; a command that gives the launcher the
+    options of a script and names none; a configuration file of `accelerate launch`, or of DeepSpeed in one, that the
+    repository does not have.
+
+    ## Why it matters
+    The job waits in the queue, gets its GPUs, and ends in the first second: "can't open file 'python'", "unrecognized
+    arguments", "the following arguments are required: training_script".
+
+    ## Example
+    ```bash
+    torchrun --nproc_per_node=2 python train.py --data "$DATA" --epochs 5
+    ```
+
+    ## Use instead
+    ```bash
+    torchrun --nproc_per_node=2 train.py --data "$DATA" --epochs 5
+    ```
+
+    ## Safety
+    Safe: `python` taken out where a script or `-m` stands behind it. Unsafe: the blank behind `=` taken out; it assumes that the
+    program takes no words without an option.
+
+    ## Refuses
+    - Says nothing of `--no_python`, by which the launcher starts any program.
+    - Says nothing of a command whose script the shell puts in (`$SCRIPT`, `"$@"`), and of a text that only shows a command.
+    - Says nothing of a file under a variable or an absolute path, of one that stands in any folder of the repository, and where
+      a text of the repository says to make it (`accelerate config`).
+    - Tells another program in the script's place, a missing script and a missing file: which one is meant is not shown.
+
+    ## References
+    `torch.distributed.run`: the first word that is no option is `training_script`; Accelerate 1.15, `launch_command_parser`;
+    argparse: the value of `--name=` ends with its word. Runs of each command.
+    """
+
+    code = "DDP710"
+    TRIGGERS = ((b"nproc_per_node",), (b"deepspeed_config_file",))  # no Python is read
+    READS_TESTS = False
+    TEXT = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed")
+    TEXT_KINDS = (*SHELL_KINDS, *YAML_KINDS)
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if not isinstance(module, TextFile) or is_test_file(module.path):
+            return
+        for launch in launches(module):
+            yield from self._script(launch)
+            yield from self._blanks(launch)
+            yield from self._configuration(project, launch)
+        yield from self._of_deepspeed(module, project)
+
+    def _script(self, launch: Launch) -> Iterator[Finding]:
+        if launch.has(*_ANY_PROGRAM):
+            return
+        if _names_no_script(launch):
+            yield self.finding(
+                launch.file,
+                launch.span(launch.words[0], launch.words[-1]),
+                f"the command names no script: the launcher knows no `{_stranger(launch)}`, and ends",
+                reason="write the script in front of its own options",
+            )
+        if not launch.started:
+            return
+        first, *rest = launch.started
+        name = first.value or ""
+        if is_python(name) and rest:
+            yield self._program(launch, first, rest)
+        elif basename(name) in _PROGRAMS:
+            yield self.finding(
+                launch.file,
+                launch.span(first, first),
+                f"`{launch.launcher}` takes `{name}` for the training script, and ends because there is no such file",
+                reason=f"let `{name}` call the launcher, or give the launcher the script (`-m` for a module)",
+            )
+
+    def _program(self, launch: Launch, first: Word, rest: list[Word]) -> Finding:
+        script = rest[0].value or rest[0].raw
+        fits = script.endswith(_SCRIPTS) or script == "-m"
+        edits: list[Edit] = [ReplaceText(launch.file.path, launch.passage.span(first.start, rest[0].start), "")]
+        return self.finding(
+            launch.file,
+            launch.span(first, first),
+            f"`{launch.launcher}` starts Python itself: it takes `{first.raw}` for the script, and each rank ends with "
+            f"\"can't open file '{first.raw}'\"",
+            level=Applicability.SAFE if fits else Applicability.DISPLAY,
+            edits=edits if fits else [],
+            evidence=[_at(launch, first, f"`{first.raw}` stands where the script is looked for")],
+            reason="" if fits else "give the launcher the script itself",
+        )
+
+    def _blanks(self, launch: Launch) -> Iterator[Finding]:
+        for word, after in zip(launch.words, launch.words[1:], strict=False):
+            between = launch.passage.text[word.end : after.start]
+            if not _EMPTY.match(word.raw) or after.raw.startswith("-") or between.strip(" \t"):
+                continue
+            yield self.finding(
+                launch.file,
+                launch.span(word, after),
+                f"`{word.raw}` is empty: the blank parts it from `{after.raw.split()[0]}`, and the program ends with "
+                '"unrecognized arguments"',
+                level=Applicability.UNSAFE,
+                edits=[ReplaceText(launch.file.path, launch.span(word, after), word.raw + after.raw)],
+                evidence=[_at(launch, after, "this word stands alone")],
+                reason="assumes that the program takes no words without an option",
+            )
+
+    def _configuration(self, project: Project, launch: Launch) -> Iterator[Finding]:
+        given = launch.option(_CONFIGURATION) if launch.launcher == "accelerate" else None
+        path = (given.value or "").rpartition("=")[2] if given is not None else ""
+        if given is None or not is_missing(project, launch.file.path, path):
+            return
+        there = only_configuration(project)
+        yield self.finding(
+            launch.file,
+            launch.span(given, given),
+            f"the repository has no {path}: `accelerate launch` ends with FileNotFoundError",
+            reason=f"is {there} meant?" if there else "add the file to the repository, or say how it is made",
+        )
+
+    def _of_deepspeed(self, file: TextFile, project: Project) -> Iterator[Finding]:
+        for table in tables(file) if file.path.endswith(YAML_KINDS) and file.holds(b"deepspeed_config_file") else ():
+            for entry in table.entries:
+                if entry.key == "deepspeed_config_file" and entry.kind == "text" and is_missing(project, file.path, entry.value):
+                    yield self.finding(
+                        file,
+                        entry.value_span,
+                        f"the repository has no {entry.value}: every process ends when the Accelerator is made",
+                        reason="add the file to the repository, or write its settings here",
+                    )
+
+
+def _names_no_script(launch: Launch) -> bool:
+    """True where an option that the launcher does not know stands before any script, and no word could be one."""
+    if any(w.value is None or w.value.endswith(_SCRIPTS) or w.raw in ("-m", "--module") for w in launch.given):
+        return False
+    return bool(_stranger(launch))
+
+
+def _stranger(launch: Launch) -> str:
+    known = SWITCHES["torchrun"] | VALUES_OF_TORCHRUN
+    return next((word.raw for name, word, _ in launch.options if launch.launcher == "torchrun" and name not in known), "")
+
+
+def _at(launch: Launch, word: Word, text: str) -> Evidence:
+    return Evidence("static", text, launch.file.path, launch.span(word, word).line)

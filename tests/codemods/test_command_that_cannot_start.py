@@ -1,0 +1,124 @@
+"""DDP710: commands of a launcher that end before the training begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from codemods.launch.command_that_cannot_start import CommandThatCannotStart
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+RULE = CommandThatCannotStart
+FILES = {"train.py": "import argparse\n", "tools/train.py": "import argparse\n"}
+SH = {"path": "run.sh", "files": FILES}
+
+
+def test_the_example_of_the_documentation() -> None:
+    sections = RULE.sections()
+    before, after = (sections[s].removeprefix("```bash\n").removesuffix("```") for s in ("Example", "Use instead"))
+    check_transformed(RULE, before, after, path="run.sh", files=FILES)
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "torchrun --nproc_per_node 2",
+        "CUDA_VISIBLE_DEVICES=0,1 torchrun --standalone --nproc-per-node=gpu",
+        "python3 -m torch.distributed.launch --nproc_per_node=2 --use_env",
+        "accelerate launch --multi_gpu --num_processes 2",
+        "deepspeed --num_gpus=2",
+        "nohup srun torchrun --nnodes=2 --nproc_per_node=8",
+    ],
+)
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("python train.py --lr 1", "train.py --lr 1"), ("python3 tools/train.py", "tools/train.py"), ("python -m a.b", "-m a.b")],
+)
+def test_python_stands_where_the_script_is_looked_for(launcher: str, given: str, kept: str) -> None:
+    (found,) = check_transformed(RULE, f"{launcher} {given}\n", f"{launcher} {kept}\n", path="run.sh", files=FILES)
+    assert "can't open file 'python" in found.message
+
+
+def test_over_lines_and_in_yaml() -> None:
+    before = "torchrun --nproc_per_node=2 \\\n    python train.py \\\n    --lr 1\n"
+    check_transformed(RULE, before, before.replace("python ", ""), path="run.sh", files=FILES)
+    job = "steps:\n  - command: >-\n      torchrun --nproc_per_node=2\n      python train.py --lr 1\n"
+    check_transformed(RULE, job, job.replace("python ", ""), path="job.yaml", files=FILES)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "torchrun --nproc_per_node=2 train.py --data=$DATA",
+        "torchrun --no_python --nproc_per_node=2 python train.py",
+        "accelerate launch --no_python python train.py",
+        "torchrun --nproc_per_node=2 -m tools.train",
+        'torchrun --nproc_per_node=2 "$@"',
+        "torchrun --nproc_per_node=2 ${SCRIPT} --lr 1",
+        "torchrun $FLAGS",
+        "torchrun --help",
+        "LAUNCH=(torchrun --nproc_per_node 8)",
+        "accelerate config",
+        "accelerate launch train.py --data= --lr 1",
+        "torchrun train.py --note='a= b'",
+        "echo torchrun python train.py",
+        "# torchrun --nproc_per_node=2 python train.py",
+        "torchrun --nproc_per_node=2 my_entry --lr 1",
+        "python -m torch.distributed.run --nproc_per_node=2 train.py",
+        "python train.py --launcher torchrun python",
+        "torchrun --numa-binding node --nproc_per_node 2 train.py",
+    ],
+)
+def test_commands_that_start(command: str) -> None:
+    check_nothing(RULE, f"{command}\n", path="run.sh", files=FILES)
+
+
+@pytest.mark.parametrize("program", ["uv run train", "bash train.sh", "poetry run python train.py"])
+def test_another_program_in_the_place_of_the_script(program: str) -> None:
+    found = check_told(RULE, f"accelerate launch --num_processes 4 {program}\n", reason="call the launcher", **SH)  # type: ignore[arg-type]
+    assert f"takes `{program.split()[0]}` for the training script" in found.message
+
+
+@pytest.mark.parametrize("given", ["--root-log .log --arch resnet50 --gpus 0 1 2", "--lr 0.1"])
+def test_no_script_and_options_of_one(given: str) -> None:
+    command = f"python3 -m torch.distributed.launch --nproc_per_node=8 \\\n  {given}\n"
+    assert "names no script" in check_told(RULE, command, reason="in front of its own options", **SH).message  # type: ignore[arg-type]
+
+
+def test_a_blank_behind_the_equals_sign() -> None:
+    before = 'torchrun --nproc_per_node=2 train.py \\\n    --data= "$DATA" \\\n    --lr=0.1\n'
+    (found,) = check_transformed(RULE, before, before.replace("= ", "="), unsafe=True, **SH)  # type: ignore[arg-type]
+    assert "--data=` is empty" in found.message and "without an option" in found.reason
+
+
+@pytest.mark.parametrize("path", ["config.yaml", "./configs/two.yaml"])
+def test_a_configuration_that_is_not_there(path: str) -> None:
+    command = f"accelerate launch --config_file {path} train.py\n"
+    assert "add the file" in check_told(RULE, command, reason="add the file", **SH).reason  # type: ignore[arg-type]
+    there = {**FILES, "conf/other.yaml": "compute_environment: LOCAL_MACHINE\n"}
+    assert "is conf/other.yaml meant?" in check_told(RULE, command, reason="meant", path="run.sh", files=there).reason
+
+
+@pytest.mark.parametrize(
+    ("path", "files"),
+    [
+        ("config.yaml", {"config.yaml": "compute_environment: LOCAL_MACHINE\n"}),
+        ("conf/config.yaml", {"sub/conf/config.yaml": "compute_environment: LOCAL_MACHINE\n"}),
+        ("$CONFIG", {}),
+        ("/etc/config.yaml", {}),
+        ("path/to/your_config.yaml", {}),
+        ("config.yaml", {"README.md": "First `accelerate config --config_file config.yaml`.\n"}),
+    ],
+)
+def test_a_configuration_that_is_there_or_made_elsewhere(path: str, files: dict[str, str]) -> None:
+    check_nothing(RULE, f"accelerate launch --config_file={path} train.py\n", path="run.sh", files={**FILES, **files})
+
+
+def test_a_configuration_of_deepspeed_that_is_not_there() -> None:
+    source = "compute_environment: LOCAL_MACHINE\ndeepspeed_config:\n  deepspeed_config_file: ds.json\nnum_processes: 2\n"
+    found = check_told(RULE, source, reason="add the file", path="accelerate.yaml", files=FILES)
+    assert "the repository has no ds.json" in found.message
+    check_nothing(RULE, source, path="accelerate.yaml", files={**FILES, "ds.json": "{}"})
+
+
+def test_python_is_not_read() -> None:
+    assert not findings_of(RULE, "COMMAND = 'torchrun --nproc_per_node=2 python train.py'\n")
