@@ -197,3 +197,36 @@ def test_the_flag_of_the_class_stands_for_the_environment() -> None:
         """
     (found,) = findings_of(UnguardedPrint, textwrap.dedent(source))
     assert "`self.is_first`" in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    ("files", "gone"),
+    [
+        ({}, True),
+        ({"pkg/run.py": "from pkg.train import fit"}, False),  # the program needs what is not there, too: it lies elsewhere
+        ({"pkg/run.py": "from . import train"}, False),
+        ({"pkg/run.py": "import pkg.train as t"}, False),
+        ({"pkg/run.py": "def late():\n    from pkg.train import fit"}, True),
+        ({"tests/test_train.py": "from pkg.train import fit"}, True),
+        ({"other/run.py": "from other.train import fit", "other/train.py": ""}, True),
+        ({"run.sh": "torchrun --nproc_per_node=2 pkg/train.py"}, False),
+        ({"README.md": "`python -m torch.distributed.launch --nproc_per_node=2 pkg/train.py --lr 1`"}, False),
+        ({"run.sh": "python pkg/train.py"}, True),
+    ],
+)
+def test_what_is_not_there_lies_elsewhere(files: dict[str, str], gone: bool) -> None:
+    project = project_of({"pkg/__init__.py": "", "pkg/train.py": "from pkg.models import Net\n", **files})
+    module = project.module("pkg/train.py")
+    assert module is not None
+    assert cannot_be_imported(project, module) is gone
+
+
+@pytest.mark.parametrize(
+    ("line", "gone"),
+    [("from conf.config_mine import Config", False), ("from conf.nets import Net", True), ("from typing import Any", False)],
+)
+def test_settings_that_each_user_writes_and_the_library(line: str, gone: bool) -> None:
+    project = project_of({"conf/__init__.py": "", "typing.py": "", "conf/config_theirs.py": "", "train.py": line})
+    module = project.module("train.py")
+    assert module is not None
+    assert cannot_be_imported(project, module) is gone

@@ -69,7 +69,7 @@ _METHODS: dict[str, tuple[Act, int]] = {
 }  # fmt: skip
 _KEYWORDS = frozenset(
     {"path", "name", "file", "f", "save_directory", "filename", "root", "data_files", "data_dir", "local_dir", "dst",
-     "pretrained_model_name_or_path", "path_or_buf", "filepath_or_buffer", "fname"}
+     "pretrained_model_name_or_path", "path_or_buf", "filepath_or_buffer", "fname", "filepath", "uri", "image_path"}
 )  # fmt: skip
 _NO_FILE = ("webbrowser.", "wave.", "os.")
 _ARCHIVES = ("tarfile.open", "zipfile.ZipFile", "h5py.File", "lmdb.open", "gzip.open", "bz2.open", "codecs.open", "io.open",

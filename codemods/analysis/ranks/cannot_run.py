@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
-from posixpath import dirname, join, normpath
+from posixpath import basename, dirname, join, normpath, splitext
 
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.job_files.documented_starts import is_named_once, script_names, starts
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.source import SourceModule, once_a_module, walk_scope
 
 _BLOCKS = ("body", "orelse", "finalbody")
+_SETTINGS = late(r"(?:^|[._])(?:configs?|cfg|settings|secrets?|credentials|local)(?:$|[._])")  # each user writes their own
 _BUILT = late(r"^_|_pb2(?:_grpc)?$|^version$|^build$|^generated|_ext(?:ension)?s?$|_cuda$|_cpp$|_lib$|^ops$")  # made on the spot
 
 
@@ -41,13 +45,36 @@ def _is_never(test: ast.expr) -> bool:
 def cannot_be_imported(project: Project, module: SourceModule) -> bool:
     """True where an import at the top of the file names a part of the project that is not there, or a name it does not have.
 
-    It does not start at all, so nobody sees what stands in it happen.
+    It does not start at all, so nobody sees what stands in it happen. A file that others import at their top is alive: all of
+    them need the part that is not there, so that it lies elsewhere. So is a program that a launcher is said to start, and one
+    whose settings are left to be written.
     """
     return project.keep(("cannot be imported", module.path), lambda: _cannot(project, module))
 
 
 def _cannot(project: Project, module: SourceModule) -> bool:
-    return any(_leads_nowhere(project, module, source, name) for source, name in _brought_in(module))
+    lost = [source for source, name in _brought_in(module) if _leads_nowhere(project, module, source, name)]
+    if not lost or all(_SETTINGS.search(source) for source in lost):
+        return False
+    return not _is_started(project, module.path) and not _is_imported(project, module)
+
+
+def _is_started(project: Project, path: str) -> bool:
+    """True for a script that a command of the repository starts on several processes."""
+    names = script_names(path)
+    return any(s.several and s.script in names for s in starts(project)) and is_named_once(project, path)
+
+
+def _is_imported(project: Project, module: SourceModule) -> bool:
+    """True where a file that is no test imports this one at its top."""
+    for path in project.files_importing(splitext(basename(module.path))[0]):
+        other = project.module(path) if path != module.path and not is_test_file(path) else None
+        for source, name in _brought_in(other) if other is not None else ():
+            found = project.resolve(f"{source}.{name}" if name and not source.endswith(".") else f"{source}{name}", path)
+            found = found or project.resolve(source, path)
+            if found is not None and found.path == module.path:
+                return True
+    return False
 
 
 def _brought_in(module: SourceModule) -> Iterator[tuple[str, str]]:
@@ -62,6 +89,8 @@ def _brought_in(module: SourceModule) -> Iterator[tuple[str, str]]:
 
 def _leads_nowhere(project: Project, module: SourceModule, source: str, name: str) -> bool:
     parts = source.lstrip(".").split(".") if source.strip(".") else []
+    if not source.startswith(".") and parts and parts[0] in sys.stdlib_module_names:
+        return False
     found = project.resolve(source, module.path) if parts else None
     if any(_BUILT.search(p) for p in (*parts, name)):
         return False
