@@ -52,6 +52,29 @@ def test_an_exit_that_only_one_process_takes() -> None:
     check_nothing(RULE, source.replace("LEAVE", "continue"))
 
 
+def test_an_exit_of_those_that_do_not_come_to_the_collective() -> None:
+    """`generate()` of transformers: either all ranks go on together, or each one ends by itself."""
+    source = """
+import torch
+import torch.distributed as dist
+
+
+def generate(model, batch, done, synced=False):
+    dist.init_process_group("gloo")
+    while True:
+        if FIRST:
+            going = torch.tensor(0.0 if done else 1.0)
+            dist.all_reduce(going)
+        loss = model(batch).loss
+        if loss.item() > 3:
+            if not synced:
+                break
+            done = True
+"""
+    check_nothing(RULE, source.replace("FIRST", "synced"))
+    check_told(RULE, source.replace("if FIRST:", "with torch.no_grad():"), reason="reduce the deciding number")
+
+
 def test_a_continue_of_a_loop_in_the_arm_leaves_that_loop_alone() -> None:
     source = TRAINER.replace("TEST", "torch.isnan(loss)").replace("LEAVE", "for n in range(3):\n                        continue")
     check_nothing(RULE, source)

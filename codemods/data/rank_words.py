@@ -7,7 +7,7 @@ nor a main process is not followed.
 
 from __future__ import annotations
 
-from codemods.sites import Site
+from codemods.sites import Beside, Site
 
 # Few words: each costs a search of all bytes. Other flags count only where a process group shows.
 GUARDS: tuple[bytes, ...] = (
@@ -59,4 +59,9 @@ _IDLE_LINES = 8  # more than `_IDLE` looks at, unless many blank lines stand bet
 RANK_TEST = Site(
     rb"(?:" + b"|".join([_RANK, _VARIABLE, _INDEX, _FLAG, _NAMED]) + rb")" + _IDLE, *_WORDS, behind=_IDLE_LINES
 )
-RANK_GUARDS = (RANK_TEST, Site(_DECORATOR + _IDLE, b"@", behind=_IDLE_LINES))
+# A spawned function is told its number, whatever its parameter is called.
+SPAWNED_TEST = Beside(
+    (b"spawn(", b"Process(", b"start_processes("), rb"\b(?:device|gpu|gpu_id|dev|proc|proc_id|pid|worker|worker_id)" + _COMPARED,
+    b"device", b"gpu", b"dev", b"proc", b"pid", b"worker",
+)  # fmt: skip
+RANK_GUARDS = (RANK_TEST, SPAWNED_TEST, Site(_DECORATOR + _IDLE, b"@", behind=_IDLE_LINES))

@@ -14,7 +14,7 @@ from codemods.analysis.ranks.made_on_zero import Made, made_on_zero
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, ranks_at
 from codemods.analysis.ranks.reach import ranks_entering, ranks_reaching
 from codemods.codemod import DdpCodemod
-from codemods.data.rank_words import PROCESSES, RANK_TEST
+from codemods.data.rank_words import PROCESSES, RANK_TEST, SPAWNED_TEST
 from codemods.findings import Applicability, Evidence, Finding, WrapInGuard
 from codemods.project import Project
 from codemods.source import SourceModule
@@ -80,7 +80,7 @@ class ValueOfOneRank(DdpCodemod):
 
     code = "DDP210"
     TRIGGERS = ((b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"), PROCESSES)
-    SITES = (RANK_TEST,)
+    SITES = (RANK_TEST, SPAWNED_TEST)
     READS_TESTS = False
 
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:

@@ -240,3 +240,26 @@ def test_names_that_a_nodes_first_process_has_too(changed: tuple[str, str]) -> N
     source = NODES.format(made=MAIN, used=LOCAL)
     assert changed[0] in source
     check_nothing(ValueOfOneRank, source.replace(*changed))
+
+
+def test_the_number_of_a_spawned_function_under_another_name() -> None:
+    source = """\
+        import logging
+
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+
+
+        def work(device, args):
+            if device == 0 or device is None:
+                logger = logging.getLogger(__name__)
+            dist.init_process_group("gloo", rank=device, world_size=args.world_size)
+            logger.info("ready")
+
+
+        def main(args):
+            mp.spawn(work, args=(args,), nprocs=args.world_size)
+        """
+    after = source.replace('    logger.info("ready")', '    if device == 0 or device is None:\n                logger.info("ready")')
+    check_transformed(ValueOfOneRank, source, after, unsafe=True)
+    check_nothing(ValueOfOneRank, source.replace("mp.spawn(work, args=(args,), nprocs=args.world_size)", "work(0, args)"))
