@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in, bindings_of
@@ -21,11 +22,21 @@ from codemods.analysis.loading.origins import BARS
 from codemods.analysis.loading.passes import Epochs, epochs_of, training_passes, uses_framework
 from codemods.analysis.loading.restarts import Restart, is_made_again, is_only_loop, restarts
 from codemods.analysis.loading.samplers import short
+from codemods.analysis.loading.told_late import ToldLate, told_late
 from codemods.analysis.loading.untold import Untold, untold_in
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.reach import ranks_reaching
 from codemods.codemod import DdpCodemod
-from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore, ReplaceExpression
+from codemods.findings import (
+    Applicability,
+    Edit,
+    Evidence,
+    Finding,
+    InsertAfter,
+    InsertBefore,
+    RemoveStatement,
+    ReplaceExpression,
+)
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk
 from codemods.text_file import PYTHON_KINDS
@@ -46,7 +57,7 @@ class MissingSetEpoch(DdpCodemod):
     sampler and read `self.epoch`. A generator that goes through such a loader without end (`while True: for x in loader: yield
     x`) counts its rounds and tells them. Where a training over steps begins the loader anew (`except StopIteration: batches =
     iter(loader)`), the number of the step is told. It tells `itertools.cycle(loader)`, too, which keeps the batches of the first
-    pass.
+    pass. A `set_epoch` inside of the loop over the batches, whose order is drawn by then, goes in front of it.
 
     ## Why it matters
     The sampler makes its order from its seed and the number of the epoch. Nobody changes that number, so each epoch has the same
@@ -136,8 +147,30 @@ class MissingSetEpoch(DdpCodemod):
         for endless in endless_passes(project, module) if module.holds(b"yield") else ():
             if not may_be_told(project, endless.paths) and _trains(project, endless):
                 yield self._of_endless(module, endless)
+        for late in told_late(project, module) if module.holds(b"set_epoch") else ():
+            yield self._of_late(module, late)
         for restart in restarts(module) if project.files_containing(b"backward(") else ():
             yield from self._of_restart(module, project, restart)
+
+    def _of_late(self, module: SourceModule, found: ToldLate) -> Finding:
+        """A sampler that is told within the pass."""
+        movable = found.movable and module.is_whole(found.statement) and module.is_whole(found.batches)
+        lines = (" " * found.statement.col_offset + module.text_of(found.statement)).splitlines()
+        text = textwrap.dedent("\n".join(lines))
+        edits: list[Edit] = [
+            InsertBefore(module.path, module.span(found.batches), text),
+            RemoveStatement(module.path, module.span(found.statement)),
+        ]
+        return self.finding(
+            module,
+            found.call,
+            "the batches of this pass are drawn already: each epoch has the order that was set in the one before, and the first "
+            "two have the same",
+            level=Applicability.SAFE if movable else Applicability.DISPLAY,
+            edits=edits if movable else [],
+            evidence=[Evidence("static", "the loop draws the order of its batches here", module.path, found.batches.lineno)],
+            reason="" if movable else "call it in front of the loop over the batches",
+        )
 
     def _of_restart(self, module: SourceModule, project: Project, restart: Restart) -> Iterator[Finding]:
         """A loader that is begun anew in the middle of a training, and whose sampler nobody tells the epoch."""

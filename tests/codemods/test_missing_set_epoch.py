@@ -579,3 +579,55 @@ def test_a_loader_of_batches_has_its_sampler_elsewhere() -> None:
     source = steps(*TRIED).replace("\n    ".join(MADE), "\n    ".join(made))
     source = source.replace("import DataLoader", "import BatchSampler, DataLoader")
     check_told(MissingSetEpoch, source, reason="count the passes")
+
+
+@pytest.mark.parametrize("told", ["loader.sampler.set_epoch(epoch)", "sampler.set_epoch(epoch)"])
+@pytest.mark.parametrize("batches", ["for x in loader:", "for i, x in enumerate(tqdm(loader)):"])
+def test_told_within_the_pass(told: str, batches: str) -> None:
+    before = script("for epoch in range(3):", f"    {batches}", f"        {told}", *STEP)
+    after = script("for epoch in range(3):", f"    {told}", f"    {batches}", *STEP)
+    (found,) = check_transformed(MissingSetEpoch, before, after)
+    assert "the order that was set in the one before" in found.message
+
+
+def test_told_within_the_pass_under_a_test_of_its_own() -> None:
+    test = ("        if args.distributed:", "            sampler.set_epoch(epoch)")
+    before = script("for epoch in range(3):", "    for x in loader:", *test, *STEP)
+    after = script("for epoch in range(3):", *(line[4:] for line in test), "    for x in loader:", *STEP)
+    check_transformed(MissingSetEpoch, before, after)
+
+
+def test_told_within_the_pass_at_its_first_batch() -> None:
+    lines = (
+        "for epoch in range(3):",
+        "    for i, x in enumerate(loader):",
+        "        if i == 0:",
+        "            sampler.set_epoch(epoch)",
+    )
+    check_told(MissingSetEpoch, script(*lines, *STEP), reason="in front of the loop over the batches")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for epoch in range(3):", "    sampler.set_epoch(epoch)", "    for x in loader:", "        sampler.set_epoch(epoch)"),
+        ("for epoch in range(3):", "    for x in other:", "        sampler.set_epoch(epoch)"),
+        ("for x in loader:", "    sampler.set_epoch(args.epoch)", "for x in loader:"),
+        ("for epoch in range(3):", "    for x in loader:", "        sampler.set_epoch(x)"),
+    ],
+)
+def test_told_in_time_or_for_another_pass(lines: tuple[str, ...]) -> None:
+    check_nothing(MissingSetEpoch, script(*lines, *(line if lines[0] != "for x in loader:" else line[4:] for line in STEP)))
+
+
+def test_a_set_epoch_of_a_program_apart() -> None:
+    aside = "class Loader:\n    def __iter__(self):\n        self._loader.sampler.set_epoch(self.epoch)\n"
+    source = script(*loop()) + "\n\nif __name__ == '__main__':\n    train(*make())\n"
+    after = (
+        script(*loop("for epoch in range(3):", "sampler.set_epoch(epoch)"))
+        + "\n\nif __name__ == '__main__':\n    train(*make())\n"
+    )
+    check_transformed(MissingSetEpoch, source, after, files={"tools/loaders.py": aside})
+    check_nothing(
+        MissingSetEpoch, f"from tools import loaders\n{source}", files={"tools/loaders.py": aside, "tools/__init__.py": ""}
+    )

@@ -8,7 +8,7 @@ from codemods.analysis.bindings import bindings_of
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.loading.origins import all_known, origins
 from codemods.analysis.loading.passes import Epochs, Pass
-from codemods.analysis.loading.same_program import reached
+from codemods.analysis.loading.same_program import reached, whole_program
 from codemods.analysis.loading.samplers import is_distributed_sampler
 from codemods.analysis.model.signatures import bind
 from codemods.analysis.names import dotted, last
@@ -43,8 +43,15 @@ def counter_of(epochs: Epochs) -> Counter | None:
     name = epochs.module.text_of(target)
     if inner is not None:
         start = inner.args[0] if len(inner.args) > 1 else None
-        return Counter(name, sure=start is None or isinstance(start, ast.Constant))
+        return Counter(name, sure=start is None or _is_number(epochs.module, start))
     return Counter(name, sure=False) if "epoch" in name.lower() else None
+
+
+def _is_number(module: SourceModule, node: ast.expr) -> bool:
+    """True for a number, and for a name that is given one, and nothing else."""
+    bound = bindings_of(module, node) if isinstance(node, ast.Name) else []
+    value = bound[0].value if len(bound) == 1 and not bound[0].part else node
+    return isinstance(value, ast.Constant)
 
 
 def _range(module: SourceModule, node: ast.expr) -> ast.Call | None:
@@ -181,9 +188,19 @@ def _concerns(project: Project, path: str, paths: frozenset[str]) -> bool:
         return True
     if _tells_its_own(project, module):
         return False
+    if _is_of_another_program(project, path, paths):
+        return False
     if not module.holds(b"__main__") or project.files_importing(path.removesuffix(".py").rpartition("/")[2]):
         return True
     return bool(reached(project, path) & paths)
+
+
+def _is_of_another_program(project: Project, path: str, paths: frozenset[str]) -> bool:
+    """True where the files hold a whole program, which imports what it uses, and `path` is not among that."""
+    programs = [m for p in sorted(paths) if p.endswith(".py") and (m := project.module(p)) is not None and m.holds(b"__main__")]
+    if not programs or any(m.holds(b"import_module") or m.holds(b"__import__") for m in programs):
+        return False
+    return not any(path in whole_program(project, m.path) for m in programs)
 
 
 def _tells_its_own(project: Project, module: SourceModule) -> bool:

@@ -109,7 +109,7 @@ def _round(project: Project, place: CallSite, backward: CallSite, climbs: int, s
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from _in_callers(project, module, up, backward, climbs, seen)
             return
-        if isinstance(up, ast.For) and (sources := _sources(project, module, up.iter)):
+        if isinstance(up, ast.For) and (sources := sources_of(project, module, up.iter)):
             for source in sources:
                 yield Pass(module, up, source, backward)
             return
@@ -151,11 +151,11 @@ def _in_callers(
         yield from _round(project, site, backward, climbs + 1, seen | {id(function)})
 
 
-def _sources(project: Project, module: SourceModule, iterated: ast.expr) -> list[ast.expr]:
+def sources_of(project: Project, module: SourceModule, iterated: ast.expr) -> list[ast.expr]:
     """What a loop goes through; nothing for one that counts, or goes through something that is written out."""
     inner = _behind_an_own_bar(project, module, _behind_a_bar(module, _either(iterated)))
     if isinstance(inner, ast.Call) and last(dotted(inner.func)) == "zip":
-        return [s for a in inner.args for s in _sources(project, module, a)]
+        return [s for a in inner.args for s in sources_of(project, module, a)]
     if isinstance(inner, ast.Call) and last(dotted(inner.func)) in _COUNTS:
         return []
     if isinstance(inner, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Constant, ast.ListComp, ast.GeneratorExp)):

@@ -18,14 +18,21 @@ _STEPS = (b"backward(", b".fit(")
 
 def reached(project: Project, path: str) -> frozenset[str]:
     """The files that a file imports, those that they import, and itself."""
-    return project.keep(("reached files", path), lambda: _find_reached(project, path))
+    return project.keep(("reached files", path), lambda: _find_reached(project, path, _DEPTH))
 
 
-def _find_reached(project: Project, path: str) -> frozenset[str]:
+def whole_program(project: Project, path: str) -> frozenset[str]:
+    """All files that a file imports, however far away, and itself."""
+    return project.keep(("whole program", path), lambda: _find_reached(project, path, len(project.python_files)))
+
+
+def _find_reached(project: Project, path: str, depth: int) -> frozenset[str]:
     found = {path}
     edge = {path}
-    for _ in range(_DEPTH):
+    for _ in range(depth):
         edge = {other for near in edge for other in _imported(project, near)} - found
+        if not edge:
+            break
         found |= edge
     return frozenset(found)
 
