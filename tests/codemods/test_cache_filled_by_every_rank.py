@@ -344,3 +344,36 @@ def test_a_program_of_another_mode() -> None:
     source = f"import os\nimport torch\nfrom work import train\n\n\ndef rows(path):\n{body}\n\n{start}"
     check_nothing(RULE, source, files={"work.py": train}, path="main.py")
     assert findings_of(RULE, source.replace("== 'rows'", "== 'train'"), {"work.py": train}, path="main.py")
+
+
+FETCHED = """
+import os
+
+import py3_wget
+import torch
+import torch.distributed as dist
+
+
+def build(weights):
+    if not os.path.isfile(weights):
+        py3_wget.download_file(ADDRESS, weights)
+    return torch.load(weights, map_location="cpu")
+
+
+def main():
+    dist.init_process_group("gloo")
+    torch.nn.parallel.DistributedDataParallel(build("weights.pt"))
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("address", ["WEIGHTS_URL", "urls[0]", "'https://example.com/a.pt'"])
+def test_an_address_that_a_package_fetches_into_the_file(address: str) -> None:
+    check_told(CacheFilledByEveryRank, FETCHED.replace("ADDRESS", address), reason="let rank 0 make it")
+
+
+def test_something_else_that_is_downloaded() -> None:
+    check_nothing(CacheFilledByEveryRank, FETCHED.replace("ADDRESS", "bucket"))

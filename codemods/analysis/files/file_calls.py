@@ -78,8 +78,12 @@ _CHAINED = 5
 _IMAGES = frozenset({"PIL.Image.fromarray", "PIL.Image.new", "torchvision.transforms.functional.to_pil_image"})
 SHELLS = frozenset({"os.system", "subprocess.run", "subprocess.call", "subprocess.check_call"})
 _TAKES_AWAY = late(r"rm(?:\s+-\w+)*\s+-\w*r\w*(?:\s+-\w+)*\s+[\"']?")
+# Functions of many packages that fetch an address into a file: `download_file(url, path)`.
+_FETCHERS = frozenset({"download", "download_file", "download_url", "download_from_url", "http_get", "fetch_file"})
+_ADDRESS = late(r"(?i)url|^[\"'](?:https?|ftp)://")
 NAMES = frozenset(
-    {"open", "exists", "load", "save_model", "save", *map(last, SHELLS), *map(last, _FUNCTIONS), *map(last, _ARCHIVES), *_METHODS}
+    {*_FETCHERS, "open", "exists", "load", "save_model", "save"}
+    | {*map(last, SHELLS), *map(last, _FUNCTIONS), *map(last, _ARCHIVES), *_METHODS}
 )
 # Data sets of torchvision are fetched into their root by `download=True`, and read from it without.
 _FETCHED = "torchvision.datasets."
@@ -118,6 +122,8 @@ def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
             known = Act.LOADS, 1
     if known is None and end == "save" and _is_image(module, func):
         known = Act.WRITES, 0
+    if known is None and end in _FETCHERS and len(call.args) > 1 and _ADDRESS.search(ast.unparse(call.args[0])):
+        known = Act.WRITES, 1
     if known is None:
         return None
     if name == "numpy.memmap" and _is_made(call):
