@@ -260,6 +260,7 @@ def test_the_number_of_a_spawned_function_under_another_name() -> None:
         def main(args):
             mp.spawn(work, args=(args,), nprocs=args.world_size)
         """
-    after = source.replace('    logger.info("ready")', '    if device == 0 or device is None:\n                logger.info("ready")')
+    guarded = 'if device == 0 or device is None:\n                logger.info("ready")'
+    after = source.replace('logger.info("ready")', guarded)
     check_transformed(ValueOfOneRank, source, after, unsafe=True)
     check_nothing(ValueOfOneRank, source.replace("mp.spawn(work, args=(args,), nprocs=args.world_size)", "work(0, args)"))
