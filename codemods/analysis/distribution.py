@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from codemods.analysis.names import dotted, family, last, qualified
 from codemods.analysis.precision_alone import is_for_precision_alone
+from codemods.analysis.switched_off import is_switched_off
 from codemods.findings import Evidence
 from codemods.import_statements import imported_names
 from codemods.late_pattern import late
@@ -83,6 +84,8 @@ def ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
 
 def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
     if not _WORDS.search(module.data) or is_for_precision_alone(project, module):
+        return None
+    if is_switched_off(project, module):
         return None
     for bound, found in module.imports.items():
         for item in found:

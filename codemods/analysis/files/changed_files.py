@@ -26,7 +26,8 @@ def changed(module: SourceModule, call: ast.Call) -> FileCall | None:
         return FileCall(call, call.args[0], found.act)  # the second rank no longer finds what it is to move
     if found.act is Act.FILLS and name != "shutil.copytree":
         return None
-    mode = _mode(call) if (last(name) or last(dotted(call.func))) == "open" else ""
+    adds = (last(name) or last(dotted(call.func))) in ("open", "to_csv", "to_json")
+    mode = _mode(call) if adds else ""
     return None if "a" in mode or "+" in mode.replace("w+", "") else found
 
 

@@ -30,7 +30,7 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
     if not isinstance(test, (ast.Name, ast.Attribute, ast.Call)):
         return None
     name = last(dotted(test.func if isinstance(test, ast.Call) else test)).lower()
-    return True if any(word in name for word in _WORDS) else None
+    return True if name == "distribution" or any(word in name for word in _WORDS) else None
 
 
 def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
@@ -48,6 +48,15 @@ def is_of_one_process(module: SourceModule, node: ast.AST) -> bool:
             if not otherwise:
                 known.update(ast.unparse(part) for part in _parts(up.test))
         below = up
+    return _starts_alone(module)
+
+
+def _starts_alone(module: SourceModule) -> bool:
+    """True for a script that starts a group of one process, to try a class out: `init_process_group(…, world_size=1)`."""
+    for call in module.calls_named("init_process_group") if module.holds(b"world_size") else ():
+        size = next((k.value for k in call.keywords if k.arg == "world_size"), None)
+        if isinstance(size, ast.Constant) and size.value == 1 and module.function_of(call) is None:
+            return True
     return False
 
 
