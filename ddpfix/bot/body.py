@@ -125,6 +125,9 @@ def folded(text: str) -> str:
                 out.append(f"<details><summary>{_html(line[4:])}</summary>")
                 inside = True
                 continue
+        if inside and not fenced and line == "</details>":  # the codemod's own fold ends
+            out += [line, ""]
+            inside = in_codemod = False
         out.append(line if fenced else re.sub(r"\[([^\]]+)\]\(#[^)\s]*\)", r"\1", line))
     if inside:
         out.append("</details>")

@@ -17,7 +17,7 @@ from ddpfix.summary.rank_flow import drawn, flow_of
 @dataclass(frozen=True, slots=True)
 class Detail:
     """How much is told. items: places and hunks for each codemod; files, facts, groups: rows of the lists of those names;
-    pictures: of the ways of the ranks, for each codemod."""
+    pictures: of the ways of the ranks, for each codemod. excerpts: whether the change itself is shown."""
 
     items: int = 10**9
     files: int = 10**9
@@ -25,6 +25,7 @@ class Detail:
     groups: int = 40
     words: int = 10**9
     pictures: int = 3
+    excerpts: bool = True
 
 
 # a rename has no cause but that the project asks for it

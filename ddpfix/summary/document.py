@@ -8,14 +8,15 @@ from dataclasses import replace
 from codemods.findings import Applicability, Finding
 from ddpfix.bowler_rewrites import renamed
 from ddpfix.results import Fixed
-from ddpfix.summary import proof_section, review_section, tuning_section
+from ddpfix.summary import breakage, proof_section, review_section, tuning_section
 from ddpfix.summary.codemod_section import Detail, assumptions, pictures, section
 from ddpfix.summary.commit_messages import subject
 from ddpfix.summary.context import Context
 from ddpfix.summary.excerpts import Hunk, hunks
-from ddpfix.summary.instructions import how_it_was_made, how_to_take_back, how_to_test, not_run
+from ddpfix.summary.instructions import how_it_was_checked, how_it_was_made, how_to_take_back, how_to_test, not_run
 from ddpfix.summary.kinds import bars
-from ddpfix.summary.markdown import code, cut, fence, plural, prose, sentence, table
+from ddpfix.summary.markdown import code, cut, fence, folded_up, plural, prose, sentence, table
+from ddpfix.summary.new_lines import in_new_text
 from ddpfix.summary.places import (
     Group,
     by_code,
@@ -50,7 +51,8 @@ def render(fixed: Fixed, context: Context, *, limit: int = LIMIT) -> str:
 
 
 def _fitted(fixed: Fixed, context: Context, limit: int) -> str:
-    changed = _changed(fixed)
+    changed = () if context.branch or context.pull_request else _changed(fixed)  # else the commits show it
+    fixed = in_new_text(fixed)
     most = len(fixed.fixed) + len(changed) + 1
     for detail in SHORTER:
         text = _document(fixed, context, changed, detail)
@@ -87,20 +89,22 @@ def _changed(fixed: Fixed) -> tuple[Hunk, ...]:
 
 
 def _document(fixed: Fixed, context: Context, changed: Sequence[Hunk], detail: Detail) -> str:
-    groups = by_code(fixed.fixed)
+    groups = dict(sorted(by_code(fixed.fixed).items(), key=lambda row: breakage.rank(row[0])))
     out = _first_screen(fixed, context, groups)
-    for key, findings in groups.items():
-        out += section(key, findings, changed, fixed, detail)
-    out += assumptions(unsafe_fixed(fixed), detail)
-    out += proof_section.section(context.proof) if context.proof else []
-    out += tuning_section.section(context.tuning) if context.tuning else []
-    out += review_section.section(context.decided, detail) if context.decided else []
-    out += _left_alone(fixed, detail)
     if groups:
+        out += how_it_was_checked(context, fixed)
         out += how_to_test(tuple(groups), fixed, context)
         out += how_to_take_back(tuple(groups), context)
-    out += not_run(context, fixed)
-    out += how_it_was_made(context, fixed)
+    for key, findings in groups.items():
+        title = f"{key} {findings[0].name}: cause, safety and places"
+        out += folded_up(title, section(key, findings, changed, fixed, detail))
+    out += folded_up("What the unsafe fixes assume", assumptions(unsafe_fixed(fixed), detail))
+    out += folded_up("Proof: before and after, on two processes", proof_section.section(context.proof)) if context.proof else []
+    out += tuning_section.section(context.tuning) if context.tuning else []
+    out += folded_up("Review", review_section.section(context.decided, detail)) if context.decided else []
+    out += folded_up("Left alone, with the reasons", _left_alone(fixed, detail))
+    out += folded_up("What was not run", not_run(context, fixed))
+    out += folded_up("How this was made", how_it_was_made(context, fixed))
     if detail.items < 10**9:
         out += [f"Excerpts were left out to keep this under its length; {_all_of_it(context)}", ""]
     return "\n".join(out).rstrip() + "\n"
@@ -110,7 +114,7 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     count, files = plural(len(fixed.fixed), "fix", "fixes"), plural(len(fixed.after), "file")
     if not groups:
         return ["# ddpfix: nothing was changed", "", *_counts(fixed), ""]
-    out = [f"# ddpfix: {count} in {files}", "", *_tables(groups)]
+    out = [f"# ddpfix: {count} in {files}", "", *_severities(groups), *_tables(groups)]
     unsafe = len(unsafe_fixed(fixed))
     if unsafe:
         out.append(
@@ -126,12 +130,17 @@ def _first_screen(fixed: Fixed, context: Context, groups: dict[str, tuple[Findin
     reviewed = [f"Reviewed: {review_section.counts(context.decided)}; see [Review](#review)."] if context.decided else []
     out += [*reviewed, *_counts(fixed), ran, ""]
     if context.branch:
-        out += ["Commits:", "", *_commits(context, groups), ""]
+        out += folded_up("Commits", _commits(context, groups))
     return out
 
 
+def _severities(groups: dict[str, tuple[Finding, ...]]) -> list[str]:
+    rows = breakage.breaks_today(groups)
+    return ["What breaks today when this code runs as several processes, the worst first:", "", *rows, ""] if rows else []
+
+
 HEADINGS = {
-    "": ("What breaks today when this code runs as several processes:", "Today", "Fixed"),
+    "": ("The fixes:", "Today", "Fixed"),
     "project": ("What this project's own settings ask to be called otherwise:", "Old and new name", "Renamed"),
     "plugins": ("What codemods of this team's own change:", "What it is about", "Changed"),
 }

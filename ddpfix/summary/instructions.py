@@ -10,18 +10,28 @@ from codemods.text_file import NOTEBOOK
 from ddpfix.results import Fixed
 from ddpfix.summary.context import Context, Launch
 from ddpfix.summary.facts import FACTS, UNUSED, WAITING, facts
-from ddpfix.summary.markdown import code, fence, plural, prose, table
+from ddpfix.summary.markdown import code, fence, folded_up, plural, prose, table
 from ddpfix.summary.places import origin_of
 
 FILE = "DDPFIX_SUMMARY.md"
 
 
+def how_it_was_checked(context: Context, fixed: Fixed) -> list[str]:
+    """In a few lines what was done to the new files, and what was not."""
+    out = ["## How it was checked", "", "- Each fix was made where the code shows its conditions, or is named as unsafe."]
+    if fixed.after:
+        out.append("- Each changed file that compiled before still does, which says nothing of its behaviour.")
+    out += [f"- Run: {prose(text)}" for text in context.ran]
+    out.append("- Run on two processes before and after: see Proof." if context.proof else "- No training was run.")
+    return [*out, ""]
+
+
 def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[str]:
     """Commands for two processes, then what each codemod's test must show and what is printed if the fix is wrong."""
-    out = ["## How to test", ""]
+    out = ["## How to test in five minutes", ""]
     if all(origin_of(key) == "project" for key in codes):
         out += ["Names were changed and nothing else: one process is enough, and the tests of the repository.", ""]
-        return [*out, *_shown(codes, fixed), ""]
+        return [*out, *folded_up("What the test must show", _shown(codes, fixed))]
     out.append("It takes two processes, and a data set small enough to get through an epoch.")
     notebooks = sorted(path for path in fixed.before if path.endswith(NOTEBOOK))
     if len(notebooks) < len(fixed.before) or not notebooks:
@@ -29,15 +39,15 @@ def how_to_test(codes: Sequence[str], fixed: Fixed, context: Context) -> list[st
     if notebooks:
         more = f" and {plural(len(notebooks) - 1, 'more notebook')}" if len(notebooks) > 1 else ""
         out += [f"{code(notebooks[0])}{more}: restart the kernel, let the launcher start two processes, and run all cells.", ""]
-    out += [*_shown(codes, fixed), ""]
+    more_of_it = [*_shown(codes, fixed), ""]
     errors = {error for key in codes for error in facts(key).errors}
     if errors & {*WAITING}:
-        out += ["A rank that waits is ended by the time-out of its process group: 10 to 30 minutes, unless it is set.", ""]
+        more_of_it += ["A rank that waits is ended by the time-out of its process group: 10 to 30 minutes, unless it is set.", ""]
     if errors & {*UNUSED}:
         names = "`TORCH_DISTRIBUTED_DEBUG=INFO` in the environment makes torch name the parameters without a gradient."
         over = " Lightning 2 puts its own text over that: there, look for `p.grad is None` in `on_after_backward`."
-        out += [names + (over if _lightning(fixed) else ""), ""]
-    return out
+        more_of_it += [names + (over if _lightning(fixed) else ""), ""]
+    return [*out, *folded_up("What the test must show, and what is printed if a fix is wrong", more_of_it)]
 
 
 def _commands(fixed: Fixed, context: Context) -> list[str]:
@@ -99,7 +109,9 @@ def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
     start = f"git switch {home}" if home else f"git switch --detach {(context.base or 'HEAD')[:12]}"
     one = codes[0]
     fresh = shlex.quote(f"{context.branch}-without-{one.lower()}")
-    out += [
+    out += ["All of it, as long as nobody has committed on the branch; you are back on your own branch afterwards:", ""]
+    out += [*fence(["ddpfix undo"], "sh"), ""]
+    parts = [
         "One codemod: imports are shared between the commits, so reverting a single commit may not apply. "
         f"Make the change again without it on a fresh branch, here without {one}:",
         "",
@@ -107,13 +119,9 @@ def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
         "",
         f"One place: put `# ddpfix: ignore[{one}] reason` on its line and run again.",
         "",
-        "All of it, as long as nobody has committed on the branch; you are back on your own branch afterwards:",
-        "",
-        *fence(["ddpfix undo"], "sh"),
-        "",
     ]
     if context.summary_commit:
-        out += [
+        parts += [
             f"The summary: {code(FILE)} is the last commit and holds nothing else. Merge everything but it:",
             "",
             *fence([f"git switch {home or 'YOUR-BRANCH'}", f"git merge {branch}~1"], "sh"),
@@ -123,7 +131,7 @@ def how_to_take_back(codes: Sequence[str], context: Context) -> list[str]:
             *fence([f"git switch {branch}", "git reset --keep HEAD~1"], "sh"),
             "",
         ]
-    return out
+    return [*out, *folded_up("A part of it", parts)]
 
 
 def not_run(context: Context, fixed: Fixed) -> list[str]:
@@ -131,8 +139,6 @@ def not_run(context: Context, fixed: Fixed) -> list[str]:
     out = ["## Not run", "", *(f"- {prose(text)}" for text in context.not_run)]
     its_own = "beyond what is named below" if context.ran else "no test, git hook, linter or formatter"
     out.append(f"- Nothing of the repository's own was started: {its_own}.")
-    if fixed.after:
-        out.append("- Each changed file that compiled before still does, which says nothing of its behaviour.")
     if context.ran:
         out += ["", "What did run:", "", *(f"- {prose(text)}" for text in context.ran)]
     return [*out, ""]

@@ -52,6 +52,14 @@ def fence(lines: Iterable[str], language: str = "") -> list[str]:
     return [ticks + language, *body, ticks]
 
 
+def folded_up(title: str, lines: Iterable[str]) -> list[str]:
+    """A block that is closed until a reader opens it. The title is put in as it is: our own words and numbers."""
+    body = list(lines)
+    while body and not body[-1]:
+        body.pop()
+    return ["<details>", f"<summary>{title}</summary>", "", *body, "", "</details>", ""] if body else []
+
+
 def _longest(text: str) -> int:
     return max((len(run) for run in re.findall(r"`+", text)), default=0)
 
@@ -142,15 +150,15 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def cut(text: str, limit: int, note: str) -> str:
-    """`text` if it is no longer than `limit`, else its first lines with an open fence closed, and `note`."""
+    """`text` if it is no longer than `limit`, else its first lines with open fences and folds closed, and `note`."""
     if len(text) <= limit:
         return text
     room = limit - len(note) - 16
     kept: list[str] = []
-    opened = ""
+    opened, folds = "", 0
     for line in text.split("\n"):
         # what may have to be written behind this line
-        if room < len(line) + 1 + len(opened) + 1:
+        if room < len(line) + 1 + len(opened) + 1 + (folds + 1) * len("</details>\n\n"):
             break
         room -= len(line) + 1
         kept.append(line)
@@ -159,7 +167,9 @@ def cut(text: str, limit: int, note: str) -> str:
                 opened = ticks.group()
             elif line == opened:
                 opened = ""
-    return "\n".join([*kept, *([opened] if opened else []), "", note]) + "\n"
+        elif not opened:
+            folds += (line == "<details>") - (line == "</details>")
+    return "\n".join([*kept, *([opened] if opened else []), *(["", "</details>"] * folds), "", note]) + "\n"
 
 
 def sentence(text: str) -> str:

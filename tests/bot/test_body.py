@@ -55,6 +55,15 @@ def test_the_files_of_a_codemod_fold_up_and_nothing_else() -> None:
     assert "see Not run, or [the manual](https://example.test/)" in text
 
 
+def test_files_fold_up_within_a_codemod_that_is_folded_itself() -> None:
+    inner = "## DDP101 a: 1 fix in 1 file\n\n### `b.py`\n\n- Line 1"
+    text = folded(
+        f"<details>\n<summary>DDP101</summary>\n\n{inner}\n\n</details>\n\n<details>\n<summary>Next</summary>\n\n</details>"
+    )
+    tags = re.findall(r"</?details>", text)
+    assert tags == ["<details>", "<details>", "</details>", "</details>", "<details>", "</details>"]
+
+
 def test_a_body_says_what_the_title_does_not() -> None:
     body = pull_body(SUMMARY, footer(".github/ddpfix.toml"), Marks("safe"), sealed)
     assert body.startswith("No training was run")

@@ -78,7 +78,7 @@ def in_memory(
 def check_markdown(text: str) -> None:
     """Assert what a forge needs: fences closed, tables with equal columns, no word that calls a person or closes an issue."""
     opened = ""
-    columns = 0
+    columns = folds = 0
     for number, line in enumerate(text.split("\n"), 1):
         where = f"line {number}: {line[:160]!r}"
         if opened:
@@ -93,9 +93,13 @@ def check_markdown(text: str) -> None:
         plain = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", line)
         assert "`" not in plain.replace("\\`", ""), where
         assert not re.search(r"(?<![\w\\(])[@#]\w", plain.lstrip("#")), where
+        if re.fullmatch(r"</?details>|<summary>[^<>]*</summary>", plain):
+            folds += {"<details>": 1, "</details>": -1}.get(plain, 0)
+            continue
         assert not re.search(r"(?<!\\)<(?!br>)\w", plain), where
         assert line == line.rstrip(), where
     assert not opened, "a fence is open"
+    assert not folds, "a fold is open"
     assert text.endswith("\n")
     assert not text.endswith("\n\n")
 
@@ -111,3 +115,8 @@ def section(text: str, heading: str) -> str:
 def fenced(text: str, language: str) -> list[str]:
     """The contents of the fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+
+
+def unfolded(text: str) -> str:
+    """What a reader sees before he opens anything: of each fold its title."""
+    return re.sub(r"<details>\n<summary>(.*?)</summary>.*?\n</details>\n", r"\1\n", text, flags=re.S)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from codemods.fix_source import safe, with_unsafe
+from ddpfix import catalog
 from ddpfix.results import Failure
-from ddpfix.summary import LIMIT, render
+from ddpfix.summary import LIMIT, breakage, render
 from ddpfix.summary.markdown import prose
+from ddpfix.summary.new_lines import in_new_text
 from tests.summary.made import (
     CLASSIFIER,
     EXAMPLES,
@@ -23,6 +25,7 @@ from tests.summary.made import (
     in_memory,
     on_disk,
     section,
+    unfolded,
 )
 
 HEAD = MODEL[1:].partition("        x, y")[0]
@@ -42,7 +45,7 @@ def model(steps: int) -> str:
 def test_the_first_screen_says_what_breaks_and_how_many_fixes_there_are() -> None:
     text = render(on_disk(CLASSIFIER), context())
     screen = text[: text.index("\n## ")]
-    assert len(screen.splitlines()) <= 30
+    assert len(unfolded(screen).splitlines()) <= 30
     fixed = on_disk(CLASSIFIER).fixed
     assert screen.startswith(f"# ddpfix: {len(fixed)} fixes in ")
     assert "| DDP101 `unsynced-metric` | An epoch-level metric is logged from each rank's own share of the data. |" in screen
@@ -74,6 +77,50 @@ def test_nothing_changed_is_said_in_a_few_lines() -> None:
     check_markdown(text)
 
 
+def test_thirty_fixes_in_six_files_are_one_page_before_anything_is_opened() -> None:
+    whole = on_disk(CLASSIFIER)
+    assert len(whole.after) == 6
+    (path, *_) = sorted(whole.after)
+    (first, *_) = [f for f in whole.fixed if f.path == path]
+    more = tuple(replace(first, id=f"{first.id}{n}") for n in range(30 - len(whole.fixed)))
+    text = render(replace(whole, fixed=(*whole.fixed, *more)), context(launches=found_launches(CLASSIFIER)))
+    assert text.startswith("# ddpfix: 30 fixes in 6 files\n")
+    assert len(unfolded(text).splitlines()) < 80
+    for shown in ("- **Crash**: ", "devices", "ddpfix undo", "## How it was checked"):
+        assert shown in unfolded(text)
+    check_markdown(text)
+
+
+def test_the_worst_comes_first() -> None:
+    text = render(on_disk(CLASSIFIER), context())
+    rows = re.findall(r"^- \*\*(.*?)\*\*: ", text, re.M)
+    assert rows == [kind for kind in breakage.ORDER if kind in rows]
+    codes = re.findall(r"^\| (DDP\d+) `", unfolded(text), re.M)
+    assert codes == sorted(codes, key=lambda code: (breakage.rank(code), code))
+    assert "- **Crash**: " in text and codes[0] == "DDP204"
+
+
+def test_the_severity_of_every_codemod_is_known() -> None:
+    known = [number for numbers in breakage._CODES.values() for number in numbers.split()]
+    assert sorted(f"DDP{number}" for number in known) == sorted(c.code for c in catalog.all_codemods())
+
+
+def test_what_the_commits_show_is_not_shown_again() -> None:
+    assert "```diff" not in render(on_disk(CLASSIFIER), context())
+    assert "```diff" in render(on_disk(CLASSIFIER), context(branch=None, base=None))
+
+
+def test_places_are_lines_of_the_new_text() -> None:
+    whole = on_disk(CLASSIFIER)
+    path = "classifier/resnet.py"
+    new = whole.after[path].decode().splitlines()
+    moved = [f for f in in_new_text(whole).fixed if f.path == path and f.code == "DDP101"]
+    assert len(moved) == 2
+    for finding in moved:
+        assert "sync_dist=True" in "".join(new[finding.span.line - 1 : finding.span.end_line])
+    assert [f.span.line for f in moved] != [f.span.line for f in whole.fixed if f.path == path and f.code == "DDP101"]
+
+
 # --- a codemod ---
 
 
@@ -88,7 +135,7 @@ def test_each_codemod_tells_problem_cause_change_and_the_reason_it_may() -> None
 
 def test_file_by_file_with_lines_before_and_after() -> None:
     fixed = in_memory({"model.py": MODEL})
-    part = section(render(fixed, context()), "### `model.py`")
+    part = section(render(fixed, context(branch=None, base=None)), "### `model.py`")
     assert "- Line 9 in `Model.validation_step`: `'val/loss'` is logged" in part
     (diff,) = fenced(part, "diff")
     assert diff.splitlines() == [
@@ -102,7 +149,7 @@ def test_file_by_file_with_lines_before_and_after() -> None:
 
 
 def test_the_excerpts_of_a_codemod_hold_its_own_changes() -> None:
-    text = render(on_disk(CLASSIFIER), context())
+    text = render(on_disk(CLASSIFIER), context(branch=None, base=None))
     makedirs = "".join(fenced(section(text, "## DDP204"), "diff"))
     assert "+    os.makedirs(checkpoint_dir, exist_ok=True)" in makedirs
     assert "self.log" not in makedirs
@@ -117,7 +164,7 @@ def test_findings_that_differ_in_names_only_share_a_line() -> None:
 def test_facts_are_told_once_with_all_their_places() -> None:
     part = section(render(on_disk(CLASSIFIER), context()), "## DDP101")
     (line,) = [row for row in part.splitlines() if "is computed from this rank's batch" in row]
-    assert line.endswith("(`classifier/resnet.py` 52, 69)")
+    assert line.endswith("(`classifier/resnet.py` 52, 70)")
 
 
 # --- levels ---
@@ -200,15 +247,15 @@ def test_the_message_to_expect_is_given_for_each_codemod() -> None:
 
 def test_how_to_take_back_one_codemod_and_all() -> None:
     part = section(render(on_disk(CLASSIFIER), context()), "## How to take it back")
-    one, everything, _, _ = fenced(part, "sh")
-    assert one == "git switch main\nddpfix apply . --ignore DDP101 --branch ddpfix/fixes-without-ddp101\n"
+    everything, one, _, _ = fenced(part, "sh")
+    assert one == "git switch main\nddpfix apply . --ignore DDP204 --branch ddpfix/fixes-without-ddp204\n"
     assert everything == "ddpfix undo\n"
-    assert "# ddpfix: ignore[DDP101] reason" in part
+    assert "# ddpfix: ignore[DDP204] reason" in part
 
 
 def test_on_a_detached_head_the_commit_is_switched_to() -> None:
     part = section(render(on_disk(CLASSIFIER), context(home=None)), "## How to take it back")
-    assert fenced(part, "sh")[0].startswith("git switch --detach 0123456789ab\n")
+    assert fenced(part, "sh")[1].startswith("git switch --detach 0123456789ab\n")
 
 
 def test_names_of_branches_are_quoted_for_the_shell() -> None:
@@ -277,14 +324,13 @@ def test_elapsed_time_does_not_show() -> None:
 
 def test_a_long_summary_is_cut_in_its_excerpts_and_names_every_file() -> None:
     fixed = in_memory({f"pkg/model_{n}.py": model(12) for n in range(40)})
-    text = render(fixed, context())
+    text = render(fixed, context(branch=None, base=None))
     assert 20_000 < len(text) <= LIMIT
     check_markdown(text)
     for n in range(40):
         assert f"`pkg/model_{n}.py`" in text
     assert "Excerpts were left out to keep this under its length" in text
-    assert "`git diff 0123456789ab ddpfix/fixes`" in text
-    for heading in ("## How to test", "## How to take it back", "## Not run", "## How this was made"):
+    for heading in ("## How to test in five minutes", "## How to take it back", "## Not run", "## How this was made"):
         assert f"\n{heading}\n" in text
 
 

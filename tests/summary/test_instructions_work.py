@@ -66,7 +66,7 @@ def test_taking_the_summary_off_the_branch_keeps_uncommitted_work(repo: Path) ->
 
 def test_going_back_for_a_run_without_one_codemod(repo: Path) -> None:
     _, part = applied(repo)
-    switch, again = fenced(part, "sh")[0].splitlines()
+    switch, again = fenced(part, "sh")[1].splitlines()
     run(repo, switch)
     assert sh(repo, "branch", "--show-current") == "main"
     assert again == "ddpfix apply . --ignore DDP101 --branch ddpfix/fixes-without-ddp101"

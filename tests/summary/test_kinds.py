@@ -66,7 +66,7 @@ def test_the_summary_shows_where_each_rank_goes(tmp_path: Path) -> None:
     assert "Where each rank goes, `save.py:8`:" in text
     assert "Where each rank goes, `average.py:6`:" in text
     assert "■╌╌╌┆   finish.py:5  torch.distributed.barrier" in text
-    assert "●   ●   average.py:8  torch.load" in text
+    assert "●   ●   average.py:9  torch.load" in text
 
 
 def test_pictures_give_way_where_the_summary_gets_long(tmp_path: Path) -> None:
