@@ -89,3 +89,21 @@ GONE_STRATEGIES: Mapping[str, str] = {
 }  # fmt: skip
 # The first version that takes each of them no longer: as strategy= all but ddp2 lasted until 2.0.
 STRATEGY_GONE: Mapping[str, Minor] = {name: (1, 8) if name == "ddp2" else V2 for name in GONE_STRATEGIES}
+
+# Strategies under the names that they had as plug-ins: renamed in 1.6, the old names are gone from 1.8 on.
+PLUGIN_RENAMED: Minor = (1, 6)
+PLUGIN_CLASSES_GONE: Minor = (1, 8)
+PLUGIN_CLASSES: Mapping[str, str] = {"DDPPlugin": "DDPStrategy"}
+TOLD_PLUGIN_CLASSES: Mapping[str, str] = {
+    "DDPSpawnPlugin": 'DDPStrategy(start_method="spawn"), or strategy="ddp_spawn"',
+    "DDP2Plugin": "DDPStrategy, with a batch of its own for each device",
+    "DDPShardedPlugin": "FSDPStrategy or DeepSpeedStrategy shard",
+    "DDPSpawnShardedPlugin": "FSDPStrategy or DeepSpeedStrategy shard",
+    "DDPFullyShardedPlugin": "FSDPStrategy",
+    "DeepSpeedPlugin": "DeepSpeedStrategy of pytorch_lightning.strategies; look its arguments up",
+    "DataParallelPlugin": GONE_STRATEGIES["dp"],
+    "HorovodPlugin": "DDPStrategy",
+    "TrainingTypePlugin": "Strategy of pytorch_lightning.strategies, with other methods",
+}
+PLUGIN_PLACES = ("plugins", "plugins.training_type", "plugins.training_type.ddp", "plugins.training_type.ddp_plugin")
+GONE_PLUGIN_ARGUMENTS = frozenset({"num_nodes", "sync_batchnorm"})  # of DDPPlugin: gone from 1.6 on, the Trainer has them

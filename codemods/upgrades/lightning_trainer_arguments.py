@@ -101,7 +101,7 @@ class LightningTrainerArguments(DdpCodemod):
             for keyword in call.keywords:
                 if keyword.arg is None:
                     yield from self._spread(module, project, call, keyword.value)
-        for call in module.calls_named(*_ARGPARSE):
+        for call in module.calls_named("from_argparse_args") or module.calls_named("add_argparse_args"):
             yield from self._argparse(module, project, call)
 
     def _devices(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:

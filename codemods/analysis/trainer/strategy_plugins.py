@@ -9,9 +9,7 @@ from codemods.analysis.names import family, last, qualified
 from codemods.record import record
 from codemods.source import SourceModule
 
-PLUGIN_CLASSES = {
-    "DDPPlugin": "DDPStrategy", "DDPSpawnPlugin": "DDPSpawnStrategy", "DDPStrategy": "", "DDPSpawnStrategy": "",
-}  # fmt: skip
+_CLASSES = frozenset({"DDPPlugin", "DDPSpawnPlugin", "DeepSpeedPlugin", "DDPStrategy", "DDPSpawnStrategy", "DeepSpeedStrategy"})
 STRATEGY_NAMES = frozenset(
     {"ddp", "ddp_spawn", "ddp_find_unused_parameters_false", "ddp_spawn_find_unused_parameters_false",
      "deepspeed", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3", "deepspeed_stage_2_offload",
@@ -26,6 +24,7 @@ class InPlugins:
     strategy: ast.expr | None
     rest: tuple[ast.expr, ...]
     unknown: bool
+    several: bool = False
 
 
 def in_plugins(module: SourceModule, value: ast.expr) -> InPlugins:
@@ -33,7 +32,7 @@ def in_plugins(module: SourceModule, value: ast.expr) -> InPlugins:
     found = [e for e in elements if is_strategy(module, e)]
     rest = tuple(e for e in elements if e not in found)
     unknown = len(found) > 1 or (not found and any(not _surely_none(module, e) for e in rest))
-    return InPlugins(found[0] if len(found) == 1 else None, rest, unknown)
+    return InPlugins(found[0] if len(found) == 1 else None, rest, unknown, len(found) > 1)
 
 
 def is_strategy(module: SourceModule, node: ast.expr) -> bool:
@@ -45,7 +44,7 @@ def is_strategy(module: SourceModule, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = qualified(module, node.func)
-    return last(name) in PLUGIN_CLASSES and family(name) == "lightning"
+    return last(name) in _CLASSES and family(name) == "lightning"
 
 
 def _surely_none(module: SourceModule, node: ast.expr) -> bool:
