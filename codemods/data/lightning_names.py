@@ -28,6 +28,11 @@ class Moved:
     gone: Minor
 
     @property
+    def place(self) -> str:
+        """The new place with the name, below the package."""
+        return f"{self.new}.{self.new_name}".lstrip(".")
+
+    @property
     def anywhere(self) -> bool:
         """True where the new place is that of every version, so that nobody need know which one runs."""
         return self.since <= ALWAYS

@@ -5,27 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from codemods.analysis.mention_places import behind, first_of
 from codemods.analysis.names import LIGHTNING, dotted, last, qualified
 from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
+from codemods.analysis.trainer.moved_imports import Old, moved_edits
 from codemods.codemod import DdpCodemod
-from codemods.data.lightning_names import GONE, MOVED, OF_EVERY_STRATEGY, OLD_HOLDERS, STRATEGY_SINCE, Gone, Moved
-from codemods.findings import Applicability, DropImport, Edit, Finding, NeedImport, RenameName
+from codemods.data.lightning_names import GONE, MOVED, OF_EVERY_STRATEGY, OLD_HOLDERS, STRATEGY_SINCE, Gone
+from codemods.findings import Applicability, Finding, RenameName
 from codemods.project import Project
-from codemods.record import record
 from codemods.source import SourceModule
 
 _PACKAGES = ("pytorch_lightning", "lightning.pytorch")
 _WORDS = tuple(dict.fromkeys(n.encode() for n in (*(m.name for m in MOVED.values()), *(g.name for g in GONE if g.name))))
 _MODULES = tuple(dict.fromkeys(last(g.module).encode() for g in GONE if not g.name))
-
-
-@record
-class _Old:
-    """A name of an import statement that stands at its old place."""
-
-    alias: ast.alias
-    moved: Moved
 
 
 class LightningMovedNames(DdpCodemod):
@@ -90,7 +81,7 @@ class LightningMovedNames(DdpCodemod):
     def appendix(cls) -> str:
         """The table."""
         head = ["## The names", "", "| old place | name | new place | there since | gone from |", "|" + " --- |" * 5]
-        rows = [f"| `{_shown(m.old)}` | `{m.name}` | `{_dotted(m)}` | {_v(m.since)} | {_v(m.gone)} |" for m in MOVED.values()]
+        rows = [f"| `{_shown(m.old)}` | `{m.name}` | `{m.place}` | {_v(m.since)} | {_v(m.gone)} |" for m in MOVED.values()]
         gone = ["", "Without a successor of the same meaning:", "", "| place | gone from | instead |", "|" + " --- |" * 3]
         gone += [f"| `{_shown(g.module)}{'.' if g.name else ''}{g.name}` | {_v(g.since)} | {g.instead} |" for g in GONE]
         return "\n".join([*head, *rows, *gone])
@@ -112,7 +103,7 @@ class LightningMovedNames(DdpCodemod):
         package, inner = _split("" if node.level else node.module or "")
         if not package or is_tried(module, node, "ImportError", "ModuleNotFoundError", "Exception"):
             return
-        old = [_Old(a, MOVED[inner, a.name]) for a in node.names if (inner, a.name) in MOVED]
+        old = [Old(a, MOVED[inner, a.name]) for a in node.names if (inner, a.name) in MOVED]
         judged = [(o, s) for o in old if (s := standing(project, module.path, since=o.moved.since, gone=o.moved.gone))]
         if judged:
             yield self._moved(project, module, node, package, judged)
@@ -123,13 +114,13 @@ class LightningMovedNames(DdpCodemod):
                 yield self.finding(module, node, message, evidence=known.evidence, reason=gone.instead)
 
     def _moved(
-        self, project: Project, module: SourceModule, node: ast.ImportFrom, package: str, judged: Sequence[tuple[_Old, Standing]]
+        self, project: Project, module: SourceModule, node: ast.ImportFrom, package: str, judged: Sequence[tuple[Old, Standing]]
     ) -> Finding:
         old = [o for o, _ in judged]
         first = old[0].moved
         names = ", ".join(o.moved.name for o in old)
-        where = " and ".join(dict.fromkeys(f"{package}.{_dotted(o.moved)}".removesuffix(".") for o in old))
-        edits, why = _edits(project, module, node, package, old)
+        where = " and ".join(dict.fromkeys(f"{package}.{o.moved.place}".removesuffix(".") for o in old))
+        edits, why = moved_edits(project, module, node, package, old)
         weakest = next((s for _, s in judged if s.level is not Applicability.SAFE), judged[0][1])
         return self.finding(
             module,
@@ -248,77 +239,5 @@ def _shown(inner: str) -> str:
     return inner or "pytorch_lightning"
 
 
-def _dotted(moved: Moved) -> str:
-    return ".".join(p for p in (moved.new, moved.new_name) if p)
-
-
 def _v(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
-
-
-# Edits
-
-
-def _edits(
-    project: Project, module: SourceModule, node: ast.ImportFrom, package: str, old: Sequence[_Old]
-) -> tuple[list[Edit], str]:
-    """The edits of one import statement, and why there are none."""
-    renames: list[Edit] = []
-    for one in old:
-        if one.moved.new_name != one.moved.name and one.alias.asname is None:
-            uses, why = _uses(project, module, one)
-            if why:
-                return [], why
-            renames += uses
-    places = {o.moved.new for o in old}
-    if len(places) == 1 and len(old) == len(node.names) and (where := behind(module, node, "from", node.module or "")):
-        new = ".".join(p for p in (package, *places) if p)
-        to = first_of(where, node.module or "")
-        edits: list[Edit] = [RenameName(module.path, to, new)] if new != node.module else []
-        for one in old:
-            if one.moved.new_name != one.moved.name:
-                edits.append(RenameName(module.path, first_of(module.span(one.alias), one.moved.name), one.moved.new_name))
-        return [*edits, *renames], ""
-    if not module.is_whole(node):
-        return [], "the import shares its line with other statements"
-    edits = [DropImport(module.path, module.span(node), o.alias.asname or o.alias.name) for o in old]
-    for place in dict.fromkeys(o.moved.new for o in old):
-        names = [o for o in old if o.moved.new == place and not _is_there(module, package, o)]
-        listed = ", ".join(o.moved.new_name + (f" as {o.alias.asname}" if o.alias.asname else "") for o in names)
-        new = ".".join(p for p in (package, place) if p)
-        edits += [NeedImport(module.path, module.span(node), f"from {new} import {listed}")] if names else []
-    return [*edits, *renames], ""
-
-
-def _is_there(module: SourceModule, package: str, one: _Old) -> bool:
-    """True where another import brings the same name from its new place."""
-    bound = one.alias.asname or one.moved.new_name
-    return any(i.dotted == f"{package}.{_dotted(one.moved)}" for i in module.imports.get(bound, ()))
-
-
-def _uses(project: Project, module: SourceModule, one: _Old) -> tuple[list[Edit], str]:
-    """The uses of a name that is called otherwise now, or why they are left alone."""
-    name, new = one.moved.name, one.moved.new_name
-    if new in module.imports or any(n.id == new for n in module.nodes(ast.Name)):
-        return [], f"the file gives {new} another meaning"
-    if len(module.imports.get(name, ())) != 1 or f'"{name}"' in module.text or f"'{name}'" in module.text:
-        return [], f"{name} is also written as a text, or imported twice: write {new}"
-    if other := _taken_from(project, module, name):
-        return [], f"{other} imports {name} from here: write {new} in both"
-    uses = [n for n in module.nodes(ast.Name) if n.id == name]
-    if any(not isinstance(n.ctx, ast.Load) for n in uses) or any(a.arg == name for a in module.nodes(ast.arg)):
-        return [], f"the file binds {name} anew"
-    if any(isinstance(up, ast.JoinedStr) for n in uses for up in module.ancestors(n)):
-        return [], f"{name} stands in an f-string: write {new}"
-    return [RenameName(module.path, module.span(n), new) for n in uses], ""
-
-
-def _taken_from(project: Project, module: SourceModule, name: str) -> str:
-    """Another file of the project that imports the name from this one."""
-    for path in sorted(project.files_containing(name.encode())):
-        other = project.module(path) if path != module.path and path.endswith(".py") else None
-        for found in other.imports.get(name, ()) if other is not None else ():
-            place = project.resolve(found.module, path)
-            if place is not None and place.path == module.path:
-                return path
-    return ""

@@ -90,7 +90,7 @@ def given(project: Project, module: SourceModule, wanted: Collection[str]) -> It
             if keyword.arg and keyword.arg not in own:
                 yield Given(module, keyword.arg, keyword, keyword.value, call, shown, names - {keyword.arg}, trainer)
             elif keyword.arg is None and not trainer:
-                yield from (g for g in _splatted(module, keyword.value, shown, names) if g.name not in own)
+                yield from (g for g in splatted(module, keyword.value, shown, names) if g.name not in own)
 
 
 def training_argument_calls(project: Project, module: SourceModule) -> Iterator[ast.Call]:
@@ -149,7 +149,7 @@ def _hands_on(module: SourceModule, method: FunctionNode | None) -> bool:
     return method.args.kwarg is not None and "tokenizer" not in text and "processing_class" not in text
 
 
-def _splatted(module: SourceModule, value: ast.expr, shown: str, beside: frozenset[str]) -> Iterator[Given]:
+def splatted(module: SourceModule, value: ast.expr, shown: str, beside: frozenset[str]) -> Iterator[Given]:
     """The parameters of a `**` argument: a literal, or a name that is bound once to one and used for nothing else."""
     fixed = ""
     stores: list[tuple[ast.Constant, ast.expr]] = []

@@ -40,6 +40,9 @@ def standing(project: Project, path: str, *, since: Version, gone: Version) -> S
     shown = (Evidence("version", pin.text, pin.path, pin.line),) if pin is not None else ()
     if since <= (1, 2) or (pin is not None and pin.surely_at_least(since)):
         return Standing(Applicability.SAFE, evidence=shown)
+    if pin is not None and "||" in pin.spec:
+        why = f"{pin.text} ({pin.path}:{pin.line}): the requirement files allow versions of which some lack the new spelling"
+        return Standing(Applicability.DISPLAY, why, shown)
     return Standing(Applicability.UNSAFE, f"assumes {_text(since)} or newer: {_open(pin)}", shown)
 
 

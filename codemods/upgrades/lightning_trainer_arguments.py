@@ -1,0 +1,216 @@
+"""DDP801: arguments of Lightning's Trainer that are called otherwise now, or are gone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.trainer.argument_calls import splatted
+from codemods.analysis.trainer.device_arguments import device_change
+from codemods.analysis.trainer.fit_calls import only_fit
+from codemods.analysis.trainer.lightning_trainers import Change, is_spread, is_trainer, keywords, literal_text, trainer_calls
+from codemods.analysis.trainer.lightning_upgrade import Standing, is_tried, standing
+from codemods.codemod import DdpCodemod
+from codemods.data.lightning_arguments import ARGPARSE_GONE, DEVICE_ARGUMENTS, DEVICES_SINCE, GPUS_GONE, OLD, Argument
+from codemods.data.lightning_names import ALWAYS
+from codemods.findings import DropKeyword, Edit, Finding, RenameKeyword, ReplaceExpression, SetKeyword, lowest
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_NAMES = tuple(name.encode() for name in (*OLD, *DEVICE_ARGUMENTS))
+_ARGPARSE = ("from_argparse_args", "add_argparse_args")
+
+
+class LightningTrainerArguments(DdpCodemod):
+    """An argument of Lightning's Trainer that is renamed or gone in the versions that the project allows.
+
+    ## What it does
+    Writes the arguments of `Trainer(…)` for Lightning 2: `gpus=`, `num_processes=` and `tpu_cores=` become `accelerator=` and
+    `devices=`, `accelerator="ddp"` and `distributed_backend="ddp"` become `strategy=`, others get their new name, and those that
+    do nothing with their value go. What has no successor of the same meaning is told, with what takes its place.
+
+    ## Why it matters
+    The program ends where it makes the Trainer: `TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'`.
+
+    ## Example
+    ```python
+    # requirements.txt: pytorch-lightning>=2.0
+    import pytorch_lightning as pl
+
+
+    def train(model, data):
+        trainer = pl.Trainer(gpus=2, accelerator="ddp", replace_sampler_ddp=False, auto_lr_find=False)
+        trainer.fit(model, data)
+    ```
+
+    ## Use instead
+    ```python
+    # requirements.txt: pytorch-lightning>=2.0
+    import pytorch_lightning as pl
+
+
+    def train(model, data):
+        trainer = pl.Trainer(devices=2, accelerator="gpu", use_distributed_sampler=False, strategy="ddp")
+        trainer.fit(model, data)
+    ```
+
+    ## Safety
+    Safe: the value is a literal that means the same under its new name, and every version that the nearest pin allows has that
+    name, or the setting `target-lightning` asks for it. Unsafe: nothing pins Lightning, or the pin allows versions on both sides;
+    the value is no literal (`gpus=args.gpus`); several devices without a strategy, which start otherwise in Lightning 2; a path
+    that moves to the one `fit(…)`.
+
+    ## Refuses
+    - an upper bound or an exact pin below the change: nothing is said, unless `target-lightning` is set
+    - a call in a `try` that catches TypeError, or under a test of a version: nothing is said
+    - requirement files that disagree, where one of them allows a version without the new name
+    - `dp`, `ddp2` and other strategies that are gone: what takes their place is told
+    - an argument that decides over the same thing stands beside it (`devices=`, `strategy=`, `**`)
+    - the arguments for devices in a dictionary behind `**`
+    - `Trainer.from_argparse_args` and `Trainer.add_argparse_args`, which are gone
+    - heirs of the Trainer: nothing is said
+
+    ## References
+    The parameters of the Trainer in ten wheels of pytorch-lightning, 1.2.10 to 2.6.6, and how their device parsers read them.
+    """
+
+    code = "DDP801"
+    TRIGGERS = ((b"lightning",), (b"Trainer",), (*_NAMES, b"accelerator", b"strategy", *(n.encode() for n in _ARGPARSE)))
+    READS_TESTS = False
+
+    @classmethod
+    def appendix(cls) -> str:
+        """The table."""
+        head = ["## The arguments", "", "| argument | gone from | now | since | else |", "|" + " --- |" * 5]
+        rows = [
+            f"| `{a.name}` | {_v(a.gone)} | {f'`{a.new}`' if a.new else ''} | {_v(a.since) if a.new else ''} | {a.instead} |"
+            for a in OLD.values()
+        ]
+        devices = f"`gpus`, `num_processes` and `tpu_cores` are gone from {_v(GPUS_GONE)} on; `accelerator`, `devices` and"
+        return "\n".join([*head, *rows, "", f"{devices} `strategy` are there since {_v(DEVICES_SINCE)}."])
+
+    def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
+        if is_test_file(module.path):
+            return
+        for call in trainer_calls(module):
+            yield from self._devices(module, project, call)
+            for name, keyword in keywords(call).items():
+                if name in OLD:
+                    yield from self._argument(module, project, call, keyword)
+            for keyword in call.keywords:
+                if keyword.arg is None:
+                    yield from self._spread(module, project, call, keyword.value)
+        for call in module.calls_named("from_argparse_args") or module.calls_named("add_argparse_args"):
+            yield from self._argparse(module, project, call)
+
+    def _devices(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:
+        found = device_change(project, module, call)
+        if found is None:
+            return
+        yield self.finding(
+            module,
+            found.node,
+            f"{module.text_of(call.func)}({found.old}) is an error from Lightning {_v(found.gone)} on",
+            level=found.change.level,
+            edits=found.change.edits,
+            evidence=found.evidence,
+            reason=found.change.reason,
+        )
+
+    def _argument(self, module: SourceModule, project: Project, call: ast.Call, keyword: ast.keyword) -> Iterator[Finding]:
+        assert keyword.arg is not None
+        row = OLD[keyword.arg]
+        change, needs_new = _changed(module, call, keyword, row)
+        known = standing(project, module.path, since=row.since if needs_new else ALWAYS, gone=row.gone)
+        if known is None:
+            return
+        if row.name == "resume_from_checkpoint" and not change.edits:
+            known = standing(project, module.path, since=DEVICES_SINCE, gone=row.gone) or known
+            change = _to_fit(project, module, call, keyword, row)
+        yield self._judged(module, keyword, _message(module.text_of(call.func), row, change), change, known)
+
+    def _judged(self, module: SourceModule, at: ast.AST, message: str, change: Change, known: Standing) -> Finding:
+        level = lowest(change.level, known.level)
+        reason = change.reason if change.refusals else "; ".join(r for r in (known.assumes, change.reason) if r)
+        return self.finding(module, at, message, level=level, edits=change.edits, evidence=known.evidence, reason=reason)
+
+    def _spread(self, module: SourceModule, project: Project, call: ast.Call, value: ast.expr) -> Iterator[Finding]:
+        """The keys of a dictionary that is made in this file."""
+        shown = module.text_of(call.func)
+        beside = frozenset(keywords(call))
+        for given in splatted(module, value, shown, beside):
+            row = OLD.get(given.name)
+            gone = row.gone if row is not None else GPUS_GONE if given.name in DEVICE_ARGUMENTS else None
+            if gone is None:
+                continue
+            fits = row is not None and bool(row.new) and not row.instead and row.new not in given.beside and not given.fixed
+            known = standing(project, module.path, since=row.since if row is not None else DEVICES_SINCE, gone=gone)
+            if known is None:
+                continue
+            if row is None:
+                message = f"{shown}({given.name}=…) is an error from Lightning {_v(gone)} on"
+                change = Change((), refusals=("write accelerator=, devices= and strategy= by hand: they decide over each other",))
+            else:
+                edits = tuple(given.renamed(row.new)) if fits else ()
+                why = given.fixed or row.instead or f"{row.new} is given as well"
+                change = Change(edits, refusals=() if fits else (why,))
+                message = _message(shown, row, change)
+            yield self._judged(module, given.node, message, change, known)
+
+    def _argparse(self, module: SourceModule, project: Project, call: ast.Call) -> Iterator[Finding]:
+        func = call.func
+        if not isinstance(func, ast.Attribute) or not is_trainer(module, func.value) or is_tried(module, call, "AttributeError"):
+            return
+        if known := standing(project, module.path, since=ARGPARSE_GONE, gone=ARGPARSE_GONE):
+            message = f"{module.text_of(func)} is an AttributeError from Lightning {_v(ARGPARSE_GONE)} on"
+            why = "hand the arguments that the program has to Trainer(…), or use LightningCLI"
+            yield self.finding(module, call, message, evidence=known.evidence, reason=why)
+
+
+def _message(shown: str, row: Argument, change: Change) -> str:
+    new = f": it is {row.new}" if row.new and any(isinstance(e, RenameKeyword) for e in change.edits) else ""
+    return f"{shown}({row.name}=…) is an error from Lightning {_v(row.gone)} on{new}"
+
+
+def _changed(module: SourceModule, call: ast.Call, keyword: ast.keyword, row: Argument) -> tuple[Change, bool]:
+    """What becomes of one argument, and whether it needs the new name."""
+    span = module.span(call)
+    value = literal_text(keyword.value)
+    if value in row.idle:
+        return Change((DropKeyword(module.path, span, row.name),)), False
+    if not row.new or (row.instead and value not in row.values):
+        return Change((), refusals=(row.instead,)), False
+    if row.new in keywords(call):
+        return Change((), refusals=(f"{row.new} is given as well",)), True
+    edits: list[Edit] = [RenameKeyword(module.path, span, row.name, row.new)]
+    if value is not None and row.values.get(value, value) != value:
+        edits.append(ReplaceExpression(module.path, module.span(keyword.value), row.values[value]))
+    doubts = (f"assumes that what stands behind ** does not give {row.new}",) if is_spread(call) else ()
+    return Change(tuple(edits), doubts), True
+
+
+def _to_fit(project: Project, module: SourceModule, call: ast.Call, keyword: ast.keyword, row: Argument) -> Change:
+    """`resume_from_checkpoint=path`, moved to the one `fit` of this Trainer."""
+    fit = only_fit(module, call)
+    value = keyword.value
+    if fit is None or not _is_plain(value) or "ckpt_path" in keywords(fit) or is_spread(fit) or len(fit.args) > 4:
+        return Change((), refusals=(row.instead,))
+    edits = (
+        DropKeyword(module.path, module.span(call), row.name),
+        SetKeyword(module.path, module.span(fit), "ckpt_path", module.text_of(value)),
+    )
+    doubt = "" if isinstance(value, ast.Constant) else f"assumes that {module.text_of(value)} is still the same at the fit"
+    return Change(edits, (doubt or "assumes that this fit is the one that is to resume",))
+
+
+def _is_plain(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, (ast.Constant, ast.Name))
+
+
+def _v(version: Sequence[int]) -> str:
+    return ".".join(map(str, version))
+
+

@@ -1,0 +1,184 @@
+"""DDP801, and that its table says what the installed Lightning has."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from codemods.data.lightning_arguments import DEVICE_ARGUMENTS, OLD
+from codemods.upgrades.lightning_trainer_arguments import LightningTrainerArguments
+from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
+
+PINNED = {"requirements.txt": "pytorch-lightning>=2.0\n"}
+OLD_PIN = {"requirements.txt": "pytorch-lightning==1.4.2\n"}
+MIDDLE = {"requirements.txt": "pytorch-lightning==1.8.6\n"}
+
+
+def made(arguments: str, *, more: str = "") -> str:
+    return f"import torch\nimport pytorch_lightning as pl\n\ntrainer = pl.Trainer({arguments})\n{more}"
+
+
+def test_example_of_the_page() -> None:
+    sections = LightningTrainerArguments.sections()
+    before, after = (sections[n].removeprefix("```python\n").removesuffix("```") for n in ("Example", "Use instead"))
+    check_transformed(LightningTrainerArguments, before, after, files=PINNED)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("gpus=1", 'devices=1, accelerator="gpu"'),
+        ("gpus=[0], max_epochs=2", 'devices=[0], max_epochs=2, accelerator="gpu"'),
+        ("gpus=0", 'accelerator="cpu"'),
+        ('gpus="0,1", strategy="ddp"', 'devices="0,1", strategy="ddp", accelerator="gpu"'),
+        ('gpus=2, accelerator="ddp"', 'devices=2, accelerator="gpu", strategy="ddp"'),
+        ('gpus=1, accelerator="cuda"', 'devices=1, accelerator="cuda"'),
+        ('gpus=-1, distributed_backend="ddp"', 'devices=-1, strategy="ddp", accelerator="gpu"'),
+        ('gpus=2, num_processes=1, strategy="ddp"', 'devices=2, strategy="ddp", accelerator="gpu"'),
+        ('num_processes=2, accelerator="ddp_cpu"', 'devices=2, accelerator="cpu", strategy="ddp_spawn"'),
+        ("gpus=1, tpu_cores=None", 'devices=1, accelerator="gpu"'),
+        ("replace_sampler_ddp=flag", "use_distributed_sampler=flag"),
+        ("checkpoint_callback=False", "enable_checkpointing=False"),
+        ("weights_summary=None", "enable_model_summary=False"),
+        ("progress_bar_refresh_rate=0", "enable_progress_bar=False"),
+        ("reload_dataloaders_every_epoch=True", "reload_dataloaders_every_n_epochs=1"),
+        ('gpus=2, accelerator="ddp", plugins=DDPPlugin()', 'devices=2, accelerator="gpu", plugins=DDPPlugin()'),
+    ],
+)
+def test_what_means_the_same_under_its_new_name(before: str, after: str) -> None:
+    head = "from pytorch_lightning.plugins import DDPPlugin\n"
+    check_transformed(LightningTrainerArguments, head + made(before), head + made(after), files=PINNED)
+    check_transformed(LightningTrainerArguments, head + made(before), head + made(after), unsafe=True)
+    if 'accelerator="ddp' not in before:
+        check_nothing(LightningTrainerArguments, made(before), files={"requirements.txt": "pytorch-lightning<1.5\n"})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("gpus=2", 'devices=2, accelerator="gpu"', "runs the whole script once for each"),
+        ("gpus=args.gpus", 'devices=args.gpus, accelerator="gpu"', "devices=0 is an error"),
+        ('gpus="3"', 'devices="3", accelerator="gpu"', "with that index before Lightning 1.5"),
+        ('accelerator="ddp"', 'strategy="ddp"', "takes all that it finds"),
+        ("gpus=1 if torch.cuda.is_available() else 0", 'devices=1, accelerator="auto"', "no CUDA device"),
+        ('gpus=1, num_nodes=2', 'devices=1, num_nodes=2, accelerator="gpu"', "runs the whole script"),
+    ],
+)
+def test_what_rests_on_an_assumption(before: str, after: str, reason: str) -> None:
+    (finding,) = check_transformed(LightningTrainerArguments, made(before), made(after), files=PINNED, unsafe=True)
+    assert reason in finding.reason
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('weights_summary="top", max_epochs=1', "max_epochs=1"),
+        ("resume_from_checkpoint=None", ""),
+        ("auto_lr_find=False, track_grad_norm=-1", ""),
+        ('amp_backend="native", precision=16', "precision=16"),
+    ],
+)
+def test_what_does_nothing_goes_whatever_version_runs(before: str, after: str) -> None:
+    check_transformed(LightningTrainerArguments, made(before), made(after))
+    check_transformed(LightningTrainerArguments, made(before), made(after), files=PINNED)
+    check_nothing(LightningTrainerArguments, made(before), files={"requirements.txt": "pytorch-lightning<1.5\n"})
+
+
+def test_a_path_goes_to_the_one_fit() -> None:
+    before = made("resume_from_checkpoint=path", more="trainer.fit(model)\n")
+    after = made("", more="trainer.fit(model, ckpt_path=path)\n")
+    (finding,) = check_transformed(LightningTrainerArguments, before, after, files=PINNED, unsafe=True)
+    assert "path is still the same" in finding.reason
+    twice = made("resume_from_checkpoint=path", more="trainer.fit(model)\ntrainer.fit(other)\n")
+    check_told(LightningTrainerArguments, twice, reason="ckpt_path", files=PINNED)
+    check_told(LightningTrainerArguments, made("resume_from_checkpoint=path"), reason="ckpt_path", files=PINNED)
+
+
+def test_a_version_between_has_some_of_the_new_names() -> None:
+    check_transformed(
+        LightningTrainerArguments, made('gpus=2, accelerator="ddp"'), made('gpus=2, strategy="ddp"'), files=MIDDLE
+    )
+    before = "from pytorch_lightning.plugins import DDPPlugin\n" + made('gpus=2, accelerator="ddp", plugins=DDPPlugin()')
+    check_transformed(LightningTrainerArguments, before, before.replace(' accelerator="ddp",', ""), files=MIDDLE)
+    check_nothing(LightningTrainerArguments, made("gpus=2, replace_sampler_ddp=False"), files=MIDDLE)
+    check_nothing(LightningTrainerArguments, made('gpus=2, accelerator="ddp", weights_summary=None'), files=OLD_PIN)
+
+
+def test_requirement_files_that_disagree() -> None:
+    files = {"requirements.txt": "pytorch-lightning==1.9.5\n", "environment.yml": "dependencies:\n  - pytorch-lightning=2.1\n"}
+    source = made("replace_sampler_ddp=False")
+    check_told(LightningTrainerArguments, source, reason="the requirement files allow versions", files=files)
+    # both versions have accelerator="gpu", devices=1
+    check_transformed(LightningTrainerArguments, made("gpus=1"), made('devices=1, accelerator="gpu"'), files=files)
+
+
+def test_the_flag_that_is_off_by_default_now_is_told() -> None:
+    (finding,) = findings_of(LightningTrainerArguments, made('gpus=2, accelerator="ddp"'), PINNED)
+    assert any("find_unused_parameters=False by default" in e.text for e in finding.evidence)
+    (alone,) = findings_of(LightningTrainerArguments, made("gpus=1"), PINNED)
+    assert not any("find_unused_parameters" in e.text for e in alone.evidence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ('gpus=2, strategy="dp"', "dp split one batch"),
+        ('gpus=2, accelerator="dp"', "dp split one batch"),
+        ('gpus=2, accelerator="ddp2"', "one process for each device"),
+        ('gpus="0"', "no GPU in Lightning 1"),
+        ("gpus=1, devices=1", "devices= is given as well"),
+        ("gpus=1, **more", "behind **"),
+        ("gpus=1, accelerator=args.kind", "which device is meant"),
+        ('gpus=2, accelerator="ddp", strategy="ddp"', "strategy= is given as well"),
+        ('gpus=2, accelerator="ddp", plugins=plugins', "may be the strategy"),
+        ("gpus=1 if args.gpu else 0", "devices=0 is an error"),
+        ("distributed_backend=args.backend", "not shown"),
+        ("num_processes=args.n", "no plain number"),
+        ("checkpoint_callback=keep", "into callbacks="),
+        ("progress_bar_refresh_rate=20", "TQDMProgressBar"),
+        ('weights_summary="full"', "ModelSummary(max_depth=-1)"),
+        ("auto_lr_find=True", "Tuner(trainer)"),
+        ("terminate_on_nan=True", "detect_anomaly"),
+        ("replace_sampler_ddp=False, use_distributed_sampler=False", "is given as well"),
+    ],
+)
+def test_refusals(arguments: str, reason: str) -> None:
+    check_told(LightningTrainerArguments, made(arguments), reason=reason, files=PINNED)
+
+
+def test_a_dictionary_behind_the_call() -> None:
+    source = "import pytorch_lightning as pl\n\nmore = {'gpus': 2}\ntrainer = pl.Trainer(**more)\n"
+    check_told(LightningTrainerArguments, source, reason="decide over each other", files=PINNED)
+    before = "import pytorch_lightning as pl\n\nmore = dict(replace_sampler_ddp=False)\ntrainer = pl.Trainer(**more)\n"
+    after = before.replace("replace_sampler_ddp", "use_distributed_sampler")
+    check_transformed(LightningTrainerArguments, before, after, files=PINNED)
+
+
+def test_argparse_trainers() -> None:
+    source = "import pytorch_lightning as pl\n\ntrainer = pl.Trainer.from_argparse_args(args, gpus=2)\n"
+    check_told(LightningTrainerArguments, source, reason="LightningCLI", files=PINNED)
+    check_nothing(LightningTrainerArguments, source, files=MIDDLE)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pytorch_lightning as pl\ntry:\n    t = pl.Trainer(gpus=1)\nexcept TypeError:\n    t = pl.Trainer(devices=1)",
+        "import pytorch_lightning as pl\nif pl.__version__ < '2':\n    t = pl.Trainer(gpus=1)",
+        "import pytorch_lightning as pl\nt = pl.Trainer(accelerator='gpu', devices=2, strategy='ddp')",
+        "import pytorch_lightning as pl\nfrom mine import Trainer\nt = Trainer(gpus=1)",
+        "import pytorch_lightning as pl\nfrom transformers import Trainer\nt = Trainer(resume_from_checkpoint='x')",
+        "import pytorch_lightning as pl\n\n\nclass Trainer(pl.Trainer): ...\n\n\nt = Trainer(gpus=1)",
+    ],
+)
+def test_nothing_to_say(source: str) -> None:
+    check_nothing(LightningTrainerArguments, f"{source}\n", files=PINNED)
+
+
+def test_the_installed_trainer_has_the_new_names_and_not_the_old() -> None:
+    pl = pytest.importorskip("pytorch_lightning")
+    there = set(inspect.signature(pl.Trainer.__init__).parameters)
+    assert not there & {*OLD, *DEVICE_ARGUMENTS}
+    assert {row.new for row in OLD.values() if row.new} | {"accelerator", "devices", "strategy"} <= there
+    assert not hasattr(pl.Trainer, "from_argparse_args")
