@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codemods.findings import Applicability, Finding
+from codemods.text_file import NOTEBOOK
 from ddpfix.bowler_rewrites import renamed
 from ddpfix.results import Fixed
 from ddpfix.summary import breakage, proof_section, review_section, tuning_section
@@ -51,7 +52,7 @@ def render(fixed: Fixed, context: Context, *, limit: int = LIMIT) -> str:
 
 
 def _fitted(fixed: Fixed, context: Context, limit: int) -> str:
-    changed = () if context.branch or context.pull_request else _changed(fixed)  # else the commits show it
+    changed = _changed(fixed, notebooks_only=bool(context.branch or context.pull_request))
     fixed = in_new_text(fixed)
     most = len(fixed.fixed) + len(changed) + 1
     for detail in SHORTER:
@@ -81,9 +82,12 @@ def _all_of_it(context: Context) -> str:
     return "`ddpfix check` lists every place."
 
 
-def _changed(fixed: Fixed) -> tuple[Hunk, ...]:
+def _changed(fixed: Fixed, *, notebooks_only: bool) -> tuple[Hunk, ...]:
+    """What the commits do not show already: they show Python as Python, and a notebook as JSON."""
     found: list[Hunk] = []
     for path in sorted(fixed.after):
+        if notebooks_only and not path.endswith(NOTEBOOK):
+            continue
         found += hunks(path, fixed.before[path], fixed.after[path], fixed.fixed)
     return tuple(found)
 

@@ -358,6 +358,16 @@ FACTS: Mapping[str, Facts] = {
         "The job starts: the command of the file, with two processes.",
         ("can't open file 'python'", "unrecognized arguments", "arguments are required: training_script"),
     ),
+    "DDP801": Facts(
+        "Call the Trainer's arguments as Lightning calls them now",
+        "The program makes its Trainer with the version of Lightning that is installed.",
+        ("Trainer.__init__() got an unexpected keyword argument",),
+    ),
+    "DDP802": Facts(
+        "Hand strategies to the Trainer as strategies",
+        "The program makes its Trainer with the version of Lightning that is installed.",
+        ("cannot import name 'DDPPlugin'", "Found invalid type for plugin"),
+    ),
     "DDP803": Facts(
         "Take names of Lightning from where they are now",
         "The program starts with the version of Lightning that is installed.",

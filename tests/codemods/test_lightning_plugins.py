@@ -35,7 +35,8 @@ def test_example_of_the_page() -> None:
             HEAD + "from pytorch_lightning.plugins import DDPPlugin, SLURMEnvironment\n"
             "pl.Trainer(plugins=[SLURMEnvironment(), DDPPlugin()])",
             HEAD + "from pytorch_lightning.plugins import SLURMEnvironment\n"
-            "from pytorch_lightning.strategies import DDPStrategy\npl.Trainer(plugins=[SLURMEnvironment()], strategy=DDPStrategy())",
+            "from pytorch_lightning.strategies import DDPStrategy\n"
+            "pl.Trainer(plugins=[SLURMEnvironment()], strategy=DDPStrategy())",
         ),
         (
             HEAD + "pl.Trainer(plugins=pl.plugins.DDPPlugin(find_unused_parameters=False))",

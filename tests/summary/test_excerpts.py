@@ -118,7 +118,7 @@ def test_a_guard_and_what_follows_it_are_one_excerpt() -> None:
 
 def test_lines_that_two_codemods_share_are_shown_once_and_named_under_the_other() -> None:
     fixed = in_memory({"a.py": "import os\n\nmark(1)\nmark_io(1)\n"}, codemods=ALL)
-    text = render(fixed, context())
+    text = render(fixed, context(branch=None, base=None))
     check_markdown(text)
     assert "+mark(1, done=True)" in fenced(section(text, "## DDP991"), "diff")[0]
     other = section(text, "## DDP993")
@@ -150,7 +150,7 @@ def test_a_large_excerpt_is_cut() -> None:
 
 def test_code_with_backticks_cannot_end_a_fence() -> None:
     source = 'TEXT = """\n```\n@someone closes #12\n"""\nmark(1)\nmark_io("|", "````")\n'
-    text = render(in_memory({"a|b.py": source, "c`d.py": source}, codemods=ALL), context())
+    text = render(in_memory({"a|b.py": source, "c`d.py": source}, codemods=ALL), context(branch=None, base=None))
     check_markdown(text)
     assert "`````diff" in text
     assert "### `` c`d.py ``" in text or "### ``c`d.py``" in text
