@@ -165,3 +165,35 @@ def handed_up(count: int) -> str:
 def test_a_value_is_followed_through_any_number_of_calls(program: Callable[[int], str], count: int) -> None:
     """A limit would make the answer hang on the function that is asked about first."""
     assert with_deep_stack(lambda: probed(program(count)).cause) is Cause.DATA
+
+
+CAUGHT_UP = """
+first = 0
+sent = torch.zeros(size)
+dist.broadcast(sent, src=root)
+if rank != root:
+    first = torch.load(sent)
+probe(first)
+"""
+
+
+def test_the_others_take_what_the_root_has_sent() -> None:
+    assert not probed(CAUGHT_UP).differs
+    assert probed(CAUGHT_UP.replace("torch.load(sent)", "torch.load(path)")).cause is Cause.RANK
+    assert probed(CAUGHT_UP.replace("rank != root", "rank == root")).cause is Cause.RANK
+    assert probed(CAUGHT_UP.replace("dist.broadcast(sent, src=root)", "dist.barrier()")).cause is Cause.RANK
+
+
+READ = """
+try:
+    state = torch.load(path)
+    first = state["epoch"]
+except {0}:
+    first = 0
+probe(first)
+"""
+
+
+def test_a_file_that_is_not_there_is_there_on_no_rank() -> None:
+    assert not probed(READ.format("FileNotFoundError")).differs
+    assert probed(READ.format("RuntimeError")).cause is Cause.PLACE

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module, may_show_ranks
+from codemods.analysis.guards.set_by_one_rank import is_set_by_test
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.loaders import training_loaders, uneven_batches
 from codemods.analysis.variance.mismatches import Form, Mismatch, mismatches_in
@@ -92,6 +93,7 @@ class UnevenSteps(DdpCodemod):
     - Says nothing where the whole is cut to a multiple first (`//`, `%`), or made up to one (`rows += rows[:missing]`).
     - Says nothing where the number of steps is reduced over the ranks, or given by a setting.
     - Says nothing of keys that are written out, that come from what the model gives, or that all ranks have gathered.
+    - Says nothing of numbers that one rank alone sets, under a test of the rank (DDP305).
     - Says nothing of lists that rank 0 fills under a progress bar and the others without one.
 
     ## References
@@ -133,6 +135,8 @@ def _is_share(found: Mismatch) -> bool:
     """A loop over a share; what a `while` asks is a decision, DDP305's."""
     if found.form is not Form.ROUNDS or not found.value.sized or isinstance(found.node, ast.While):
         return False
+    if found.value.cause is Cause.RANK and is_set_by_test(found):
+        return False  # what one rank alone sets is DDP305's
     if found.value.cause is Cause.PLACE:
         return False  # a number read from a file that all have, or not: where they start over, not what they share out
     if any(_SLOT.search(link.text) for link in found.value.chain):

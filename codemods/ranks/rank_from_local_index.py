@@ -166,11 +166,16 @@ def _repaired(module: SourceModule, found: LocalShare) -> tuple[list[Edit], str]
         return [ReplaceExpression(module.path, span, f"{holder}.process_index")], "assumes that the nodes read the same data"
     if found.counted is Among.SPAWNED:
         return [], "work the rank out: the number of this node times the processes of a node, and this number added to it"
+    if found.shared:
+        return [], "the same variable is read for other things: give the global rank here alone, where each way to start knows it"
     if found.use is Use.GROUP:
         if (read := _environment_read(module, found.index)) is None:
             return [], 'give the global rank: `int(os.environ["RANK"])`, which torchrun sets'
         assumed = "assumes that the launcher sets RANK for each process, as torchrun does"
         return [ReplaceExpression(module.path, span, read)], assumed
+    if environment(module, found.index) == "LOCAL_RANK" and (key := _key(found.index)) is not None:
+        assumed = "assumes that the nodes read the same data, and that the launcher sets RANK for each process, as torchrun does"
+        return [ReplaceExpression(module.path, module.span(key), '"RANK"')], assumed
     name = group_name(module, found.index)
     if not name:
         return [], "give the global rank: `torch.distributed.get_rank()`"

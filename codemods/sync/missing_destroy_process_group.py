@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_file, is_test_module
 from codemods.analysis.frameworks import torch_pin
-from codemods.analysis.guards.entry_points import Entry, entries, group_name, main_block, starts_group
-from codemods.analysis.names import family
+from codemods.analysis.guards.entry_points import EXITS, Entry, entries, group_name, main_block, starts_group
+from codemods.analysis.names import dotted, family, last
 from codemods.codemod import DdpCodemod
 from codemods.findings import Applicability, Edit, Evidence, Finding, InsertAfter, InsertBefore
 from codemods.imports import in_scope
@@ -21,6 +21,7 @@ _OWNERS = frozenset({"lightning", "accelerate", "deepspeed", "ray", "composer", 
 _MANY = 12
 _WARNS = (2, 4)  # the first torch whose NCCL group warns at the exit
 _DESTROYS = b"destroy_process_group"
+_NO_PLACE = "its end is not reached on every way, or computes what is returned: the place has to be chosen"
 
 
 class MissingDestroyProcessGroup(DdpCodemod):
@@ -183,7 +184,7 @@ def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
     module, function = entry.module, entry.function
     if function is None:
         block = main_block(module, entry.call) if entry.call is not None else None
-        return (block.body[-1] if block else module.tree.body[-1]), False, ""
+        return _end_of_script(module, (block or module.tree).body[-1])
     final = function.body[-1]
     leaves = [n for n in walk_scope(function) if isinstance(n, ast.Return) and n is not final]
     if not leaves:
@@ -196,7 +197,16 @@ def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
         last_one = block.body[-1]
         if module.is_whole(last_one) and not isinstance(last_one, (ast.Raise, ast.Return)) and not block.orelse:
             return last_one, False, ""
-    return None, False, "its end is not reached on every way, or computes what is returned: the place has to be chosen"
+    return None, False, _NO_PLACE
+
+
+def _end_of_script(module: SourceModule, final: ast.stmt) -> tuple[ast.stmt | None, bool, str]:
+    if isinstance(final, ast.Expr) and isinstance(final.value, ast.Call) and last(dotted(final.value.func)) in EXITS:
+        simple = all(isinstance(a, (ast.Name, ast.Constant, ast.Attribute)) for a in final.value.args)
+        return (final, True, "") if simple else (None, False, _NO_PLACE)
+    if isinstance(final, (ast.Raise, ast.While)) or not module.is_whole(final):
+        return None, False, _NO_PLACE
+    return final, False, ""
 
 
 def _step(entry: Entry) -> str:

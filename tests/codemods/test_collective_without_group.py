@@ -321,3 +321,14 @@ def test_an_object_that_starts_the_group_where_there_is_none() -> None:
     starts = DIST + LAUNCHER.format(start=asked)
     check_nothing(RULE, main, files={"launchers.py": starts})
     assert findings_of(RULE, main, files={"launchers.py": DIST + LAUNCHER.format(start="self.ready = True")})
+
+
+def test_an_optimizer_that_shards_has_asked_for_the_group_at_its_making() -> None:
+    code = (
+        f"{DIST}from torch.distributed.optim import ZeroRedundancyOptimizer\nfrom ranks import get_rank\n\n\n"
+        "def main(args, model):\n"
+        "    optimizer = ZeroRedundancyOptimizer(model.parameters(), SGD) if args.zero else SGD(model.parameters())\n"
+        "    print(get_rank())\n    train(model, optimizer)\n    if args.zero:\n        {0}\n"
+    )
+    check_nothing(RULE, code.format("optimizer.consolidate_state_dict()"), files={"ranks.py": HELPER})
+    assert findings_of(RULE, code.format("dist.barrier()"), {"ranks.py": HELPER})

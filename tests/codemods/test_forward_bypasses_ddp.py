@@ -326,3 +326,31 @@ def test_gradients_that_are_only_looked_at() -> None:
     check_told(ForwardBypassesDdp, source.format(mode="train", then="pass"), files=other, reason="`match`")
     check_told(ForwardBypassesDdp, source.format(mode="eval", then="model.optimizer.step()"), files=other, reason="`match`")
     check_told(ForwardBypassesDdp, source.format(mode="eval", then="update(self.optim)"), files=other, reason="`match`")
+
+
+ENGINE = f"""{HEAD}import deepspeed
+
+
+def groups(net):
+    return [p for name, p in net.named_parameters() if "bias" not in name]
+
+
+def train(net, loader, optimizer, loss_fn, args):
+    model = DDP(net)
+    if args.engine:
+        model = deepspeed.initialize(model=net, model_parameters=groups(model.module))
+    for x, y in loader:
+        loss = loss_fn(model(x), y)
+        if args.engine:
+            model.backward(loss)
+            model.step()
+        else:
+            loss.backward()
+            optimizer.step()
+"""
+
+
+def test_an_engine_averages_by_itself() -> None:
+    check_nothing(ForwardBypassesDdp, ENGINE)
+    past = ENGINE.replace("loss_fn(model(x), y)", "net.loss(x)")
+    check_told(ForwardBypassesDdp, past, reason="the wrapper runs `forward` alone")

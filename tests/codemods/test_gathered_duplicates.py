@@ -245,3 +245,10 @@ def test_a_sampler_of_the_evaluation_that_is_told_the_epoch() -> None:
     own = trained.replace("    loader = DataLoader(rows, 4, sampler=DistributedSampler(rows))\n", "").replace("rows", "loader")
     handed = source.replace("    evaluate(model", "    train(model, loader, None)\n    evaluate(model")
     check_nothing(GatheredDuplicates, handed + own)
+
+
+def test_rows_that_are_put_at_the_number_of_their_sample() -> None:
+    each = "dist.all_gather(rows, y); kept.index_copy_(0, torch.cat(rows), model(x))"
+    check_nothing(GatheredDuplicates, raw("dist.all_reduce(hits)", each=each))
+    summed = raw("dist.all_reduce(hits)", each=each.replace("index_copy_", "add_"))
+    check_told(GatheredDuplicates, summed, reason="share without padding")

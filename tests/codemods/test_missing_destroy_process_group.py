@@ -187,3 +187,58 @@ def test_a_program_that_is_run_for_each_of_several_files_ends_each_time() -> Non
     body = '    dist.init_process_group("nccl")\n'
     after = before.replace(body, f"{body}    if dist.is_initialized():\n        dist.destroy_process_group()\n")
     check_transformed(MissingDestroyProcessGroup, before, after)
+
+
+ENGINE = f"""{HEAD}class Engine:
+    def __init__(self, config):
+        dist.init_process_group('nccl')
+        self.model = build(config)
+
+    def train(self):
+        self.model.fit()
+
+
+if __name__ == '__main__':
+"""
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "    engine = Engine(config)\n    engine.train()\n",
+        "    Engine(config).train()\n",
+        "    with quiet():\n        engine = Engine(config)\n        engine.train()\n",
+    ],
+)
+def test_the_object_that_starts_the_group_works_on_behind_its_constructor(block: str) -> None:
+    check_transformed(RULE, ENGINE + block, ENGINE + block + END)
+
+
+def test_what_the_start_gives_back_works_on() -> None:
+    before = f"{HEAD}def build():\n    dist.init_process_group('nccl')\n    model = net()\n    return model\n"
+    before += "\n\nif __name__ == '__main__':\n    train(build())\n"
+    check_transformed(RULE, before, before + END)
+
+
+def test_the_script_goes_on_behind_the_function_that_starts_the_group() -> None:
+    before = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n    train()\n{MAIN}    evaluate()\n"
+    check_transformed(RULE, before, before + END)
+
+
+def test_in_front_of_the_exit_of_a_script() -> None:
+    before = f"{HEAD}def main():\n    dist.init_process_group('nccl')\n    train()\n{MAIN}    sys.exit(0)\n"
+    check_transformed(RULE, before, before.replace("    sys.exit", f"{END}    sys.exit"))
+
+
+def test_a_script_that_ends_with_what_it_computes_is_told() -> None:
+    code = f"{HEAD}def build():\n    dist.init_process_group('nccl')\n    return net()\n\n\nif __name__ == '__main__':\n"
+    check_told(RULE, f"{code}    sys.exit(train(build()))\n", reason="the place has to be chosen")
+
+
+def test_a_script_calls_the_set_up_of_another_file() -> None:
+    script = "import torch\nfrom tools.dist import init\n\nif __name__ == '__main__':\n    init()\n    train()\n"
+    made = fix(RULE, TOOLS, {"main.py": script}, path="tools/dist.py")
+    assert made.changed["main.py"].decode() == script + (
+        "    if torch.distributed.is_available() and torch.distributed.is_initialized():\n"
+        "        torch.distributed.destroy_process_group()\n"
+    )

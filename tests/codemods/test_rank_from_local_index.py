@@ -341,3 +341,26 @@ def test_the_trainer_has_both() -> None:
 )
 def test_a_trainer_that_is_right_or_not_lightning(old: str, new: str) -> None:
     check_nothing(RankFromLocalIndex, LIGHTNING.format(more="Sampler").replace(old, new, 1))
+
+
+TWO_WAYS = """
+    try:
+        rank = int(os.environ["RANK"])
+        number = int(os.environ["LOCAL_RANK"])
+        size = int(os.environ["WORLD_SIZE"])
+        dist.init_process_group("nccl", rank=rank, world_size=size)
+    except KeyError:
+        rank, size = 0, 1
+        number = 0
+    s = DistributedSampler(data, num_replicas=size, rank=number)
+"""
+
+
+def test_the_variable_of_one_way_is_read_where_the_launcher_sets_the_rank() -> None:
+    after = TWO_WAYS.replace('number = int(os.environ["LOCAL_RANK"])', 'number = int(os.environ["RANK"])')
+    check_transformed(RankFromLocalIndex, f"{HEAD}\ndef main(data):{TWO_WAYS}", f"{HEAD}\ndef main(data):{after}", unsafe=True)
+
+
+def test_a_variable_that_chooses_the_device_too_is_told() -> None:
+    code = f"{HEAD}\ndef main(data, model):{TWO_WAYS}    model.to(number)\n"
+    check_told(RankFromLocalIndex, code, reason="the same variable is read for other things")

@@ -269,3 +269,33 @@ def test_a_number_that_is_read_from_a_file_is_no_share() -> None:
         "    name = f'{datetime.datetime.now()}.json'\n    with open(name) as f:\n        start = json.load(f)['epoch'] + 1\n"
     )
     check_nothing(RULE, "import datetime\nimport json\n" + train("range(start, 9)", before=before))
+
+
+LOSSES = f"""{HEAD}def reduced(tensor):
+    dist.all_reduce(tensor)
+    return tensor
+
+
+def train(net, rows, settings, loss_of):
+    model = DDP(net)
+    for batch in DataLoader(rows, sampler=DistributedSampler(rows)):
+        losses = []
+        losses.append(loss_of(model(batch)))
+        if settings.two:
+            losses.append(loss_of(batch))
+        sum(losses).backward()
+        for at in range(len(losses)):
+            losses[at] = reduced(losses[at])
+"""
+
+
+def test_as_many_losses_as_the_settings_name() -> None:
+    check_nothing(RULE, LOSSES)
+    check_told(RULE, LOSSES.replace("settings.two", "batch.sum() > 0"), reason=WHY)
+
+
+def test_a_list_of_own_numbers_that_is_written_out() -> None:
+    loop = "for at in range(len(losses)):\n            losses[at] = reduced(losses[at])"
+    source = LOSSES.replace(loop, "reduce_all([losses[0]])")
+    helper = "def reduce_all(tensors):\n    for tensor in tensors:\n        dist.all_reduce(tensor)\n\n\n"
+    check_nothing(RULE, source.replace("def train(", f"{helper}def train("))

@@ -977,3 +977,29 @@ def test_a_rank_that_nobody_hands_over_guards_nothing(call: str, test: str) -> N
     source = f"{head}def train({first}):\n    dist.init_process_group('gloo')\n    print('begins')\n    net.fit()\n\n\n{call}\n"
     tests = [e.test for f in findings_of(UnguardedPrint, source) for e in f.edits if isinstance(e, WrapInGuard)]
     assert ("rank == 0" in tests) is bool(test)
+
+
+LOG = """class Log:
+    def __init__(self, name, on=True):
+        self.on = on
+        self.name = name
+
+    def print(self, text):
+        {0}
+"""
+_UNDER = "if self.on:\n            print(text)"
+_BELOW = "if not self.on:\n            return\n        print(text)"
+
+
+@pytest.mark.parametrize("body", [_UNDER, _BELOW, _UNDER.replace("self.on", "self.on and self.name")])
+def test_a_logger_that_is_told_at_its_making_to_be_quiet(body: str) -> None:
+    lines = ("first = dist.get_rank() == 0", "log = Log('a', on=first)", "log.print('begin')")
+    files = {"log.py": LOG.format(body), "one.py": "from log import Log\nLog('b').print('x')\n"}
+    check_nothing(UnguardedPrint, script(*lines, head=f"from log import Log\n{DIST}"), files=files)
+
+
+@pytest.mark.parametrize("given", ["'a'", "'a', on=args.loud", "dist.get_rank() == 0"])
+def test_a_logger_that_is_not_told_of_the_rank_speaks_on_all(given: str) -> None:
+    lines = ("rank = dist.get_rank()", f"log = Log({given})", "log.print('begin')")
+    source = script(*lines, head=f"from log import Log\n{DIST}")
+    assert findings_of(UnguardedPrint, source, {"log.py": LOG.format(_UNDER)})

@@ -507,3 +507,36 @@ def test_one_call_without_a_test_beside_others_that_have_one() -> None:
     after = EPOCHS.replace("    store(model, -1, folder)", "    if rank == 0:\n        store(model, -1, folder)")
     check_transformed(UnguardedSave, EPOCHS, after, unsafe=True)
     check_nothing(UnguardedSave, EPOCHS.replace("-1, folder)", "-1, f'{folder}/{rank}')"))
+
+
+HOROVOD = "import torch\nimport horovod.torch as hvd\n\nhvd.init()\n\n"
+
+
+def test_a_program_of_horovod_asks_horovod() -> None:
+    block = "if __name__ == '__main__':\n    model = train(hvd.local_rank())\n"
+    before = f"{HOROVOD}{block}    torch.save(model.state_dict(), 'last.pt')\n"
+    after = f"{HOROVOD}{block}    if hvd.rank() == 0:\n        torch.save(model.state_dict(), 'last.pt')\n"
+    check_transformed(UnguardedSave, before, after)
+
+
+def test_the_accelerator_that_the_class_asks_elsewhere() -> None:
+    head = """import torch
+import torch.distributed as dist
+
+
+class Trainer:
+    def __init__(self, model, accelerator):
+        self.accelerator = accelerator
+        self.model = accelerator.prepare(model)
+
+    def note(self):
+        if self.accelerator.is_main_process:
+            print('here')
+
+    def keep(self):
+        dist.barrier()
+"""
+    tail = "\n\ndef main(model, accelerator):\n    dist.init_process_group('gloo')\n    Trainer(model, accelerator).keep()\n"
+    save = "torch.save(self.model.state_dict(), 'last.pt')\n"
+    after = f"{head}        if self.accelerator.is_main_process:\n            {save}{tail}"
+    check_transformed(UnguardedSave, f"{head}        {save}{tail}", after, unsafe=True)

@@ -15,10 +15,8 @@ from codemods.source import FunctionNode, SourceModule, walk_scope
 
 _SPAWNS = frozenset({"spawn", "start_processes", "Process", "launch", "elastic_launch", "notebook_launcher"})
 CLIMBS = 5
-# What a set-up still does when the group is there.
-_AFTER_START = frozenset(
-    {"set_device", "barrier", "get_rank", "get_world_size", "print", "info", "device", "setup_for_distributed", "int"}
-)
+# What ends the process that calls it.
+EXITS = frozenset({"exit", "quit", "_exit", "SystemExit"})
 
 
 @record
@@ -59,20 +57,22 @@ def _of(
     for other, site, _ in sites:
         outer = other.function_of(site)
         block = main_block(other, site) if outer is None else None
-        if block is not None and other is module:
-            goes_on = block.body[-1] not in other.ancestors(site) and _only_sets_up(module, function, call)
-            yield Entry(module, None if goes_on else function, site)
+        if block is not None:
+            inside = other is module and _ends_with(module, block, site, function)
+            yield Entry(other, function if inside else None, site)
         elif outer is not None and climbs < CLIMBS and outer is not function:
             yield from _of(project, other, outer, site, climbs + 1)
 
 
-def _only_sets_up(module: SourceModule, function: FunctionNode, start: ast.Call) -> bool:
-    """True where the function ends with the start of the group: what the program does with it stands behind the call."""
-    if module.function_of(start) is not function:
-        return False
-    end = start.end_lineno or start.lineno
-    later = (n for n in walk_scope(function) if isinstance(n, ast.Call) and n.lineno > end)
-    return all(last(dotted(c.func)) in _AFTER_START for c in later)
+def _ends_with(module: SourceModule, block: ast.If, call: ast.Call, function: FunctionNode) -> bool:
+    """True where the program ends when the call comes back.
+
+    What a constructor or a set-up gives back goes on working with the group: `Engine(config).train()`, `train(*build(args))`.
+    """
+    holder: ast.AST | None = module.parent(call)
+    if isinstance(holder, ast.Call) and last(dotted(holder.func)) in EXITS:
+        holder = module.parent(holder)
+    return isinstance(holder, ast.Expr) and function.name != "__init__" and block.body[-1] in {holder, *module.ancestors(call)}
 
 
 def _sites(project: Project, module: SourceModule, function: FunctionNode) -> Iterator[tuple[SourceModule, ast.Call, bool]]:

@@ -13,6 +13,7 @@ from codemods.analysis.guards.conditional_starts import needs_a_group, start_abo
 from codemods.analysis.guards.entry_points import starts_group
 from codemods.analysis.guards.group_above import has_group_above
 from codemods.analysis.names import last, qualified
+from codemods.analysis.ranks import sharded_state
 from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.rank_guards import guards_over
@@ -23,6 +24,7 @@ from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 
 _WORKS_ALONE = frozenset({"get_dist_info"})  # mmcv's and mmengine's: (0, 1) without a group
+_STARTS = frozenset({"init_process_group", "new_group", "DistributedDataParallel"})
 _WAITS = frozenset({"barrier", "monitored_barrier", "destroy_process_group"})
 ASKED = frozenset({"is_initialized", "is_available"})
 
@@ -136,9 +138,10 @@ def _needs_group(module: SourceModule, call: ast.Call, project: Project) -> bool
     if name.startswith("torch.distributed.") and last(name) == "destroy_process_group":
         return not call.args and not call.keywords
     found = collective_at(module, call, project)
-    return found is not None and found.framework == "torch" and found.name not in (
-        "init_process_group", "new_group", "DistributedDataParallel"
-    ) and not found.grouped  # fmt: skip
+    if found is None or found.framework != "torch" or found.grouped or found.name in _STARTS:
+        return False
+    # what shards, a ZeRO optimizer say, asks for the group when it is made: without one the program does not come here
+    return found.name not in sharded_state.NAMES
 
 
 def _conditional_start(module: SourceModule, function: FunctionNode | None) -> ast.If | None:

@@ -25,11 +25,11 @@ def is_decision(found: Mismatch) -> bool:
         if any(_SHARED.search(link.text) for link in found.value.chain):
             return False  # what one rank has worked out is handed to all of them on the way
         decides = found.form in (Form.LEAVES, Form.DECIDES, Form.ROUNDS, Form.ENDS)
-        return decides and len(found.value.chain) > 1 and (not isinstance(found.node, ast.For) or _is_set_by_test(found))
+        return decides and len(found.value.chain) > 1 and (not isinstance(found.node, ast.For) or is_set_by_test(found))
     return not (found.form is Form.ROUNDS and found.value.sized and not isinstance(found.node, ast.While))
 
 
-def _is_set_by_test(found: Mismatch) -> bool:
+def is_set_by_test(found: Mismatch) -> bool:
     """True for what is given a value under a test of the rank."""
     way = found.value.chain
     return len(way) > 1 and way[-1].text.endswith("asks for the rank") and " = " in way[-2].text
@@ -44,7 +44,7 @@ def set_by_one_rank(module: SourceModule, found: Mismatch) -> ast.AST:
         return found.leaving
     if found.form is Form.LEAVES or found.value.cause is not Cause.RANK:
         return found.node
-    if not _is_set_by_test(found) or found.value.chain[-2].path != module.path:
+    if not is_set_by_test(found) or found.value.chain[-2].path != module.path:
         return found.node
     line = found.value.chain[-2].line
     return next((s for s in module.nodes(ast.Assign) if s.lineno == line), found.node)

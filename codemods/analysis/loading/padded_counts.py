@@ -36,7 +36,8 @@ _AVERAGES = late(r"avg|average|mean|reduce_(value|tensor|dict)|loss")
 # A mean of the ranks' means weighs a repeated sample as well: told for what is reported, not for a loss.
 _SCORES = late(r"(^|[^a-z])(acc|prec|top_?\d|m?iou|pesq|stoi|recall|m?ap|auc|f1|dice|psnr|ssim|bleu|rouge|score|correct)")
 _APART = late(
-    r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|image_?ids?\b|by_(id|name)"
+    r"uniq|dedup|duplic|\bset\(|\[\s*:\s*(len\((?!inputs|gpus|devices|batch)|n_|num_|total|self\.(n_|num|total|len)|dataset|real)|"
+    r"(image|seq|sequence|sample|item|scene|frame)_?ids?(_\w+)?\b|by_(id|name)|index_(copy|put)_?\("
 )
 
 _MODE = late(r"\b(train|training|is_train|is_training|phase|mode|split|stage|optimi[sz]er)\b")

@@ -22,6 +22,7 @@ from codemods.analysis.output.receivers import (
     root_of,
     within,
 )
+from codemods.analysis.output.told_objects import lines_of_one_rank
 from codemods.analysis.ranks.collectives import collective_call, collective_read
 from codemods.analysis.ranks.rank_guards import decorated_ranks, ranks_at
 from codemods.data import host_only
@@ -379,8 +380,17 @@ class Reader:
             found = class_facts(self._project, made.module, made.node).method(func.attr)
             if found is not None:
                 known = True
-                self._take(read_function(self._project, found[0].module, found[1], self._chain, quick=self._quick), call)
+                done = read_function(self._project, found[0].module, found[1], self._chain, quick=self._quick)
+                self._take(self._without_the_quiet(done, func, found[0].module, found[1]), call)
         return known
+
+    def _without_the_quiet(self, done: Effects, func: ast.Attribute, home: SourceModule, method: FunctionNode) -> Effects:
+        """What the method does, guarded where the object was told at its making that it is not rank 0's."""
+        if not any(e.kind in OUTPUT and not e.guarded for e in done.items):
+            return done
+        lines = lines_of_one_rank(self._project, self._module, func.value, method)
+        here = ((e, e.path == home.path and e.line in lines) for e in done.items)
+        return replace(done, items=tuple(replace(e, guarded=True) if quiet else e for e, quiet in here))
 
     def _is_logger(self, receiver: ast.expr) -> bool:
         return is_logger(self._module, receiver, lambda: self._facts(receiver))

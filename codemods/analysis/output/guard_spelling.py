@@ -81,9 +81,11 @@ def _guard_for(project: Project, module: SourceModule, statement: ast.stmt, *, l
 def written_out(module: SourceModule, statement: ast.stmt, *, imported: bool = True) -> Spelling | None:
     """The test of the process group itself, true for one process too; None where there may be no group yet, or none any more.
 
-    imported: only where the file speaks of torch.distributed itself.
+    imported: only where the file speaks of torch.distributed itself. Horovod's processes have no group of torch, and ask it.
     """
     name = _group_name(module)
+    if name is None and (horovod := in_scope(module, lambda dotted_name: dotted_name == "horovod.torch")):
+        return Spelling(f"{horovod}.rank() == 0") if module.calls_named("init") else None
     if name is None and not imported:
         root = in_scope(module, lambda dotted_name: dotted_name == "torch")
         name = f"{root}.distributed" if root else None

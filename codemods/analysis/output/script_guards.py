@@ -37,6 +37,7 @@ _TRAINS = late(rb"\.backward\(|Trainer\(|\.fit\(|DistributedDataParallel|\.train
 _COUNTED = late(r"gpu|device|world_size|num_proc|n_?proc", re.IGNORECASE)
 _ENDS = frozenset({"destroy_process_group", "end_training", "cleanup"})
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
+_FLAG = "accelerator.is_main_process"
 _ACCELERATOR = "accelerate.Accelerator"
 _FABRICS = frozenset({"lightning.fabric.Fabric", "lightning_fabric.Fabric", "lightning.Fabric"})
 
@@ -268,10 +269,16 @@ def _imports(module: SourceModule, *roots: str) -> bool:
 def _of_attribute(module: SourceModule, function: FunctionNode) -> Spelling | None:
     if not isinstance(module.parent(function), ast.ClassDef) or not function.args.args or function.name == "__init__":
         return None
-    values = _own_accelerators(module).get(module.class_of(function), ()) if module.holds(b"Accelerator") else ()
-    if values and all(isinstance(v, ast.Call) and qualified(module, v.func) == _ACCELERATOR for v in values):
-        return Spelling("self.accelerator.is_main_process")
-    return None
+    owner = module.class_of(function)
+    values = _own_accelerators(module).get(owner, ()) if module.holds(b"self.accelerator") else ()
+    made = all(isinstance(v, ast.Call) and qualified(module, v.func) == _ACCELERATOR for v in values)
+    return Spelling(f"self.{_FLAG}") if values and (made or owner in _asking_accelerators(module)) else None
+
+
+@once_a_module
+def _asking_accelerators(module: SourceModule) -> frozenset[ast.ClassDef | None]:
+    """The classes that ask an accelerator of theirs whether this is the main process: whoever made it, it can answer."""
+    return frozenset(module.class_of(n) for n in module.nodes(ast.Attribute) if dotted(n) == f"self.{_FLAG}")
 
 
 @once_a_module

@@ -61,9 +61,11 @@ class Value:
     given: ast.expr
 
 
-def values_behind(project: Project, module: SourceModule, node: ast.expr) -> list[Value]:
-    """The expressions that a value comes from, constants left out where there are others."""
+def values_behind(project: Project, module: SourceModule, node: ast.expr, *, constants: bool = False) -> list[Value]:
+    """The expressions that a value comes from. constants: also those beside others, as a run with one process gives them."""
     found = list(_behind(project, Value(module, node, module, node), 0))
+    if constants:
+        return found
     telling = [v for v in found if not isinstance(v.node, ast.Constant)]
     return telling or found
 

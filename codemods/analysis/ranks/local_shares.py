@@ -56,6 +56,7 @@ class LocalShare:
     """index: the number of the process, as it is handed over in `module`. size: the number of processes beside it.
 
     among: what the size counts. use: what both are used for, at `place`. whole: what the function calls the global rank.
+    shared: the index stands where a variable is bound that is read for other things too.
     """
 
     module: SourceModule
@@ -66,6 +67,7 @@ class LocalShare:
     use: Use
     place: tuple[str, int]
     whole: str = ""
+    shared: bool = False
 
 
 @record
@@ -173,15 +175,26 @@ def _judged(project: Project, module: SourceModule, pair: Pair) -> Iterator[Loca
     local = [(v, a) for v in values if (a := index_of(project, v)) is not None and a.one_node]
     if not local:
         return
+    # what is given both numbers works without a group, as a run with one process comes there
+    ways = len(values if pair.size is None else values_behind(project, module, pair.index, constants=True))
     for value, counted in local:
         among = size_beside(project, module, pair.size, value) if pair.size is not None else None
         if pair.size is None and pair.use in (Use.SAMPLER, Use.SLOT):
             among = Among.WORLD  # it asks the group
         if _is_wrong(project, module, pair, counted, among):
-            home, index = value.given_in, value.given
-            if index is pair.index and len(local) < len(values):  # one of several ways to start the program: the others are right
+            home, index, shared = value.given_in, value.given, False
+            if index is pair.index and len(local) < ways:  # one of several ways to start the program: the others are right
                 home, index = value.module, value.node
-            yield LocalShare(home, index, counted, pair.size, among, pair.use, place)
+                shared = _is_read_elsewhere(home, index, pair.index)
+            yield LocalShare(home, index, counted, pair.size, among, pair.use, place, shared=shared)
+
+
+def _is_read_elsewhere(module: SourceModule, value: ast.expr, index: ast.expr) -> bool:
+    """True for `local_rank = int(os.environ["LOCAL_RANK"])` of which the device is made, too."""
+    bound = module.statement_of(value)
+    names = {t.id for t in bound.targets if isinstance(t, ast.Name)} if isinstance(bound, ast.Assign) else set()
+    function = module.function_of(bound)
+    return any(n is not index and module.function_of(n) is function for name in names for n in module.reads_of(name))
 
 
 def _is_wrong(project: Project, module: SourceModule, pair: Pair, counted: Among, among: Among | None) -> bool:

@@ -22,6 +22,8 @@ def assign(state: State, node: ast.Assign) -> None:
         if isinstance(target, ast.Attribute) and target.attr in STOP_FLAGS and not off:
             state.stops.append((node, value))
         bind(state, target, value)
+        if isinstance(target, ast.Name):
+            state.begun[target.id] = tuple(state.control)
         if isinstance(target, ast.Subscript) and _is_gathered_back(state, target, node.value, value):
             make_same(state, target.value)
 

@@ -54,7 +54,11 @@ def _chosen(state: State, node: ast.BoolOp) -> Value:
 
 def _listed(state: State, node: ast.Tuple | ast.List) -> Value:
     parts = tuple(value_of(state, e) for e in node.elts)
-    return replace(made_of(*parts), parts=parts) if parts else SAME
+    if not parts:
+        return SAME
+    as_long = any(isinstance(e, ast.Starred) for e in node.elts)  # else as many elements are written out on every rank
+    found = made_of(*parts)
+    return replace(found, parts=parts, sized=found.sized and as_long)
 
 
 def _named(state: State, node: ast.NamedExpr) -> Value:

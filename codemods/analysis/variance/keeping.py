@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite
-from codemods.analysis.names import dotted
+from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import own_field, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.substitution import substituted
 from codemods.analysis.variance.values import SAME, Cause, Value, along, join, made_of, plain
 from codemods.record import replace
 from codemods.source import walk
+
+_ONE_MORE = frozenset({"append", "appendleft", "insert", "add"})
 
 
 def put(state: State, path: str, value: Value) -> None:
@@ -35,11 +37,18 @@ def fill(state: State, node: ast.Call, path: str, holder: Value, told: Value) ->
     both_ways = any(path in names for names in state.alike)  # rank 0 fills it under a bar, the others without one
     if both_ways and told.cause is Cause.RANK and told.decided:
         told = replace(SAME, params=told.params)
-    controls = [c for c in state.control if not both_ways or c.cause in (Cause.DATA, Cause.PLACE)]
+    begun = state.begun.get(path, ())
+    inside = state.control[len(begun) :] if tuple(state.control[: len(begun)]) == begun else state.control  # since it was empty
+    controls = [c for c in inside if not both_ways or c.cause in (Cause.DATA, Cause.PLACE)]
     deciding = join(controls) if controls else SAME
     link = state.link(node, f"`{state.short(node)}`")
+    if last(dotted(node.func)) in _ONE_MORE:
+        told = replace(told, sized=False)  # how often it is called decides how long the list is, not how long the element is
     kept = along(told, link)
-    if deciding.cause.differs or (deciding.params and not deciding.length):
+    # settings that the object holds are the same on all ranks; where the elements differ, the length would be said to as well
+    asked = any(p.partition(".")[0] != "self" for p in deciding.params)
+    asked_later = asked and not deciding.length and not told.cause.differs
+    if deciding.cause.differs or asked_later:
         kept = replace(along(made_of(told, deciding), link), sized=True)
     if _is_deep(node):
         kept = replace(kept, sized=False)

@@ -20,7 +20,7 @@ from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, child_nodes, once_a_module, walk
 
 _UNREADABLE = frozenset(
-    {"Exception", "BaseException", "OSError", "FileNotFoundError", "IOError", "RuntimeError", "OutOfMemoryError"}
+    {"Exception", "BaseException", "OSError", "IOError", "RuntimeError", "OutOfMemoryError"}
 )
 _Env = dict[str, Value]
 
@@ -119,7 +119,8 @@ def _if(state: State, node: ast.If) -> bool:
     if node not in known:
         known[node] = _alike(node)
     state.alike.append(known[node])
-    left = _arms(state, SAME if _is_turn(state, node) else test, [node.body, node.orelse])
+    catches_up = _is_turn(state, node) or _takes_what_was_sent(state.module, node)
+    left = _arms(state, SAME if catches_up else test, [node.body, node.orelse])
     state.alike.pop()
     return left
 
@@ -131,6 +132,24 @@ def _is_turn(state: State, node: ast.If) -> bool:
     names = {n.id for n in (node.test.left, *node.test.comparators) if isinstance(n, ast.Name)}
     loops = (up for up in state.module.ancestors(node) if isinstance(up, ast.For))
     return any(isinstance(up.target, ast.Name) and up.target.id in names for up in loops)
+
+
+def _takes_what_was_sent(module: SourceModule, node: ast.If) -> bool:
+    """True for `if rank != root: state.load(sent)` below `dist.broadcast(sent, src=root)`: the others catch up with the root."""
+    test = node.test
+    if node.orelse or not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.NotEq):
+        return False
+    sides = {ast.unparse(test.left), ast.unparse(test.comparators[0])}
+    function = module.function_of(node)
+    above = (c for c in module.calls_named("broadcast", "broadcast_object_list") if c.lineno < node.lineno)
+    sent = [c for c in above if module.function_of(c) is function and _root(c) in sides]
+    names = {n.id for c in sent if c.args for n in ast.walk(c.args[0]) if isinstance(n, ast.Name)}
+    return any(isinstance(n, ast.Name) and n.id in names for s in node.body for n in walk(s))
+
+
+def _root(call: ast.Call) -> str:
+    given = next((k.value for k in call.keywords if k.arg == "src"), call.args[1] if len(call.args) > 1 else None)
+    return ast.unparse(given) if given is not None else "0"
 
 
 @once_a_module

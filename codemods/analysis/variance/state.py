@@ -77,7 +77,8 @@ class Summaries(Protocol):
 class State:
     """What is known at the present statement, and what is left behind when the function has ended.
 
-    Now: env: access path (`loss`, `self.best`) -> value. control: what decides over the statement. data_loops: the loops round it
+    Now: env: access path (`loss`, `self.best`) -> value. control: what decides over the statement. begun: what decided over the
+    statement that gave a name its value last. data_loops: the loops round it
     that go through batches. counts: by what the rounds of the loops round it differ. keys: (the key, the dict) of those loops.
     alike: names that both ways of a test give the same. in_place: the branches and handlers round it, which not every rank
     enters for sure. within: the outermost statement that is being read.
@@ -104,6 +105,7 @@ class State:
         self.value = partial(evaluate, self)  # what an expression is; handed in, for it asks the modules that ask it
         self.env: dict[str, Value] = {}
         self.control: list[Value] = []
+        self.begun: dict[str, tuple[Value, ...]] = {}
         self.data_loops = 0
         self.counts: list[Value] = []
         self.keys: list[tuple[str, str]] = []

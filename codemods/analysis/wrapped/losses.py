@@ -54,6 +54,8 @@ def backward_passes(module: SourceModule) -> Iterator[Backward]:
             continue
         holder = call.func.value
         owner = last(dotted(holder)).lower()
+        if call.args and _steps(module, holder):
+            continue
         if call.args and (owner in ("self", "fabric", "engine") or "accelerator" in owner):
             yield Backward(module, call, call.args[0])
         else:
@@ -62,6 +64,14 @@ def backward_passes(module: SourceModule) -> Iterator[Backward]:
         if last(dotted(call.func)).lower().endswith("scaler") and len(call.args) + len(call.keywords) > 1 and call.args:
             if any("optim" in module.text_of(a) for a in (*call.args[1:], *(k.value for k in call.keywords))):
                 yield Backward(module, call, call.args[0], steps=True)
+
+
+def _steps(module: SourceModule, holder: ast.expr) -> bool:
+    """True for `engine.backward(loss)` beside `engine.step()`: an engine of DeepSpeed, which averages the gradients itself."""
+    return any(
+        isinstance(c.func, ast.Attribute) and dotted(c.func.value) == dotted(holder) != "self" and not c.args
+        for c in module.calls_named("step")
+    )
 
 
 def behind(project: Project, one: Backward) -> list[Behind]:
