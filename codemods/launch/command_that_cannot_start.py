@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from posixpath import basename
 
 from codemods.analysis.distribution import is_test_file
-from codemods.analysis.job_files.command_lines import is_python
+from codemods.analysis.job_files.command_lines import CommandLine, command_lines, is_python
 from codemods.analysis.job_files.launches import Launch, launches
 from codemods.analysis.job_files.missing_files import is_missing, only_configuration
+from codemods.analysis.job_files.unknown_options import UnknownOption, unknown_options
 from codemods.codemod import DdpCodemod
 from codemods.data.launcher_options import SWITCHES, VALUES_OF_TORCHRUN
 from codemods.findings import Applicability, Edit, Evidence, Finding, ReplaceText
@@ -33,8 +34,8 @@ class CommandThatCannotStart(DdpCodemod):
     Reads the commands of `torchrun`, `python -m torch.distributed.launch`, `accelerate launch` and `deepspeed` in shell scripts,
     Slurm files, Makefiles and YAML. Finds `torchrun python train.py`, which looks for a script of the name `python`; a blank
     behind the `=` of an option, by which the option is empty and its value stands alone; a command that gives the launcher the
-    options of a script and names none; a configuration file of `accelerate launch`, or of DeepSpeed in one, that the
-    repository does not have.
+    options of a script and names none; an option of the script that its program has nowhere; a configuration file of
+    `accelerate launch`, or of DeepSpeed in one, that the repository does not have.
 
     ## Why it matters
     The job waits in the queue, gets its GPUs, and ends in the first second: "can't open file 'python'", "unrecognized
@@ -52,9 +53,10 @@ class CommandThatCannotStart(DdpCodemod):
 
     ## Safety
     Safe: `python` taken out where a script or `-m` stands behind it. Unsafe: the blank behind `=` taken out; it assumes that the
-    program takes no words without an option.
+    program takes no words without an option. Unsafe: an option of the script with `-` for `_`, or the other way round.
 
     ## Refuses
+    - Says nothing of a script's options unless its parsers are argparse's, and all their options are written out.
     - Says nothing of `--no_python`, by which the launcher starts any program.
     - Says nothing of a command whose script the shell puts in (`$SCRIPT`, `"$@"`), and of a text that only shows a command.
     - Says nothing of a file under a variable or an absolute path, of one that stands in any folder of the repository, and where
@@ -79,7 +81,25 @@ class CommandThatCannotStart(DdpCodemod):
             yield from self._script(launch)
             yield from self._blanks(launch)
             yield from self._configuration(project, launch)
+        for command in command_lines(module):
+            if command.launcher:
+                yield from (self._option(command, found) for found in unknown_options(project, command))
         yield from self._of_deepspeed(module, project)
+
+    def _option(self, command: CommandLine, found: UnknownOption) -> Finding:
+        name, span = found.flag.name, command.span_of(found.flag)
+        there = f"assumes that {found.meant} is meant"
+        word = found.flag.word
+        edit = ReplaceText(command.file.path, command.span(word.start, word.start + len(name)), found.meant)
+        return self.finding(
+            command.file,
+            span,
+            f"{found.script} has no option `{name}`: argparse ends each rank with \"unrecognized arguments\"",
+            level=Applicability.UNSAFE if found.meant else Applicability.DISPLAY,
+            edits=[edit] if found.meant else [],
+            evidence=[Evidence("static", "its options are written out, and none of them is this one", found.script, 1)],
+            reason=there if found.meant else "take it out of the command, or add it to the parser",
+        )
 
     def _script(self, launch: Launch) -> Iterator[Finding]:
         if launch.has(*_ANY_PROGRAM):

@@ -122,3 +122,53 @@ def test_a_configuration_of_deepspeed_that_is_not_there() -> None:
 
 def test_python_is_not_read() -> None:
     assert not findings_of(RULE, "COMMAND = 'torchrun --nproc_per_node=2 python train.py'\n")
+
+
+OPTIONS = """\
+import argparse
+from tools.more import more_options
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", "-b", type=int)
+parser.add_argument("--learning_rate", type=float)
+more_options(parser)
+args = parser.parse_args()
+"""
+MORE = 'def more_options(parser):\n    group = parser.add_argument_group()\n    group.add_argument("--epochs", type=int)\n'
+START = "torchrun --nproc_per_node=2 train.py {0}\n"
+
+
+def with_options(text: str = OPTIONS) -> dict[str, str]:
+    return {"train.py": text, "tools/more.py": MORE}
+
+
+def test_an_option_that_no_parser_has() -> None:
+    source = START.format("--batch-size 8 --momentum=0.9 --epochs 2")
+    found = check_told(RULE, source, reason="add it to the parser", path="run.sh", files=with_options())
+    assert found.message.startswith("train.py has no option `--momentum`")
+
+
+def test_an_option_with_the_other_stroke() -> None:
+    before, after = (START.format(f"--epochs 2 {name}=8") for name in ("--batch_size", "--batch-size"))
+    check_transformed(RULE, before, after, path="run.sh", files=with_options(), unsafe=True)
+
+
+@pytest.mark.parametrize("given", ["--epochs 2 -b 8", "--learn 0.1", "--help", "$MORE --epochs 2"])
+def test_options_that_argparse_takes(given: str) -> None:
+    check_nothing(RULE, START.format(given), path="run.sh", files=with_options())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("args = parser.parse_args()", "args, rest = parser.parse_known_args()"),
+        ("args = parser.parse_args()", 'parser.add_argument("rest", nargs=argparse.REMAINDER)\nargs = parser.parse_args()'),
+        ("more_options(parser)", "trainer.options_of(parser)"),
+        ("more_options(parser)", "for name in NAMES:\n    parser.add_argument(f'--{name}')"),
+        ("args = parser.parse_args()", "args = parser.parse_args(sys.argv[1:3])"),
+        ("import argparse\n", "import argparse\nimport hydra\n"),
+    ],
+)
+def test_a_program_whose_options_are_not_all_seen(old: str, new: str) -> None:
+    assert old in OPTIONS
+    check_nothing(RULE, START.format("--momentum 0.9"), path="run.sh", files=with_options(OPTIONS.replace(old, new)))
