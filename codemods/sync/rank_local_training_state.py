@@ -105,8 +105,9 @@ class RankLocalTrainingState(DdpCodemod):
 
     code = "DDP308"
     TRIGGERS = (
-        (b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma"),
-        PROCESSES,
+        # a class that changes the learning rate need not know of ranks: its callers do
+        (b"rank", b"main_process", b"process_index", b"process_zero", b"global_zero", b"is_ma", b"param_groups"),
+        (*PROCESSES, b"param_groups"),
         _STATE,
     )
     SITES = (

@@ -329,3 +329,31 @@ def test_modes_that_are_told(old: str, new: str) -> None:
 )  # fmt: skip
 def test_modes_that_are_right(what: str, source: str) -> None:
     check_nothing(RankLocalTrainingState, source)
+
+
+RATES = """\
+class Trained:
+    def __init__(self, net, optimizer):
+        self.net, self.optimizer = net, optimizer
+
+    def lower_rate(self):
+        for group in self.optimizer.param_groups:
+            group["lr"] /= 10
+"""
+
+
+@pytest.mark.parametrize(("test", "told"), [("dist.get_rank() == 0", True), ("epoch > 3", False)])
+def test_a_class_that_knows_no_rank_and_lowers_the_rate_for_one(test: str, told: bool) -> None:
+    main = (
+        f"{HEAD}from trained import Trained\n\n\ndef main(net, optimizer, epochs):\n    dist.init_process_group('gloo')\n"
+        "    model = Trained(DDP(net), optimizer)\n    for epoch in range(epochs):\n"
+        f"        if {test}:\n            model.lower_rate()\n"
+    )
+    found = findings_of(RankLocalTrainingState, RATES, {"main.py": main}, path="trained.py")
+    assert ["rank 0 alone changes the learning rate" in f.message for f in found] == [True] * told
+
+
+def test_a_schedule_that_rank_0_steps_in_both_arms() -> None:
+    lines = ("if rank == 0:", "    if epochs > 3:", "        scheduler.step(1.0)", "    else:", "        scheduler.step()")
+    found = check_told(RankLocalTrainingState, script(*lines), reason="every rank")
+    assert "changes the schedule of the learning rate" in found.message

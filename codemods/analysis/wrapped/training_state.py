@@ -236,6 +236,8 @@ def _is_of_one_rank(project: Project, module: SourceModule, node: ast.AST, name:
     bound = [b for b in _bindings(module, receiver) if b.node is not node] if receiver is not None else []
     if bound and all(not b.parameter and ranks_at(module, b.node, project=project) in ONE for b in bound):
         return True
+    if isinstance(node, ast.Call) and last(dotted(node.func)) == "step":
+        return False  # a schedule, which each rank has for an optimizer that all of them step
     steps = [c for c in module.calls_named("step") if isinstance(c.func, ast.Attribute) and dotted(c.func.value) == name]
     steps = [c for c in steps if c is not node]
     return bool(steps) and all(ranks_reaching(project, module, c) in ONE for c in steps)
