@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.distribution import is_test_module
+from codemods.analysis.wrapped.bare_states import BareState, bare_states
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.near_wraps import near_wraps
 from codemods.analysis.wrapped.other_readers import other_reader
@@ -26,7 +27,8 @@ class WrappedStateDict(DdpCodemod):
     ## What it does
     Finds `torch.save` of a wrapper's `state_dict()` where the project loads such a file into a bare model and nothing takes
     `module.` off the keys, and `torch.save` of the wrapper itself. The module inside is saved instead. Tells `deepcopy` of a
-    wrapper, as for a moving average of the weights.
+    wrapper, as for a moving average of the weights. Finds the other way round, too: a load into the wrapper of what the project
+    saves of the model inside only.
 
     ## Why it matters
     The keys of the wrapper begin with `module.`. A bare model of the same class refuses them all, on the day the run is resumed
@@ -70,6 +72,7 @@ class WrappedStateDict(DdpCodemod):
     - Says nothing where all configurations of Accelerate are for DeepSpeed or FSDP.
     - Tells where no name of the Accelerator is in reach, and where another place reads the same key: a load into the wrapper, or
       into `DataParallel`, would no longer find its keys.
+    - Says nothing of a load into the wrapper where a part of the project saves the keys of one, or what it saves is not seen.
     - Tells a copy: what updates it may go by the names of the wrapper's parameters.
     - A repository's own tests.
 
@@ -78,7 +81,7 @@ class WrappedStateDict(DdpCodemod):
     """
 
     code = "DDP502"
-    TRIGGERS = ((b".save(", b"deepcopy("),)
+    TRIGGERS = ((b".save(", b"deepcopy(", b".load_state_dict("),)
     READS_TESTS = False
 
     def is_worth_parsing(self, path: str, project: Project) -> bool:
@@ -93,9 +96,31 @@ class WrappedStateDict(DdpCodemod):
                 continue
             yield self._tell(module, project, saved, load)
 
+        for found in bare_states(project, module) if module.holds(b".load_state_dict(") else ():
+            yield self._tell_bare(module, project, found)
         for call, node, wrapped in copied_wrappers(project, module):
             if not passes_on(project, wrapped):
                 yield self._tell_copy(module, project, call, node, wrapped)
+
+    def _tell_bare(self, module: SourceModule, project: Project, found: BareState) -> Finding:
+        receiver = module.text_of(found.node)
+        inside, doubt = way_inside(project, module, found.node, found.wrapped, receiver)
+        edits: list[Edit] = [ReplaceExpression(module.path, module.span(found.node), inside)] if inside and not doubt else []
+        come = "raises an error for every key" if found.strict else "takes none of them with strict=False, and says nothing"
+        where = f"{found.saved_in.path}:{found.saved.lineno} saves the model inside: the load {come}"
+        reason = "assumes that the file comes from this training"
+        return self.finding(
+            module,
+            found.call,
+            f"`{receiver}` is the DDP wrapper, whose keys begin with `module.`, and {where}",
+            level=_UNSAFE if edits else _DISPLAY,
+            edits=edits,
+            evidence=[
+                Evidence("static", "the model is wrapped", found.wrapped.module.path, found.wrapped.wrap.lineno),
+                Evidence("static", "what is saved has the keys of the bare model", found.saved_in.path, found.saved.lineno),
+            ],
+            reason=reason if edits else f"write `{inside or 'the module inside'}`; {doubt}",
+        )
 
     def _tell_copy(
         self, module: SourceModule, project: Project, call: ast.Call, node: ast.expr, wrapped: Wrapped

@@ -181,3 +181,50 @@ def test_a_reader_that_takes_the_prefix_off_if_it_is_there_stays_content() -> No
     source = known("torch.save({'model': model.state_dict()}, path)")
     after = source.replace("model.state_dict()", "model.module.state_dict()")
     check_transformed(WrappedStateDict, source, after, files=NETS | PREDICT | {"show.py": show}, unsafe=True)
+
+
+# The other way round
+
+
+INSIDE = "torch.save({'model': model.module.state_dict()}, path)"
+
+
+def resumed(save: str = INSIDE, load: str = "model.load_state_dict(state['model'])") -> str:
+    return (
+        f"{HEAD}def train(net, path, resume):\n    model = DDP(net)\n    if resume:\n        state = torch.load(path)\n"
+        f"        {load}\n"
+        f"    model(net.rows).mean().backward()\n    {save}\n"
+    )
+
+
+def test_a_wrapper_that_is_given_the_state_of_the_model_inside() -> None:
+    after = resumed(load="model.module.load_state_dict(state['model'])")
+    (found,) = check_transformed(WrappedStateDict, resumed(), after, unsafe=True)
+    assert "the load raises an error for every key" in found.message
+    named = "inside = model.module.state_dict()\n    torch.save({'model': inside}, path)"
+    check_transformed(WrappedStateDict, resumed(named), after.replace(resumed().splitlines()[-1], "    " + named), unsafe=True)
+
+
+def test_a_file_that_another_program_writes_without_a_wrapper() -> None:
+    alone = f"{HEAD}def train(net, path):\n    torch.save({{'model': net.state_dict()}}, path)\n"
+    after = resumed(load="model.module.load_state_dict(state['model'])")
+    check_transformed(WrappedStateDict, resumed(), after, files={"alone.py": alone}, unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("save", "load"),
+    [
+        ("torch.save({'weights': model.module.state_dict()}, path)", "model.load_state_dict(state['model'])"),
+        (INSIDE, "model.load_state_dict(renamed(state['model']))"),
+        (INSIDE, "model.module.load_state_dict(state['model'])"),
+        ("torch.save({'model': state}, path)", "model.load_state_dict(state['model'])"),
+        (INSIDE, "net.load_state_dict(state['model'])"),
+    ],
+)
+def test_a_resume_that_fits_or_is_not_seen_to_fail(save: str, load: str) -> None:
+    check_nothing(WrappedStateDict, resumed(save, load))
+
+
+def test_a_file_that_a_wrapper_writes_elsewhere() -> None:
+    other = f"{HEAD}def more(net, path):\n    model = DDP(net)\n    torch.save({{'model': model.state_dict()}}, path)\n"
+    check_nothing(WrappedStateDict, resumed(), files={"other.py": other})

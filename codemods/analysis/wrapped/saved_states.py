@@ -62,7 +62,7 @@ def saved_wrappers(project: Project, module: SourceModule) -> Iterator[Saved]:
             continue
         if is_tested(module, call):
             continue
-        for key, value in _entries(module, call.args[0]):
+        for key, value in entries(module, call.args[0]):
             state = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "state_dict"
             node = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and state else value
             if isinstance(node, (ast.Name, ast.Attribute)) and (found := wrapper_in(project, module, node)) is not None:
@@ -70,7 +70,12 @@ def saved_wrappers(project: Project, module: SourceModule) -> Iterator[Saved]:
                     yield Saved(call, node, found, key, state)
 
 
-def _entries(module: SourceModule, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+def strips(data: bytes) -> bool:
+    """True for a file that takes `module.` off the keys of a state, or puts it on."""
+    return _STRIPS.search(data) is not None
+
+
+def entries(module: SourceModule, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     """(key, value) of what is saved: a dict written out, one that a name holds, or the value itself."""
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
@@ -85,7 +90,7 @@ def _entries(module: SourceModule, node: ast.expr) -> Iterator[tuple[str, ast.ex
         above = [b for b in bindings_in(module, scope, node.id) if not b.part and end_of(b.node) < node.lineno]
         held = above[0].value if len(above) == 1 else None
         if isinstance(held, ast.Dict) or (isinstance(held, ast.Call) and dotted(held.func).endswith("dict")):
-            yield from _entries(module, held)
+            yield from entries(module, held)
             return
     yield "", node
 

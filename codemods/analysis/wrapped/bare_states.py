@@ -1,0 +1,91 @@
+"""States that training saves without the wrapper, and loads into the wrapper when it is resumed: no key fits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from codemods.analysis.bound_values import assigned
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.wrapped.holders import Wrapped, wrapper_in
+from codemods.analysis.wrapped.saved_states import entries, is_in_parallel, key_of, strips
+from codemods.analysis.wrapped.wrapper_tests import is_tested
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule
+
+
+@record
+class BareState:
+    """call: the load into the wrapper, node, with the key of the file. saved: where the state without the wrapper is saved under
+    that key. strict: keys that do not fit raise."""
+
+    call: ast.Call
+    node: ast.expr
+    wrapped: Wrapped
+    saved_in: SourceModule
+    saved: ast.expr
+    strict: bool
+
+
+def bare_states(project: Project, module: SourceModule) -> Iterator[BareState]:
+    """Each load of a file that this file's loads put into a wrapper, and that is only ever saved of the module inside."""
+    if strips(module.data):
+        return
+    for call in module.calls_named("load_state_dict"):
+        node = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if node is None or not call.args or not isinstance(node, (ast.Name, ast.Attribute)) or is_tested(module, call):
+            continue
+        key = key_of(module, call.args[0])
+        wrapped = wrapper_in(project, module, node) if key is not None else None
+        if wrapped is None or not wrapped.always or wrapped.many:
+            continue
+        states = [(m, s) for m, k, s in _saved_states(project) if k == key]
+        own = [(m, s) for m, s in states if _is_inside(project, m, s, wrapped)]
+        if own and not any(_is_of_wrapper(project, m, s) for m, s in states):
+            given = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "strict"), None)
+            strict = not (isinstance(given, ast.Constant) and given.value is False)
+            yield BareState(call, node, wrapped, *own[0], strict=strict)
+
+
+def _saved_states(project: Project) -> tuple[tuple[SourceModule, str, ast.expr], ...]:
+    """(the file, the key, the expression) of every state that a `torch.save` of the project writes."""
+
+    def build() -> Iterator[tuple[SourceModule, str, ast.expr]]:
+        for path in project.files_containing(b".save("):
+            module = project.module(path) if not is_test_file(path) else None
+            for call in module.calls_named("save") if module is not None else ():
+                if module is None or not call.args or qualified(module, call.func) != "torch.save":
+                    continue
+                yield from ((module, key, value) for key, value in entries(module, call.args[0]))
+
+    return project.memo("saved states", lambda: tuple(build()))
+
+
+def _is_inside(project: Project, module: SourceModule, state: ast.expr, wrapped: Wrapped) -> bool:
+    inside = _inside(module, state)
+    found = wrapper_in(project, module, inside) if inside is not None else None
+    return found is not None and found.wrap is wrapped.wrap
+
+
+def _is_of_wrapper(project: Project, module: SourceModule, state: ast.expr) -> bool:
+    """True for the state of a wrapper, of DataParallel's too: such a file would fit."""
+    if not isinstance(state, ast.Call) or not isinstance(state.func, ast.Attribute):
+        return not isinstance(state, (ast.Call, ast.Attribute)) and _inside(module, state) is None
+    return wrapper_in(project, module, state.func.value) is not None or is_in_parallel(module, state.func.value)
+
+
+def _inside(module: SourceModule, state: ast.expr) -> ast.expr | None:
+    """`model` of `model.module.state_dict()`, and of `accelerator.unwrap_model(model).state_dict()`; None for other states."""
+    if isinstance(state, ast.Name):
+        values = assigned(module, state, state.id)
+        return _inside(module, values[0]) if len(values) == 1 and not isinstance(values[0], ast.Name) else None
+    if not isinstance(state, ast.Call) or not isinstance(state.func, ast.Attribute) or state.func.attr != "state_dict":
+        return None
+    inside = state.func.value
+    if isinstance(inside, ast.Attribute) and inside.attr == "module":
+        return inside.value
+    if isinstance(inside, ast.Call) and last(dotted(inside.func)) == "unwrap_model" and inside.args:
+        return inside.args[0]
+    return None
