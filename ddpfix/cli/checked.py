@@ -58,7 +58,7 @@ def check(
         return _why_not(why_not, select, ignore, extend_select, config=config, isolated=isolated, plugins=allow_plugins)
     if statistics and output_format != "text":
         raise CommandError("--statistics is a text of its own", todo="Leave --output-format out.")
-    from ddpfix import checking
+    from ddpfix import api, checking
     from ddpfix.outputs import formats, text
 
     main, files = formats.find(output_format), outputs(output)
@@ -79,7 +79,12 @@ def check(
     level = level_of(fail_on, projects)
     stdin = (stdin_as, sys.stdin.buffer.read()) if stdin_as else None
     shows = None if quiet else progress()
-    reports = checking.reports(projects, stdin, changed_since, use_cache=not no_cache, progress=shows, ending=True)
+    reports = [
+        api.Project(tree, settings, read=checking.reader(tree.root, stdin)).check(
+            changed_since=changed_since, use_cache=not no_cache, progress=shows, ending=True
+        )
+        for tree, settings in projects
+    ]
     clear_progress()
     answer = checking.answer(reports, known, needs, Path.cwd(), stdin=stdin)
     answer = replace(answer, fails_from=level, unsafe=any(s.unsafe_fixes for _, s in projects), with_edits=with_edits)
