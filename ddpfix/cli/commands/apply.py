@@ -90,7 +90,8 @@ def _diff(projects: Sequence[tuple[Tree, Settings]], review: Options, *, stat: b
         options = replace(review, unsafe=settings.unsafe_fixes)
         base = repository_state.head_of(tree.root) if options.decisions else ""
         tree, codemods = plugins.with_codemods(tree, settings)
-        made = run.make(tree, settings, codemods, options, base=base)
+        made = run.make(tree, settings, codemods, options, base=base, progress=progress())
+        clear_progress()
         fixed = made.whole
         for text in made.decided.notes if made.decided else ():
             note(text)
