@@ -6,7 +6,7 @@ of several ranks calls is left alone. A file that a program writes gets no fix.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from codemods import suppressions
@@ -175,10 +175,20 @@ def _made_from(finding: Finding, module: SourceModule, project: Project) -> str 
     return None
 
 
-def find_all(project: Project, work: Mapping[str, Sequence[DdpCodemod]], numbers: Numbers | None = None) -> list[Finding]:
-    """Findings of several files; `work` says which codemods look at which path. Unreadable files are passed over."""
+def find_all(
+    project: Project,
+    work: Mapping[str, Sequence[DdpCodemod]],
+    numbers: Numbers | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Finding]:
+    """Findings of several files; `work` says which codemods look at which path. Unreadable files are passed over.
+
+    progress: called with the number of files done and of all.
+    """
     found: list[Finding] = []
-    for path in sorted(work):
+    for i, path in enumerate(sorted(work)):
+        if progress:
+            progress(i, len(work))
         project.make_room()
         here = project.seen_from(path)
         if module := here.module(path):

@@ -67,18 +67,20 @@ def fix_project(
     paths: Iterable[str],
     accept: Accept = safe,
     edited: Mapping[str, Sequence[EditedLines]] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> FixResult:
     """Fix until nothing acceptable is found.
 
     work: given the project as it stands and paths, which codemods look at which of them (the byte gate). paths: the files
     that may be looked at. accept: which fixable findings to fix. edited: finding id -> lines in the place of its fix.
+    progress: for the first look at them.
     """
     paths = tuple(paths)
     numbers = Numbers()
     changed: dict[str, bytes] = {}
     fixed: list[Finding] = []
     withdrawn: dict[str, tuple[Finding, str]] = {}
-    left = find_all(project, work(project, paths), numbers)
+    left = find_all(project, work(project, paths), numbers, progress)
     lineage = Lineage(left)
     for _ in range(ROUNDS):
         offered, lost = _edited_by_hand(project, left, lineage, edited or {})

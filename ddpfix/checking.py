@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from codemods import suppressions
+from codemods.codemod import DdpCodemod
 from codemods.project import Project
 from codemods.record import record
 from ddpfix import baseline, engine, narrowing, plugins
@@ -33,30 +34,28 @@ class Baseline:
     narrowed: bool = False
 
 
-def reports(
-    projects: Sequence[tuple[Tree, Settings]],
-    stdin: Stdin | None,
-    changed_since: str,
+def report(
+    tree: Tree,
+    settings: Settings,
+    codemods: Sequence[DdpCodemod] | None = None,
+    read: Callable[[str], bytes | None] | None = None,
     *,
-    use_cache: bool,
+    changed_since: str = "",
+    use_cache: bool = True,
     progress: engine.Progress | None = None,
     ending: bool = False,
-) -> list[Report]:
-    """A report for each project; with `changed_since` the findings on what changed since that commit. Raises GitRefusal.
+) -> Report:
+    """What is wrong in a project; with `changed_since` the findings on what changed since that commit. Raises GitRefusal.
 
-    ending: the process ends with these.
+    codemods, read, ending: as for `engine.check`.
     """
-    out = []
-    for tree, settings in projects:
-        read = reader(tree.root, stdin)
-        report = engine.check(tree, settings, use_cache=use_cache, progress=progress, read=read, ending=ending)
-        if changed_since:
-            from ddpfix.git.changes import changed_since as changes  # GitPython is a tenth of a second
+    found = engine.check(tree, settings, codemods, use_cache=use_cache, progress=progress, read=read, ending=ending)
+    if not changed_since:
+        return found
+    from ddpfix.git.changes import changed_since as changes  # GitPython is a tenth of a second
 
-            project = Project(tree.files, read or engine.disk_reader(tree.root))
-            report = narrowing.touched(report, project, changes(tree.root, changed_since))
-        out.append(report)
-    return out
+    project = Project(tree.files, read or engine.disk_reader(tree.root))
+    return narrowing.touched(found, project, changes(tree.root, changed_since))
 
 
 def reader(root: Path, stdin: Stdin | None) -> Callable[[str], bytes | None] | None:

@@ -281,8 +281,12 @@ def fix(
     accept: Accept,
     *,
     read: Callable[[str], bytes | None] | None = None,
+    progress: Progress | None = None,
 ) -> Fixed:
-    """Fix a project in memory. `read` gives the bytes to work on where they are not those of the work tree."""
+    """Fix a project in memory. `read` gives the bytes to work on where they are not those of the work tree.
+
+    progress: called with the number of files that are read for the first time, and of all.
+    """
     started = time.perf_counter()
     with collector_off():
         project = Project(tree.files, read or disk_reader(tree.root), observed=tree.observed, targets=settings.targets)
@@ -301,7 +305,7 @@ def fix(
         edited = accept.edited if isinstance(accept, Chosen) else None
         modules = [p for p in candidates if not p.endswith(NOTEBOOK)]
         alone = [p for p in candidates if p.endswith(NOTEBOOK)]
-        result = fix_project(project, work, modules, wanted, edited)
+        result = fix_project(project, work, modules, wanted, edited, progress)
         result = joined([result, *(fix_project(project.seen_from(p), work, (p,), wanted, edited) for p in alone)])
         before = {path: project.raw(path) or b"" for path in result.changed}
         after = {path: as_file(path, before[path], data) for path, data in result.changed.items()}

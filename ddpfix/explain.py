@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from codemods.codemod import SECTIONS, TOPICS, DdpCodemod
-from ddpfix.catalog import all_codemods
+from ddpfix.catalog import all_codemods, is_plugged_in
 
 FORMATS = ("text", "json", "markdown")
 
@@ -50,16 +51,34 @@ def page(codemod: DdpCodemod) -> str:
     return "\n".join(out).rstrip() + "\n"
 
 
-def rules(output_format: str) -> str:
-    """The list of all codemods."""
-    codemods = all_codemods()
+def topic(word: str) -> tuple[DdpCodemod, ...]:
+    """The codemods of a topic; none where no topic is called so."""
+    plain = word.strip().lower().replace("-", "_")
+    return tuple(c for c in all_codemods() if c.topic() == plain)
+
+
+def several(codemods: Sequence[DdpCodemod], output_format: str) -> str:
+    """Codemods in a line each, under the word for what they have in common."""
+    if output_format == "json":
+        return json.dumps([facts(c) for c in codemods], ensure_ascii=False, indent=1) + "\n"
+    return f"{rows(codemods)}\n`ddpfix explain {codemods[0].code}` tells all of one.\n"
+
+
+def rules(output_format: str, more: Sequence[DdpCodemod] = ()) -> str:
+    """The list of all codemods. more: those of a project's renames and plug-ins."""
+    codemods = (*all_codemods(), *more)
     if output_format == "json":
         return json.dumps([facts(c) for c in codemods], ensure_ascii=False, indent=1) + "\n"
     if output_format == "markdown":
-        return table(codemods)
+        return table(all_codemods())
+    return rows(codemods)
+
+
+def rows(codemods: Sequence[DdpCodemod]) -> str:
+    """A line for each codemod; a plug-in is called one."""
     width = max(len(c.rule_name()) for c in codemods)
-    rows = [f"{c.code}  {c.rule_name().ljust(width)}  {c.summary()}" for c in codemods]
-    return "\n".join(rows) + "\n"
+    mark = {c.code: " (plug-in)" for c in codemods if is_plugged_in(c)}
+    return "".join(f"{c.code}  {c.rule_name().ljust(width)}  {c.summary()}{mark.get(c.code, '')}\n" for c in codemods)
 
 
 def table(codemods: tuple[DdpCodemod, ...]) -> str:

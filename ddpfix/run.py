@@ -102,13 +102,20 @@ class Applied:
 
 
 def make(
-    tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], options: Options, *, base: str = "", read: Read | None = None
+    tree: Tree,
+    settings: Settings,
+    codemods: Sequence[DdpCodemod],
+    options: Options,
+    *,
+    base: str = "",
+    read: Read | None = None,
+    progress: engine.Progress | None = None,
 ) -> Made:
     """What `options` make of a project, in memory: the one answer of `diff` and of `apply`.
 
     base: the commit that HEAD stands on. Raises GitRefusal for stale decisions.
     """
-    fixed = engine.fix(tree, settings, codemods, acceptance(options), read=read)
+    fixed = engine.fix(tree, settings, codemods, acceptance(options), read=read, progress=progress)
     if options.decisions is None:
         return Made(fixed, fixed, fixed)
     made = decided(fixed, options.decisions, base)
@@ -131,21 +138,27 @@ def apply(
 
     Raises NotInGit where there is something to write, no repository to commit it in, and `in_place` was not said.
     """
-    del progress
     refuse_bare(tree.root)
     if tree.is_git and not options.in_place:
-        return _commit(tree, settings, codemods, options, command)
-    return _in_place(tree, settings, codemods, options, command)
+        return _commit(tree, settings, codemods, options, command, progress)
+    return _in_place(tree, settings, codemods, options, command, progress)
 
 
 # On a branch
 
 
-def _commit(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], options: Options, command: str) -> Applied:
+def _commit(
+    tree: Tree,
+    settings: Settings,
+    codemods: Sequence[DdpCodemod],
+    options: Options,
+    command: str,
+    progress: engine.Progress | None,
+) -> Applied:
     from ddpfix import git
 
     state = git.snapshot(tree.root)
-    made = make(tree, settings, codemods, options, base=state.base)
+    made = make(tree, settings, codemods, options, base=state.base, progress=progress)
     if not made.whole.after and not options.added:
         return Applied(made.shown, None, summary.closing_screen(made.shown, replace(described(command), decided=made.decided)))
     git.check_branch(state, options.branch)
@@ -252,10 +265,17 @@ def as_commits(made: Sequence[Step], fixed: Fixed) -> list[git.Step]:
 # In place
 
 
-def _in_place(tree: Tree, settings: Settings, codemods: Sequence[DdpCodemod], options: Options, command: str) -> Applied:
+def _in_place(
+    tree: Tree,
+    settings: Settings,
+    codemods: Sequence[DdpCodemod],
+    options: Options,
+    command: str,
+    progress: engine.Progress | None,
+) -> Applied:
     from ddpfix import git
 
-    made = make(tree, settings, codemods, options, base=head_of(tree.root) if options.decisions else "")
+    made = make(tree, settings, codemods, options, base=head_of(tree.root) if options.decisions else "", progress=progress)
     context = replace(described(command), decided=made.decided, place=place_of(tree.root))
     files = made.whole.after
     if not files:

@@ -42,14 +42,16 @@ CODEMODS_ORDER = [
 ]  # fmt: skip
 DDPFIX_ORDER = [
     {"ddpfix.settings", "ddpfix.results", "ddpfix.diff", "ddpfix.ignore_rules", "ddpfix.patches", "ddpfix.catalog",
-     "ddpfix.unpickling", "ddpfix.escaping"},
+     "ddpfix.unpickling", "ddpfix.escaping", "ddpfix.breakage"},
     {"ddpfix.discovery", "ddpfix.answers", "ddpfix.trust", "ddpfix.bowler_rewrites", "ddpfix.plugins", "ddpfix.cache",
      "ddpfix.gate", "ddpfix.workers", "ddpfix.engine"},
     {"ddpfix.baseline", "ddpfix.narrowing"},
     {"ddpfix.decisions", "ddpfix.decided", "ddpfix.silence", "ddpfix.summary", "ddpfix.outputs", "ddpfix.git",
      "ddpfix.formatting", "ddpfix.scaffold"},
     {"ddpfix.repository_state", "ddpfix.run", "ddpfix.undo", "ddpfix.checking"},
-    {"ddpfix.review", "ddpfix.prove", "ddpfix.diagnosis", "ddpfix.tune", "ddpfix.bot"},
+    {"ddpfix.prove", "ddpfix.diagnosis"},
+    {"ddpfix.api"},
+    {"ddpfix.review", "ddpfix.tune", "ddpfix.bot"},
     {"ddpfix.fleet"},
     {"ddpfix.testing"},
     {"ddpfix.cli"},

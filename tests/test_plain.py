@@ -22,6 +22,8 @@ READ_BOTH_WAYS = [
     "check --output-format json --output sarif=a.sarif --output=junit=b.xml",
     "check --baseline known.json --write-baseline --changed-since main",
     "check --config own.toml --ignore DDP203 --extend-select tuning --exclude docs --force-exclude",
+    "check --fix --log a.log --log=b.log --evidence c.json --color never",
+    "check --show-files",
     "check - --stdin-filename a.py --fail-on safe --show-settings --allow-plugins",
 ]
 NOTHING = "Nothing distributed here: 1 Python file seen, none with a word of distributed training.\n"
@@ -74,7 +76,7 @@ def test_every_long_option_of_the_command_is_read(library: dict[str, object]) ->
         for name in (*parameter.opts, *parameter.secondary_opts)
         if name.startswith("--")
     }
-    read = {*plain.SWITCHES, *plain.LISTS, *plain.TEXTS, *plain.FILES}
+    read = {*plain.SWITCHES, *plain.LISTS, *plain.TEXTS, *plain.FILES, *plain.FILE_LISTS}
     assert options - {"--help"} == read
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from codemods.analysis.requirement_files import reader_of
 from codemods.findings import Finding
 from codemods.text_file import JSON_KINDS, NOTEBOOK, SHELL_KINDS, YAML_KINDS
-from ddpfix import discovery, engine, git, plugins, repository_state, run, summary
+from ddpfix import api, discovery, engine, git, plugins, repository_state, run, summary
 from ddpfix.bot import preferences, remarks, setting_edit
 from ddpfix.bot.forge import ChangedFile
 from ddpfix.bot.planning import Wanted
@@ -125,7 +125,7 @@ class Inside:
             project.settings, select=tuple(select) or project.settings.select, ignore=(*project.settings.ignore, *ignore)
         )
         codemods = plugins.chosen(settings, project.tree.root).codemods
-        report = engine.check(project.tree, settings, codemods, use_cache=False, read=project.read)
+        report = api.Project(project.tree, settings, codemods, project.read).check(use_cache=False)
         rows = [(f.code, f.applicability.value, f.path, f.span.line, f.message) for f in report.findings[:MOST_ROWS]]
         return Surveyed(project.state.base, report.scanned, len(report.failed), tuple(rows))
 
@@ -177,7 +177,7 @@ def _made(
     codes = {c.code for c in codemods}
     if project.found and not repo and not any(f.code in codes and topic.accepts(f) for f in project.found):
         return wanted
-    fixed = engine.fix(project.tree, settings, codemods, topic.accepts, read=project.read)
+    fixed = api.Project(project.tree, settings, codemods, project.read).fix(topic.accepts)
     if not (here or repo) and topic.name in (SAFE, UNSAFE):
         project.found[:] = fixed.report.findings
     # a safe fix that the unsafe topic leaves to the other one is not left alone

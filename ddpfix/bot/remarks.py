@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from codemods.findings import Applicability, Finding
 from codemods.notebook_places import Layouts
-from ddpfix import catalog, engine
+from ddpfix import api, catalog, engine
 from ddpfix.bot.body import harmless
 from ddpfix.bot.forge import ChangedFile, Suggestion
 from ddpfix.discovery import Tree
@@ -30,7 +30,7 @@ def remarks_on(
     """What there is to say about the lines that a pull request changes, and which of its files could not be read."""
     tree = replace(tree, chosen=tuple(p for p in tree.chosen if p in changed))
     codemods = catalog.selected(settings.selection)
-    found = engine.fix(tree, settings, codemods, lambda finding: False, read=read)
+    found = api.Project(tree, settings, codemods, read).fix(lambda finding: False)
     lines = Layouts(read)
     here = [f for f in found.report.findings if _is_on(f, changed[f.path], lines)]
     rows = engine.line_edits(replace(found.report, findings=tuple(here)), read=read)

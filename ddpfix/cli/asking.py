@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codemods.record import replace
 from ddpfix.cli.ends import CommandError
 
 if TYPE_CHECKING:
@@ -40,36 +39,30 @@ def asked(
     is left out, too, where it is excluded. stdin_as: the one file asked about, whose text comes from elsewhere.
     plugins, format_command: those that a settings file names may run, also where the user has recorded no trust in them.
     """
-    from ddpfix import discovery, settings, trust
-
     if config and isolated:
         raise CommandError("--config and --isolated exclude each other", todo="Give one of them.")
     if config and not config.is_file():
         raise CommandError(f"{config} is no file", todo="Give a settings file to --config.")
-
-    out = []
-    given = [stdin_as] if stdin_as else list(paths or [Path()])
-    for path in given:
-        if not path.exists() and not stdin_as:
+    for path in [] if stdin_as else paths or ():
+        if not path.exists():
             raise CommandError(f"{path} does not exist", todo="Give a file or a folder.")
-    for root in dict.fromkeys(discovery.find_root(p) for p in given):
-        stored = settings.Settings() if isolated else settings.read(config) if config else settings.load(root)
-        trusted = trust.allowed(stored, root)
-        chosen = replace(
-            stored,
-            select=words(select) or stored.select,
-            ignore=(*stored.ignore, *words(ignore)),
-            extend_select=(*stored.extend_select, *words(extend)),
-            unsafe_fixes=unsafe or stored.unsafe_fixes,
-            exclude=(*stored.exclude, *words(exclude)),
-            allow_plugins=plugins or trusted[0],
-            allow_format_command=format_command or trusted[1],
-        )
-        inside = [p for p in given if discovery.find_root(p) == root]
-        if stdin_as:
-            return [(discovery.with_file(stdin_as, chosen.exclude, force_exclude=force_exclude), chosen)]
-        out += [(tree, chosen) for tree in discovery.discover(inside, chosen.exclude, force_exclude=force_exclude)]
-    return out
+    from ddpfix import api
+
+    found = api.projects(
+        list(paths or ()),
+        select=words(select),
+        ignore=words(ignore),
+        extend_select=words(extend),
+        unsafe_fixes=unsafe,
+        exclude=words(exclude),
+        force_exclude=force_exclude,
+        config=config,
+        isolated=isolated,
+        allow_plugins=plugins,
+        allow_format_command=format_command,
+        stdin_as=stdin_as,
+    )
+    return [(project.tree, project.settings) for project in found]
 
 
 def formatter(settings: Settings, given: str = "") -> str:
@@ -89,6 +82,7 @@ def with_evidence(
     """The projects, each with what logs and probes saw of its runs."""
     if not (logs or files):
         return list(projects)
-    from ddpfix.diagnosis import command
+    from ddpfix import api
 
-    return [(replace(tree, observed=command.observed(logs or (), files or (), tree)), settings) for tree, settings in projects]
+    seen = api.with_evidence([api.Project(tree, settings) for tree, settings in projects], logs or (), files or ())
+    return [(project.tree, project.settings) for project in seen]

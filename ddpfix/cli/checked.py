@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codemods.record import replace
 from codemods.text_file import PYTHON_KINDS
-from ddpfix.cli.asking import asked
+from ddpfix.cli.asking import asked, formatter, with_evidence
 from ddpfix.cli.ends import CLEAN, ERROR, FINDINGS, CommandError
-from ddpfix.cli.showing import clear_progress, note, progress
+from ddpfix.cli.showing import clear_progress, note, progress, wants_color
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -35,7 +35,7 @@ def check(
     unsafe_fixes: bool = False,
     exclude: Sequence[str] | None = None,
     force_exclude: bool = False,
-    output_format: str = "text",
+    output_format: str = "",
     output: Sequence[str] | None = None,
     with_edits: bool = False,
     fail_on: str = "",
@@ -51,27 +51,46 @@ def check(
     no_cache: bool = False,
     statistics: bool = False,
     quiet: bool = False,
+    show_files: bool = False,
+    fix: bool = False,
+    log: Sequence[Path] | None = None,
+    evidence: Sequence[Path] | None = None,
+    color: str = "auto",
     why_not: str = "",
 ) -> int:
     """Write what is wrong in `paths` to stdout, and return the exit status. The options are those of the command."""
     if why_not:
         return _why_not(why_not, select, ignore, extend_select, config=config, isolated=isolated, plugins=allow_plugins)
-    if statistics and output_format != "text":
+    if statistics and output_format not in ("", "text"):
         raise CommandError("--statistics is a text of its own", todo="Leave --output-format out.")
-    from ddpfix import checking
+    from ddpfix import api, checking
     from ddpfix.outputs import formats, text
 
+    colors = wants_color(color)
+    output_format = output_format or ("full" if sys.stdout.isatty() else "text")
     main, files = formats.find(output_format), outputs(output)
     needs = set(formats.needs([main, *files.values()])) | ({"edits"} if with_edits else set())
     stdin_as = from_stdin(paths, stdin_filename)
-    projects = asked(
-        *(paths, select, ignore, extend_select, unsafe_fixes, exclude),
-        config=config,
-        isolated=isolated,
-        force_exclude=force_exclude,
-        stdin_as=stdin_as,
-        plugins=allow_plugins,
-    )
+    if fix and (baseline or changed_since or stdin_as or show_settings or show_files):
+        raise CommandError("--fix goes with no baseline, no --changed-since, no text from stdin", todo="Use `ddpfix apply`.")
+
+    def look() -> list[tuple[Tree, Settings]]:
+        found = asked(
+            *(paths, select, ignore, extend_select, unsafe_fixes, exclude),
+            config=config,
+            isolated=isolated,
+            force_exclude=force_exclude,
+            stdin_as=stdin_as,
+            plugins=allow_plugins,
+        )
+        return with_evidence(found, log, evidence)
+
+    projects = look()
+    if fix and _fixed(projects):
+        projects = look()
+    if show_files:
+        sys.stdout.write("".join(f"{line}\n" for line in listed(projects)))
+        return CLEAN
     if show_settings:
         sys.stdout.write("\n".join(stated(tree, settings, config, isolated) for tree, settings in projects))
         return CLEAN
@@ -79,11 +98,17 @@ def check(
     level = level_of(fail_on, projects)
     stdin = (stdin_as, sys.stdin.buffer.read()) if stdin_as else None
     shows = None if quiet else progress()
-    reports = checking.reports(projects, stdin, changed_since, use_cache=not no_cache, progress=shows, ending=True)
+    reports = [
+        api.Project(tree, settings, read=checking.reader(tree.root, stdin)).check(
+            changed_since=changed_since, use_cache=not no_cache, progress=shows, ending=True
+        )
+        for tree, settings in projects
+    ]
     clear_progress()
     answer = checking.answer(reports, known, needs, Path.cwd(), stdin=stdin)
     answer = replace(answer, fails_from=level, unsafe=any(s.unsafe_fixes for _, s in projects), with_edits=with_edits)
-    shown = _counted(answer) if statistics else main.document(answer)
+    in_color = getattr(main, "colored", None) if colors else None
+    shown = _counted(answer) if statistics else (in_color or main.document)(answer)
     notes = "" if output_format in ("json", "json-lines") else text.notes(answer.reports, closing=not quiet)
     failing = any(answer.fails(finding) for _, finding in answer.rows())
     status = CLEAN if exit_zero else FINDINGS if failing else ERROR if all(map(is_unread, reports)) else CLEAN
@@ -92,10 +117,38 @@ def check(
     for line in checking.about_baseline(answer, known):
         note(line)
     write_files(answer, files, page="github" in (output_format, *(m.__name__.rpartition(".")[2] for m in files.values())))
-    elsewhere = files or baseline or write_baseline or changed_since or stdin_as or config or output_format == "github"
+    seen = baseline or write_baseline or changed_since or stdin_as or config or log or evidence
+    elsewhere = seen or files or fix or output_format == "github"
     if not (no_cache or elsewhere):
         remember(projects, paths, (shown, notes, status))
     return status
+
+
+def _fixed(projects: Sequence[tuple[Tree, Settings]]) -> int:
+    """Make the fixes in place, as `ddpfix apply --in-place` does; how many were made. Raises GitRefusal, FormatFailed."""
+    from ddpfix import api
+    from ddpfix.outputs.text import plural
+    from ddpfix.run import Options
+
+    made = 0
+    for tree, settings in projects:
+        options = Options(unsafe=settings.unsafe_fixes, in_place=True, format_command=formatter(settings))
+        applied = api.Project(tree, settings).apply(options, command="ddpfix check --fix", progress=progress())
+        clear_progress()
+        made += len(applied.fixed.fixed)
+        if applied.fixed.fixed:
+            count, files = plural(len(applied.fixed.fixed), "finding"), plural(len(applied.fixed.after), "file")
+            note(f"Fixed {count} in {files} of {tree.root.name}; `ddpfix undo` takes it back.")
+    return made
+
+
+def listed(projects: Sequence[tuple[Tree, Settings]]) -> Iterator[str]:
+    """The files that a check looks at, as seen from the working folder."""
+    from ddpfix.escaping import harmless
+    from ddpfix.outputs.paths import shown_from
+
+    for tree, _ in projects:
+        yield from (harmless(shown_from(tree.root, Path.cwd())(path)) for path in tree.chosen)
 
 
 def is_unread(report: Report) -> bool:

@@ -20,6 +20,8 @@ SWITCHES = {
     "--no-cache": ("no_cache", True),
     "--statistics": ("statistics", True),
     "--quiet": ("quiet", True),
+    "--show-files": ("show_files", True),
+    "--fix": ("fix", True),
 }
 LISTS = {
     "--select": "select",
@@ -28,7 +30,14 @@ LISTS = {
     "--exclude": "exclude",
     "--output": "output",
 }
-TEXTS = {"--output-format": "output_format", "--fail-on": "fail_on", "--changed-since": "changed_since", "--why-not": "why_not"}
+TEXTS = {
+    "--output-format": "output_format",
+    "--fail-on": "fail_on",
+    "--changed-since": "changed_since",
+    "--why-not": "why_not",
+    "--color": "color",
+}
+FILE_LISTS = {"--log": "log", "--evidence": "evidence"}
 FILES = {"--baseline": "baseline", "--stdin-filename": "stdin_filename", "--config": "config"}
 
 
@@ -38,6 +47,7 @@ def asked_of_check(arguments: Sequence[str]) -> dict[str, object] | None:
         return None
     found: dict[str, object] = {}
     lists: dict[str, list[str]] = {}
+    files: dict[str, list[Path]] = {}
     paths: list[Path] = []
     left = iter(arguments[1:])
     for word in left:
@@ -47,17 +57,19 @@ def asked_of_check(arguments: Sequence[str]) -> dict[str, object] | None:
         elif name in SWITCHES and not equals:
             key, state = SWITCHES[name]
             found[key] = state
-        elif name in LISTS or name in TEXTS or name in FILES:
+        elif name in LISTS or name in TEXTS or name in FILES or name in FILE_LISTS:
             if not equals and (value := next(left, "")).startswith("-"):
                 return None
             if not value:
                 return None
             if name in LISTS:
                 lists.setdefault(LISTS[name], []).append(value)
+            elif name in FILE_LISTS:
+                files.setdefault(FILE_LISTS[name], []).append(Path(value))
             elif name in TEXTS:
                 found[TEXTS[name]] = value
             else:
                 found[FILES[name]] = Path(value)
         else:
             return None
-    return {"paths": paths or None, **found, **lists}
+    return {"paths": paths or None, **found, **lists, **files}

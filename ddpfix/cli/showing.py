@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,13 +29,17 @@ def plain(text: str) -> str:
 
 
 def progress() -> Callable[[int, int], None] | None:
-    """A counter on stderr, where that is a terminal and nobody collects it."""
+    """A counter with an estimate on stderr, where that is a terminal and nobody collects it."""
     if not sys.stderr.isatty() or os.environ.get("CI"):
         return None
 
+    began = time.monotonic()
+
     def show(done: int, total: int) -> None:
         if total > 50 and done % 10 == 0:
-            sys.stderr.write(f"\r{done}/{total} files\x1b[K")
+            spent = time.monotonic() - began
+            left = f", about {spent / done * (total - done):.0f} s left" if done and spent > 1 else ""
+            sys.stderr.write(f"\r{done}/{total} files{left}\x1b[K")
             sys.stderr.flush()
 
     return show

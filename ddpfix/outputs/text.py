@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from codemods.findings import Finding
+from ddpfix import breakage
 from ddpfix.escaping import harmless
 from ddpfix.outputs.answer import Answer
 from ddpfix.outputs.paths import Shown
@@ -27,8 +30,13 @@ def document(answer: Answer) -> str:
 
 
 def render(reports: list[tuple[Report, Shown]]) -> str:
-    rows = [harmless(line(finding, shown)) for report, shown in reports for finding in report.findings]
+    rows = [harmless(line(finding, shown)) for report, shown in reports for finding in worst_first(report.findings)]
     return "".join(f"{row}\n" for row in rows)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """By what they do to a run; equals stay in the order of files and lines."""
+    return sorted(findings, key=lambda finding: breakage.rank(finding.code))
 
 
 def notes(reports: list[tuple[Report, Shown]], *, closing: bool = True) -> str:

@@ -20,7 +20,7 @@ from tests.programs import MODULE
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(p.name for p in (ROOT / "fixtures" / "examples").iterdir() if p.is_dir())
-FORMATS = ("sarif", "github", "gitlab", "junit", "rdjson", "json", "json-lines", "concise", "text")
+FORMATS = ("sarif", "github", "gitlab", "junit", "rdjson", "json", "json-lines", "concise", "text", "full")
 
 # A class whose base another file makes a LightningModule: found only where the whole project is read.
 BASE = b"import lightning.pytorch as pl\n\n\nclass Base(pl.LightningModule):\n    pass\n"

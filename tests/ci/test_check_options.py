@@ -22,7 +22,7 @@ def test_a_format_is_a_module_found_by_its_name(tmp_path: Path) -> None:
     repo = make(tmp_path, {"model.py": MODULE})
     done = run(repo, "check", "--output-format", "answer", ".")  # a module of the same folder that is no format
     assert done.returncode == 2
-    assert "no output format is called 'answer': there are concise, github, gitlab," in text(done.stderr)
+    assert "no output format is called 'answer': there are concise, full, github, gitlab," in text(done.stderr)
 
 
 def test_several_formats_at_once_are_what_each_is_alone(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from codemods.fix_source import safe, with_unsafe
-from ddpfix import catalog
+from ddpfix import breakage, catalog
 from ddpfix.results import Failure
-from ddpfix.summary import LIMIT, breakage, render
+from ddpfix.summary import LIMIT, render
 from ddpfix.summary.markdown import prose
 from ddpfix.summary.new_lines import in_new_text
 from tests.summary.made import (

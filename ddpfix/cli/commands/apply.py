@@ -90,7 +90,8 @@ def _diff(projects: Sequence[tuple[Tree, Settings]], review: Options, *, stat: b
         options = replace(review, unsafe=settings.unsafe_fixes)
         base = repository_state.head_of(tree.root) if options.decisions else ""
         tree, codemods = plugins.with_codemods(tree, settings)
-        made = run.make(tree, settings, codemods, options, base=base)
+        made = run.make(tree, settings, codemods, options, base=base, progress=progress())
+        clear_progress()
         fixed = made.whole
         for text in made.decided.notes if made.decided else ():
             note(text)
@@ -151,13 +152,13 @@ def apply(
     if dry_run:
         review = by_review(decisions, allow_stale, write_suppressions)
         _diff(projects, review, stat=False, explain=False, color=color)
-    from ddpfix import plugins, repository_state, run
+    from ddpfix import api, repository_state
 
     if len(projects) > 1:
         roots = " and ".join(str(tree.root) for tree, _ in projects)
         raise CommandError(f"these paths lie in {roots}", todo="Apply to one repository at a time.")
     tree, settings = projects[0]
-    tree, codemods = plugins.with_codemods(tree, settings)
+    project = api.Project(tree, settings)
     options = replace(
         by_review(decisions, allow_stale, write_suppressions),
         unsafe=settings.unsafe_fixes,
@@ -171,12 +172,12 @@ def apply(
         proof=read_proof(proof) if proof else None,
     )
     try:
-        applied = run.apply(tree, settings, codemods, options, command=command_line(), progress=progress())
+        applied = project.apply(options, command=command_line(), progress=progress())
     except repository_state.NotInGit as question:
         clear_progress()
         if not agreed(f"{question.what}: {question.why}. Write them?"):
             raise
-        applied = run.apply(tree, settings, codemods, replace(options, in_place=True), command=command_line())
+        applied = project.apply(replace(options, in_place=True), command=command_line())
     clear_progress()
     for failure in applied.fixed.report.failed:
         note(f"{failure.path}: not read: {failure.error}")

@@ -8,9 +8,26 @@ from typing import Annotated
 import typer
 
 from ddpfix.cli.app import app
-from ddpfix.cli.options import Config, Exclude, Extend, Force, Ignore, Isolated, Paths, Plugins, Select, Unsafe, Words
+from ddpfix.cli.options import (
+    Config,
+    Exclude,
+    Extend,
+    Force,
+    Ignore,
+    Isolated,
+    Logs,
+    Paths,
+    Plugins,
+    Seen,
+    Select,
+    Unsafe,
+    Words,
+)
 
-_FORMATS = "text, concise, json, json-lines, sarif, github, gitlab, junit or rdjson."
+_FORMATS = (
+    "full (the default on a terminal), text (the default elsewhere), concise, json, json-lines, sarif, github, gitlab, junit "
+    "or rdjson."
+)
 
 
 @app.command()
@@ -22,7 +39,7 @@ def check(
     unsafe_fixes: Unsafe = False,
     exclude: Exclude = None,
     force_exclude: Force = False,
-    output_format: Annotated[str, typer.Option("--output-format", help=_FORMATS)] = "text",
+    output_format: Annotated[str, typer.Option("--output-format", help=_FORMATS, show_default=False)] = "",
     output: Annotated[Words, typer.Option("--output", "-o", help="FORMAT=FILE: write this, too.", show_default=False)] = None,
     with_edits: Annotated[bool, typer.Option("--with-edits", help="Put the line replacements into the JSON.")] = False,
     fail_on: Annotated[str, typer.Option("--fail-on", help="Exit 1 from this level on: display, unsafe, safe.")] = "",
@@ -44,11 +61,18 @@ def check(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Work everything out again.")] = False,
     statistics: Annotated[bool, typer.Option("--statistics", help="Count the findings of each codemod, list none.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write the findings and what was not read, nothing else.")] = False,
+    show_files: Annotated[bool, typer.Option("--show-files", help="List the files that would be read, check nothing.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Make the fixes in place, as `ddpfix apply --in-place`; say what is left.")
+    ] = False,
+    log: Logs = None,
+    evidence: Seen = None,
+    color: Annotated[str, typer.Option("--color", help="auto, always or never.")] = "auto",
     why_not: Annotated[
         str, typer.Option("--why-not", metavar="FILE:LINE", help="Say what each codemod asked about this line, check nothing.")
     ] = "",
 ) -> None:
-    """Say what is wrong. Never changes code. Exit 0: nothing to fix; 1: findings; 2: an error, or no file could be read."""
+    """Say what is wrong. Changes code only with --fix. Exit 0: nothing to fix; 1: findings; 2: an error, or nothing was read."""
     from ddpfix.cli import checked
 
     status = checked.check(
@@ -75,6 +99,11 @@ def check(
         no_cache=no_cache,
         statistics=statistics,
         quiet=quiet,
+        show_files=show_files,
+        fix=fix,
+        log=log,
+        evidence=evidence,
+        color=color,
         why_not=why_not,
     )
     raise typer.Exit(status)
