@@ -22,6 +22,12 @@ NOTEBOOK = ".ipynb"
 UNREADABLE = b"#= unreadable notebook =#"  # how a notebook begins, as it is read, in which nothing can be
 PYTHON_KINDS = (".py", NOTEBOOK)  # a notebook is a program (notebook.py)
 TEXT_KINDS = (*YAML_KINDS, *SHELL_KINDS, *JSON_KINDS)
+# Files in which a word cannot refer to anything; reading them costs time.
+BINARY_KINDS = (
+    ".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".svg", ".pdf", ".mp3", ".mp4", ".wav", ".flac", ".ogg", ".zip", ".gz",
+    ".bz2", ".xz", ".tar", ".npy", ".npz", ".pt", ".pth", ".bin", ".onnx", ".safetensors", ".parquet", ".arrow", ".so", ".pkl",
+    ".ttf", ".woff", ".woff2", ".pyc", ".mo", ".db", ".sqlite", ".h5", ".ckpt", ".model",
+)  # fmt: skip
 
 
 class TextFile(SourceModule):

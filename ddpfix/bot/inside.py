@@ -13,7 +13,7 @@ from pathlib import Path
 
 from codemods.analysis.requirement_files import reader_of
 from codemods.findings import Finding
-from codemods.text_file import JSON_KINDS, NOTEBOOK, SHELL_KINDS, YAML_KINDS
+from codemods.text_file import BINARY_KINDS, JSON_KINDS, NOTEBOOK, SHELL_KINDS, YAML_KINDS
 from ddpfix import api, discovery, engine, git, plugins, repository_state, run, summary
 from ddpfix.bot import preferences, remarks, setting_edit
 from ddpfix.bot.forge import ChangedFile
@@ -24,8 +24,10 @@ from ddpfix.discovery import Tree
 from ddpfix.results import Failure
 from ddpfix.settings import Settings
 
-# read for facts beside what is looked at: what starts training, and what pins versions
-_FACTS = (".py", ".toml", ".cfg", ".slurm", ".sbatch", "Makefile", "README.md", *YAML_KINDS, *SHELL_KINDS)
+# looked at, or read for facts: what starts training, and what pins versions
+_FACTS = (".py", ".toml", ".cfg", *YAML_KINDS, *SHELL_KINDS)
+# searched for words where a codemod asks for them, which most do not
+_WORDS = (".md", ".rst", ".txt", ".ini", ".gin", ".job")
 MOST_JSON = 200  # where there are more, they are data
 MOST_NOTEBOOKS, LARGEST_NOTEBOOK = 100, 8 * 1024 * 1024  # their outputs come along with each clone; more are left out
 MOST_ROWS = 20_000  # findings of one repository that a survey gives back
@@ -143,9 +145,12 @@ def _look_at(clone: git.Clone, given: Asked | None = None) -> Project:
     json = [p for p in names if p.endswith(JSON_KINDS)]
     few_json = json if len(json) <= MOST_JSON else []
     wanted = [p for p in names if p.endswith(_FACTS) or reader_of(p) is not None]
+    texts = [p for p in names if p.endswith(_WORDS)]
     notebooks = [p for p in names if p.endswith(NOTEBOOK)]
     few_notebooks = notebooks if len(notebooks) <= MOST_NOTEBOOKS else []
-    read_text = clone.read(names, (*wanted, *few_json), largest=engine.LARGEST)
+    clone.fetch(names[p].sha for p in (*wanted, *few_json, *texts, *few_notebooks))  # all in one request
+    rest = [p for p in names if not p.endswith(BINARY_KINDS)]
+    read_text = clone.read(names, (*wanted, *few_json), largest=engine.LARGEST, soon=texts, rest=rest)
     read_notebook = clone.read(names, few_notebooks, largest=LARGEST_NOTEBOOK) if few_notebooks else read_text
 
     def read(path: str) -> bytes | None:

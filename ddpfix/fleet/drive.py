@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
+from ddpfix.bot.child import MOST
 from ddpfix.fleet.ledger import Campaign, Ledger, Taken
 from ddpfix.fleet.result import Result, of_plain
 from ddpfix.fleet.work import Job, work_on
@@ -23,17 +24,20 @@ Tell = Callable[[Taken, Result], None]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """window: repositories at work at a time. seconds, memory (MiB): the most that one of them may take."""
+    """window: repositories at work at a time. seconds, memory (MiB), size (MiB), files: the most that one of them may take."""
 
     window: int
     seconds: float = 900.0
     memory: int = 4096
+    size: int = 1024
+    files: int = MOST.paths
 
 
 def job_of(campaign: Campaign, taken: Taken, pace: Pace) -> Job:
     return Job(
-        taken.url, campaign.select, campaign.ignore, head=taken.head, rules=taken.rules, seconds=pace.seconds, memory=pace.memory
-    )
+        taken.url, campaign.select, campaign.ignore, head=taken.head, rules=taken.rules, seconds=pace.seconds, memory=pace.memory,
+        size=pace.size, files=pace.files,
+    )  # fmt: skip
 
 
 def drive(ledger: Ledger, executor: Executor, pace: Pace, tell: Tell, *, work: Work = work_on) -> bool:

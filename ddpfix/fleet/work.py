@@ -10,7 +10,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from ddpfix.settings import SettingsError
 @dataclass(frozen=True, slots=True)
 class Job:
     """head, rules: those of the last result; where both still hold nothing is cloned. seconds, memory (MiB): the most it takes.
+    size (MiB), files: the most that is fetched at once, and that it may hold.
 
     It travels as JSON, and without any token: a worker has its own in its environment.
     """
@@ -38,6 +39,8 @@ class Job:
     rules: str = ""
     seconds: float = 900.0
     memory: int = 4096
+    size: int = 1024
+    files: int = child.MOST.paths
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -68,7 +71,10 @@ def _looked_at(job: Job) -> Result:
     if (tip, asked_rules(job)) == (job.head, job.rules):
         return Result(head=tip, unchanged=True)
     left = max(1, math.ceil(job.seconds - (time.monotonic() - began)))
-    limits = child.Limits(seconds=left, cpu=max(1, int(job.seconds)), memory=job.memory * child.MIB)
+    limits = child.Limits(
+        seconds=left, cpu=max(1, int(job.seconds)), memory=job.memory * child.MIB, file=job.size * child.MIB,
+        most=replace(child.MOST, paths=job.files),
+    )  # fmt: skip
     with child.started(limits) as worker:
         found = worker.ask("survey", way_in, branch, select=tuple(job.select), ignore=tuple(job.ignore))
     return Result(head=found.head, files=found.files, unread=found.unread, findings=found.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import suppress
 from ddpfix.git.refusal import OverLimit
 from ddpfix.git.runner import INHERITED, Result
 
+_TOO_LARGE = os.strerror(errno.EFBIG)  # a file met its limit (setrlimit(2), RLIMIT_FSIZE); git runs with LC_ALL=C
 SECONDS = 300.0  # of one call: a server that says nothing for so long says nothing
 
 
@@ -37,18 +39,27 @@ def call(
             out, said = process.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
             end(process, own_group=own_group)
-            name = next((word for word in command[1:] if not word.startswith("-") and "=" not in word), "")
             why = f"it took more than {seconds:g} s"
-            raise OverLimit(f"git {name} was ended", why, "see what holds it up", "timeout") from None
-        return Result(process.returncode, out, said.decode(errors="replace"))
+            raise OverLimit(f"git {_name(command)} was ended", why, "see what holds it up", "timeout") from None
+        words = said.decode(errors="replace")
+        if process.returncode and _TOO_LARGE in words:
+            why = "what it holds is larger than one file may be here"
+            raise OverLimit(f"git {_name(command)} was ended", why, "leave it out, or allow more")
+        return Result(process.returncode, out, words)
+
+
+def _name(command: Sequence[str]) -> str:
+    return next((word for word in command[1:] if not word.startswith("-") and "=" not in word), "")
 
 
 def started(command: Sequence[str], env: Mapping[str, str], *, own_group: bool) -> subprocess.Popen[bytes]:
     """git as a process with pipes, without the variables that a hook or an alias sets for another repository."""
     inherited = {name: value for name, value in os.environ.items() if name not in INHERITED}
     pipe = subprocess.PIPE
+    # Python ignores SIGXFSZ, and git is to do so, too: it then says that a file is too large, where it would end without a word
     return subprocess.Popen(
-        list(command), stdin=pipe, stdout=pipe, stderr=pipe, env={**inherited, **env}, start_new_session=own_group
+        list(command), stdin=pipe, stdout=pipe, stderr=pipe, env={**inherited, **env}, start_new_session=own_group,
+        restore_signals=False,
     )  # fmt: skip
 
 

@@ -15,11 +15,13 @@ from urllib.parse import urlsplit
 from ddpfix.git import bounded
 from ddpfix.git.branches import TRAILER
 from ddpfix.git.identity import as_author
+from ddpfix.git.reading import Reader
 from ddpfix.git.refusal import GitRefusal, OverLimit
 from ddpfix.git.runner import CONFIG, ENVIRONMENT, failed, repository
 from ddpfix.git.snapshots import Blob
 
 DEEPEST = 40  # commits of a branch of ours that are looked at
+PER_FETCH = 20_000  # objects that one request names: 1 MB of names
 
 
 @dataclass(frozen=True)
@@ -139,13 +141,14 @@ class Clone:
         self.root = root
         self._access = access
         self._most = most
+        self._here: set[str] | None = None  # the objects of this clone, read where they matter
 
     def _command(self, *arguments: str) -> list[str]:
         settings = [part for setting in (*CONFIG, "core.hooksPath=/dev/null") for part in ("-c", setting)]
         return ["git", *settings, f"--git-dir={self.root}", *arguments]
 
     def _git(self, *arguments: str, data: bytes = b"", check: bool = True) -> tuple[int, bytes, str]:
-        env = {**ENVIRONMENT, **self._access().environment()}
+        env = {**ENVIRONMENT, **self._access().environment(), "LC_ALL": "C"}
         done = bounded.call(self._command(*arguments), env, data=data, own_group=self._most is None)
         if check and done.status:
             raise failed(arguments, done)
@@ -185,40 +188,53 @@ class Clone:
         self._git("fetch", "--quiet", "--depth=1", "--filter=blob:none", "--no-tags", "origin", f"+{ref}:refs/ddpfix/asked")
         sha = self._git("rev-parse", "--verify", "refs/ddpfix/asked^{commit}")[1].decode().strip()
         self._git("update-ref", "--no-deref", "HEAD", sha)
+        self._here = None
 
-    def read(self, blobs: Mapping[str, Blob], at_once: Iterable[str], *, largest: int) -> Callable[[str], bytes | None]:
-        """A reader of committed files. Those `at_once` are fetched in one go, others when they are asked for.
+    def read(
+        self,
+        blobs: Mapping[str, Blob],
+        at_once: Iterable[str],
+        *,
+        largest: int,
+        soon: Iterable[str] = (),
+        rest: Iterable[str] = (),
+    ) -> Callable[[str], bytes | None]:
+        """A reader of committed files (`reading.Reader`). Those `at_once` and `soon` are fetched in one go, the first are held.
 
         None for a file of more than `largest` bytes: it never comes into memory.
         """
-        wanted = [blobs[path].sha for path in at_once if path in blobs]
-        if wanted:
-            # the same call as git's own for the objects that a checkout lacks
-            fetch = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
-            listed = "".join(f"{sha}\n" for sha in dict.fromkeys(wanted)).encode()
-            self._git(*fetch, "--filter=blob:none", "origin", "--stdin", data=listed)
-        kept = self._blobs(wanted, largest)
+        return Reader(self, blobs, at_once, largest=largest, soon=soon, rest=rest)
 
-        def read(path: str) -> bytes | None:
-            blob = blobs.get(path)
-            if blob is None:
-                return None
-            if blob.sha not in kept:
-                kept.update(self._blobs([blob.sha], largest))
-            return kept[blob.sha]
+    def fetch(self, shas: Iterable[str]) -> None:
+        """Bring those objects that are not here yet, in one request for each `PER_FETCH` of them. Raises GitRefusal."""
+        if self._here is None:
+            listed = self._git("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")[1]
+            self._here = set(listed.decode().split())
+        wanted = [sha for sha in dict.fromkeys(shas) if sha not in self._here]
+        # the same call as git's own for the objects that a checkout lacks
+        fetch = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
+        for at in range(0, len(wanted), PER_FETCH):
+            data = "".join(f"{sha}\n" for sha in wanted[at : at + PER_FETCH]).encode()
+            self._git(*fetch, "--filter=blob:none", "origin", "--stdin", data=data)
+        self._here.update(wanted)
 
-        return read
-
-    def _blobs(self, shas: Iterable[str], largest: int) -> dict[str, bytes | None]:
+    def sizes(self, shas: Iterable[str]) -> dict[str, int]:
+        """Bytes of blobs that are here, by id."""
         asked = "".join(f"{sha}\n" for sha in dict.fromkeys(shas)).encode()
         if not asked:
             return {}
         rows = self._git("cat-file", "--batch-check=%(objectname) %(objectsize)", data=asked)[1].decode().splitlines()
-        sizes = {sha: int(size) for sha, size in (row.split() for row in rows)}
+        return {sha: int(size) for sha, size in (row.split() for row in rows)}
+
+    def blobs(self, shas: Iterable[str], largest: int) -> dict[str, bytes | None]:
+        """The bytes of blobs, None for those of more than `largest`. Raises OverLimit where they are too many."""
+        sizes = self.sizes(shas)
         if self._most and sum(size for size in sizes.values() if size <= largest) > self._most.bytes:
             raise OverLimit("it is not looked at", f"its files hold more than {self._most.bytes >> 20} MiB", "use --block")
         found: dict[str, bytes | None] = dict.fromkeys(sizes)
         wanted = [sha for sha, size in sizes.items() if size <= largest]
+        if not wanted:
+            return found
         out = self._git("cat-file", "--batch", data="".join(f"{sha}\n" for sha in wanted).encode())[1]
         at = 0
         for sha in wanted:

@@ -11,17 +11,12 @@ from codemods.analysis.names import dotted
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, child_nodes, walk
+from codemods.text_file import BINARY_KINDS
 
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef | ast.expr
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, *_COMPREHENSIONS)
-# Files in which a word cannot refer to anything; reading them costs time.
-_BINARY = (
-    ".png", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".svg", ".pdf", ".mp3", ".mp4", ".wav", ".flac", ".ogg", ".zip", ".gz",
-    ".bz2", ".xz", ".tar", ".npy", ".npz", ".pt", ".pth", ".bin", ".onnx", ".safetensors", ".parquet", ".arrow", ".so", ".pkl",
-    ".ttf", ".woff", ".woff2", ".pyc", ".mo", ".db", ".sqlite", ".h5", ".ckpt", ".model",
-)  # fmt: skip
 
 
 @record
@@ -210,7 +205,7 @@ def in_text_files(project: Project, word: str, *, of: str = "") -> list[Mention]
 def _in_text_files(project: Project, word: str, of: str) -> Iterator[Mention]:
     pattern = re.compile(rf"(?<!\w){re.escape(of)}[.:]{re.escape(word)}(?!\w)") if of else _whole_word(word)
     for path in sorted(project.files):
-        if path.endswith((".py", *_BINARY)) or _in_bytes(word) not in (project.read_text(path) or b""):
+        if path.endswith((".py", *BINARY_KINDS)) or _in_bytes(word) not in (project.read_text(path) or b""):
             continue
         text = _text(project, path)
         notebook = path.endswith(".ipynb") and bool(of) and of in text  # code that may import the module

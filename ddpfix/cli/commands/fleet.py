@@ -74,6 +74,8 @@ def run(
     workers: Annotated[int, typer.Option("--workers", min=0, help="Repositories at a time; 0: one for each processor.")] = 0,
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="The most that one repository may take.")] = 900,
     memory: Annotated[int, typer.Option("--memory", min=256, help="MiB that one repository may take.")] = 4096,
+    size: Annotated[int, typer.Option("--size", min=1, help="MiB that git may fetch of one repository at once.")] = 1024,
+    files: Annotated[int, typer.Option("--files", min=1, help="Files that one repository may hold.")] = 200_000,
     shard: Annotated[str, typer.Option("--shard", help="INDEX/COUNT: this share alone, into a file.", show_default=False)] = "",
     results: Annotated[Path | None, typer.Option("--results", help="The file of a share.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Those that are done, too, if they or the rules changed.")] = False,
@@ -82,12 +84,12 @@ def run(
     from ddpfix.fleet import drive, engines, shards
 
     gc.enable()  # the command line turns it off for runs that are short
-    count = workers or len(os.sched_getaffinity(0))
+    count, limits = workers or len(os.sched_getaffinity(0)), (seconds, memory, size, files)
     with _told():
         if shard:
             share = shards.parse(shard)
             place = results or ledger.with_name(f"{ledger.stem}-{share.index}-of-{share.count}.jsonl")
-            shards.run(_book(ledger, read_only=True), share, place, drive.Pace(1, seconds, memory), _teller(None))
+            shards.run(_book(ledger, read_only=True), share, place, drive.Pace(1, *limits), _teller(None))
             raise typer.Exit(CLEAN)
         with _alone(ledger):
             book = _book(ledger)
@@ -97,7 +99,7 @@ def run(
             if engine not in engines.ENGINES:
                 raise CommandError(f"there is no engine {engine!r}", todo="Give --engine local or dask.")
             with engines.started(engine, count, scheduler) as executor:
-                whole = drive.drive(book, executor, drive.Pace(window, seconds, memory), _teller(book))
+                whole = drive.drive(book, executor, drive.Pace(window, *limits), _teller(book))
             failed = book.counts().get("failed", 0)
             book.close()
     if not whole:
