@@ -198,3 +198,39 @@ def test_a_name_that_a_batch_has_is_on_all_ranks() -> None:
 
 def test_what_is_not_summed_behind_the_exit_is_a_guess() -> None:
     check_nothing(RULE, CODEBOOK.replace("SUMMED", "self.weight"))
+
+
+HANDLER = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def evaluate(model, loader):
+    total = 0.0
+    for batch in loader:
+        try:
+            total += model(batch).item()
+BEHIND
+        except Exception as error:
+            print(error)
+            dist.barrier()
+            continue
+    dist.barrier()
+    return total
+
+
+def main(loader):
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(torch.nn.Linear(2, 1).cuda())
+    evaluate(model, loader)
+"""
+
+
+def test_a_barrier_in_a_handler_is_one_more_than_the_others_make() -> None:
+    found = check_told(RULE, HANDLER.replace("BEHIND\n", ""), reason="take the call out of the handler")
+    assert "this rank alone calls torch.distributed.barrier" in found.message
+
+
+def test_a_barrier_in_a_handler_that_stands_for_the_one_of_the_body() -> None:
+    check_nothing(RULE, HANDLER.replace("BEHIND", "            dist.barrier()"))

@@ -25,13 +25,14 @@ CODEMODS = all_codemods()
 
 @cache
 def example(codemod: DdpCodemod) -> bytes:
-    return codemod.sections()["Example"].removeprefix("```python\n").removesuffix("```").encode()
+    return codemod.sections()["Example"].split("\n", 1)[1].removesuffix("```").encode()
 
 
 @pytest.mark.parametrize("codemod", CODEMODS, ids=lambda c: c.code)
 def test_the_example_passes_its_own_gate(codemod: DdpCodemod) -> None:
-    assert Gate([codemod]).open_for(example(codemod)) == (codemod,)
-    assert codemod.concerns(example(codemod))
+    command = codemod.sections()["Example"].startswith("```bash")
+    assert Gate([codemod]).open_for(example(codemod), "train.sh" if command else "") == (codemod,)
+    assert command or codemod.concerns(example(codemod))
 
 
 def findings(project: Project, path: str, codemods: tuple[DdpCodemod, ...]) -> list[tuple[str, int, str]]:
@@ -114,7 +115,7 @@ def test_words_that_overlap_are_each_seen() -> None:
 
 
 def test_a_yaml_file_is_opened_by_the_words_for_text_alone() -> None:
-    python = b"import torch\nprint(rank)\n# torch.distributed lightning TrainingArguments(\n"
+    python = b"import torch\nprint(rank)\n# lightning TrainingArguments(\n"
     assert Gate(CODEMODS).open_for(python, "conf/a.yaml") == ()
     opened = {c.code for c in Gate(CODEMODS).open_for(b"strategy: ddp_find_unused_parameters_true\n", "conf/a.yml")}
     assert opened == {c.code for c in CODEMODS if b"find_unused_parameters" in c.TEXT} >= {"DDP001", "DDP002"}

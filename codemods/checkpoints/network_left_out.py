@@ -102,11 +102,11 @@ class NetworkLeftOut(DdpCodemod):
                 yield self._tell(module, left)
 
     def _tell(self, module: SourceModule, left: list[LeftOut]) -> Finding:
-        first, names = left[0], [f"`{found.name}`" for found in left]
+        first, names = left[0], list(dict.fromkeys(f"`{found.name}`" for found in left))
         other = f"`{first.wrapped}`" if first.wrapped and first.wrapped != first.name else "the wrapped network"
         prepared = is_prepare(first.beside, first.wrap)
-        whose = names[0] if len(left) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        are = "is" if len(left) == 1 else "are"
+        whose = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        are = "is" if len(names) == 1 else "are"
         message = (
             f"{whose} {are} trained here and never wrapped: the gradients of {other} are averaged, those of {whose} are each "
             "rank's own, and the weights part on the ranks without an error"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in, bindings_of
@@ -155,8 +154,8 @@ class MissingSetEpoch(DdpCodemod):
     def _of_late(self, module: SourceModule, found: ToldLate) -> Finding:
         """A sampler that is told within the pass."""
         movable = found.movable and module.is_whole(found.statement) and module.is_whole(found.batches)
-        lines = (" " * found.statement.col_offset + module.text_of(found.statement)).splitlines()
-        text = textwrap.dedent("\n".join(lines))
+        indent = " " * found.statement.col_offset
+        text = "\n".join(line.removeprefix(indent) for line in module.text_of(found.statement).splitlines())
         edits: list[Edit] = [
             InsertBefore(module.path, module.span(found.batches), text),
             RemoveStatement(module.path, module.span(found.statement)),

@@ -153,7 +153,7 @@ class OneRankDecision(DdpCodemod):
         whole = {found.node.lineno for found in caught if found.handler is not None}  # DDP309 tells these
         serves = any(family(name) in SERVERS for name in module.imported_modules)  # one process answers requests
         for parted in mismatches_in(project, module):
-            if parted.form is Parting.RAISES and (parted.node.lineno in whole or serves):
+            if parted.form in (Parting.RAISES, Parting.WAITS) and (parted.node.lineno in whole or serves):
                 continue
             lines = {parted.node.lineno, parted.leaving.lineno if parted.leaving is not None else 0}
             if parted.form is Parting.FAILS or (parted.form is Parting.ENDS and is_failure(parted.leaving)):
@@ -193,6 +193,8 @@ class OneRankDecision(DdpCodemod):
 
 
 def _advice(module: SourceModule, found: Mismatch) -> str:
+    if found.form is Parting.WAITS:
+        return "take the call out of the handler: the others make it once, where all ranks come, or not at all"
     if found.form is Parting.RAISES:
         return (
             "let the exception end the process, so that the launcher stops the others, or let all ranks agree by a reduced "

@@ -182,6 +182,12 @@ def test_several_networks_of_one_optimizer_are_one_finding() -> None:
     assert "`head` and `tail` are trained" in check_told(NetworkLeftOut, source, reason="wrap").message
 
 
+def test_a_network_that_is_made_in_both_arms_is_named_once() -> None:
+    made = ("if big:", "    head = nn.Linear(8, 2)", "else:", "    head = nn.Linear(8, 1)")
+    source = script(MADE[0], *made, BOTH, *STEPS)
+    assert "`head` is trained" in check_told(NetworkLeftOut, source, reason="wrap").message
+
+
 def test_accelerate() -> None:
     source = HEAD.replace("from torch.nn.parallel", "from accelerate import Accelerator\nfrom torch.nn.parallel") + (
         "def train(loader):\n    accelerator = Accelerator()\n    body, head = pair()\n"

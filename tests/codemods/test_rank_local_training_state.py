@@ -92,6 +92,13 @@ def test_a_learning_rate_that_rank_0_moves_is_told(line: str) -> None:
     check_told(RankLocalTrainingState, script("if rank == 0:", f"    {line}"), reason="let every rank do it")
 
 
+def test_a_broadcast_into_a_tensor_that_nobody_holds_shares_nothing() -> None:
+    moved = ("if rank == 0:", "    scheduler.step()", "rate = torch.tensor(scheduler.get_last_lr()[0])")
+    lost = "dist.broadcast(torch.tensor(scheduler.get_last_lr()[0]), 0)"
+    check_told(RankLocalTrainingState, script(*moved, lost), reason="let every rank do it")
+    check_nothing(RankLocalTrainingState, script(*moved, "dist.broadcast(rate, 0)"))
+
+
 def test_a_buffer_that_only_rank_0_has_is_told() -> None:
     made = "model = DDP(net)"
     lines = ("if rank == 0:", "    model.module.register_buffer('mean', state['mean'])")

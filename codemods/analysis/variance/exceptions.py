@@ -1,4 +1,4 @@
-"""Exceptions on one rank that are caught: the rank goes on without a collective, or leaves the loop with its own data."""
+"""Exceptions on one rank that are caught: the rank goes on without a collective, makes one more, or leaves the loop."""
 
 from __future__ import annotations
 
@@ -39,11 +39,16 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
         if not names & _BROAD and not (loop and any(m.name == "backward" for m in ways.meets(node.body))):
             continue  # one kind of error, round something else than a step of the training
         way = ways.way([*handler.body, *node.finalbody], rest, loop)
-        if way is None or other is None or (missed := missed_of(other, way)) is None or not _is_risky(ways, node):
+        if way is None or other is None or not _is_risky(ways, node):
             continue
+        form, met = Form.RAISES, missed_of(other, way)
+        if met is None:
+            form, met = Form.WAITS, missed_of(ways.meets(handler.body), ways.meets([*node.body, *node.orelse]))
+            if met is None or missed_of(way, other) is None:
+                continue
         text = f"an exception on one rank is caught here: `except {' '.join(sorted(names))}`"
         value = differing(Cause.PLACE, Proof.LIKELY, ways.state.link(handler, text))
-        yield Mismatch(Form.RAISES, handler, value, missed, handler.body[0])
+        yield Mismatch(form, handler, value, met, handler.body[0])
         return
 
 

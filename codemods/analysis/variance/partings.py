@@ -22,6 +22,7 @@ class Form(Enum):
     PLATEAU = "plateau"  # a scheduler is told a rank's own number
     STOPS = "stops"  # the framework is told to stop, by what is one rank's own
     RAISES = "raises"  # an exception leads past a collective, and is swallowed
+    WAITS = "waits"  # a handler waits for ranks that had no exception
 
 
 @record

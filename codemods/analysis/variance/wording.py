@@ -48,6 +48,11 @@ def message(found: Mismatch, text: str) -> str:
             f"an exception on one rank is caught in line {found.node.lineno}, and this rank goes on without {met}: the others "
             "wait there until the time-out"
         )
+    if found.form is Form.WAITS:
+        return (
+            f"an exception on one rank is caught in line {found.node.lineno}, and this rank alone calls {met}: it is taken for "
+            "a later call of the others, and from there on each rank waits for another collective than its peers"
+        )
     if found.form is Form.LEAVES:
         line = found.leaving.lineno if found.leaving is not None else found.node.lineno
         return (

@@ -252,13 +252,21 @@ def _done_by_the_others(module: SourceModule, guard: Guard | None, name: str) ->
     return any(dotted(n) == name for statement in others for n in walk(statement))
 
 
+def _fills_nothing(module: SourceModule, call: ast.Call) -> bool:
+    """`dist.broadcast(torch.tensor(lr), 0)`: what the others get goes into a tensor that nobody holds."""
+    if qualified(module, call.func) != "torch.distributed.broadcast" or not call.args:
+        return False
+    return isinstance(call.args[0], ast.Call) and qualified(module, call.args[0].func) in ("torch.tensor", "torch.as_tensor")
+
+
 def _handed_on(project: Project, module: SourceModule, node: ast.AST, depth: int) -> bool:
     """True where a broadcast stands further down, here or behind a call of this function."""
     function = module.function_of(node)
     line = getattr(node, "lineno", 0)
     for call in module.nodes(ast.Call):
         if call.lineno >= line and module.function_of(call) is function and _SHARING.search(last(dotted(call.func)).lower()):
-            return True
+            if not _fills_nothing(module, call):
+                return True
     if function is None or depth >= 2:
         return False
     return any(_handed_on(project, s.module, s.call, depth + 1) for s in uses_of(project, module, function).calls[:6])
