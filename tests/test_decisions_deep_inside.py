@@ -234,3 +234,57 @@ def test_a_barrier_in_a_handler_is_one_more_than_the_others_make() -> None:
 
 def test_a_barrier_in_a_handler_that_stands_for_the_one_of_the_body() -> None:
     check_nothing(RULE, HANDLER.replace("BEHIND", "            dist.barrier()"))
+
+
+STEPS = """
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Log:
+    def log_every(self, first, source):
+        step = first
+        for batch in source:
+            yield step, batch
+            step += 1
+
+
+def main(rows, model):
+    dist.init_process_group("nccl")
+    loader = DataLoader(rows, sampler=DistributedSampler(rows))
+    for step, batch in Log().log_every(0, loader):
+        loss = model(batch).mean()
+        if TEST:
+            dist.all_reduce(loss)
+"""
+
+
+def test_the_counter_that_a_generator_hands_out_beside_a_batch_is_the_same() -> None:
+    check_nothing(RULE, STEPS.replace("TEST", "step % 100 == 0"))
+    check_told(RULE, STEPS.replace("TEST", "batch.mean() > 3"), reason="reduce")
+
+
+STARTED = """
+import torch.distributed as dist
+
+
+def start():
+    if not dist.is_initialized():
+        FIRST
+
+
+def main(model, batch):
+    try:
+        start()
+        dist.barrier()
+    except RuntimeError:
+        print("alone")
+    model(batch)
+"""
+
+
+def test_a_start_of_the_group_that_fails_fails_on_all_ranks() -> None:
+    check_nothing(RULE, STARTED.replace("FIRST", 'dist.init_process_group("nccl")'))
+    check_told(RULE, STARTED.replace("FIRST", "print(open('rank.txt').read())"), reason="let the exception end the process")

@@ -31,6 +31,10 @@ def left_over(body: str, *, head: str = HEAD, more: str = "") -> list[tuple[str,
     return out
 
 
+def loops(of_zero: str, of_others: str) -> str:
+    return f"if rank == 0:\n    {of_zero}:\n        dist.broadcast(b, 0)\nelse:\n    {of_others}:\n        dist.broadcast(b, 0)"
+
+
 @pytest.mark.parametrize(
     ("body", "who", "way"),
     [
@@ -55,6 +59,7 @@ def left_over(body: str, *, head: str = HEAD, more: str = "") -> list[tuple[str,
         ("if dist.get_world_size() > 1:\n    if rank == 0:\n        dist.barrier()", "rank 0", "barrier"),
         ("if rank == 0:\n    [dist.broadcast(p, 0) for p in x]", "rank 0", "broadcast"),
         ("with accelerator.main_process_first():\n    dist.all_reduce(x)", "rank 0", "all_reduce"),
+        ("for b in x:\n    if rank == 0:\n        dist.broadcast(b, 0)\n    else:\n        b.zero_()", "rank 0", "broadcast"),
     ],
 )
 def test_a_collective_without_a_partner(body: str, who: str, way: str) -> None:
@@ -64,6 +69,7 @@ def test_a_collective_without_a_partner(body: str, who: str, way: str) -> None:
 def test_two_collectives_that_are_taken_for_each_other() -> None:
     body = "if rank == 0:\n    dist.all_reduce(x)\nelse:\n    dist.barrier()"
     assert left_over(body) == [("rank 0", "all_reduce", "barrier")]
+    assert left_over(loops("for b in x", "for b in loader")) == [("rank 0", "broadcast", "broadcast")]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +93,9 @@ def test_two_collectives_that_are_taken_for_each_other() -> None:
         "if args.local_rank != -1:\n    dist.init_process_group('nccl')",
         "if rank == 0 and x:\n    raise ValueError(x)\ndist.barrier()",
         "x = dist.all_reduce(x) if dist.get_world_size() > 1 else x",
+        loops("for a, b in zip(x, loader)", "for b in loader"),
+        loops("for i, b in enumerate(tqdm(x))", "for b in x"),
+        loops("for k, b in x.items()", "for b in x.values()"),
     ],
 )
 def test_every_rank_meets_as_much(body: str) -> None:

@@ -165,3 +165,34 @@ def test_tests_count_as_callers_where_there_are_no_others() -> None:
     module = alone.module(MAIN)
     assert module is not None
     assert [site.module.path for site in calls_of(alone, module, module.functions[0]) or ()] == ["tests/test_work.py"]
+
+
+BY_MODE = """
+class Model:
+    def validation(self, loader):
+        if TEST:
+            self.on_several(loader)
+        else:
+            self.on_one(loader)
+
+    def on_several(self, loader):
+        if dist.get_rank() == 0:
+            self.on_one(loader)
+
+    def on_one(self, loader):
+        here()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "ranks"),
+    [
+        ("self.opt['dist']", Ranks.ZERO),
+        ("self.opt['is_distributed']", Ranks.ZERO),
+        ("self.opt.dist", Ranks.ZERO),
+        ("self.opt['fast']", Ranks.ALL),
+        ("self.opt[0]", Ranks.ALL),
+    ],
+)
+def test_the_arm_of_a_run_with_one_process_brings_no_rank(test: str, ranks: Ranks) -> None:
+    assert reaching(BY_MODE.replace("TEST", test)) is ranks

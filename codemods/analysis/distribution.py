@@ -18,11 +18,10 @@ from codemods.source import SourceModule, once_a_module
 # Names of packages of which other parts serve one process too.
 _NAMES = {
     "accelerate": frozenset({"Accelerator", "PartialState", "AcceleratorState", "DistributedDataParallelKwargs", "get_logger"}),
-    "transformers": frozenset(
-        {"Trainer", "Seq2SeqTrainer", "TrainingArguments", "Seq2SeqTrainingArguments", "TrainerCallback"}
-    ),
+    "transformers": frozenset({"Trainer", "Seq2SeqTrainer", "TrainingArguments", "Seq2SeqTrainingArguments", "TrainerCallback"}),
 }
 _PACKAGES = frozenset({"lightning", "deepspeed", "horovod", "trl"})
+_HANDED_ON = frozenset({"lightning", *_NAMES})  # what a function is handed is one of theirs: `def save(fabric, model)`
 _FOR_ONE_TOO = frozenset({"seed_everything"})  # what a script of one process imports of such a package as well
 _VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _WORDS = late(rb"rank|RANK|WORLD_SIZE|lightning|distributed|Distributed|ccelerat|Train(?:er|ingArg)|deepspeed|horovod|trl")
@@ -106,8 +105,8 @@ def _ranks_in_file(project: Project, module: SourceModule) -> Evidence | None:
 
 
 def _is_left_behind(module: SourceModule, bound: str, name: str) -> bool:
-    """True for a name of torch that nothing reads: what used it is gone, as in the twin of a script that one GPU runs."""
-    return bound != "*" and family(name) == "torch" and not module.reads_of(bound)
+    """True for a name that nothing reads: what used it is gone, as in the twin of a script that one GPU runs."""
+    return bound != "*" and family(name) not in _HANDED_ON and not module.reads_of(bound)
 
 
 def _is_used(module: SourceModule) -> bool:

@@ -133,6 +133,8 @@ def _is_share(found: Mismatch) -> bool:
     """A loop over a share; what a `while` asks is a decision, DDP305's."""
     if found.form is not Form.ROUNDS or not found.value.sized or isinstance(found.node, ast.While):
         return False
+    if found.value.cause is Cause.PLACE:
+        return False  # a number read from a file that all have, or not: where they start over, not what they share out
     if any(_SLOT.search(link.text) for link in found.value.chain):
         return False  # a place for each rank in one list: what stands there may be the same
     shown = any(link.text.endswith(_SHARE) or _PICKS.search(link.text) for link in found.value.chain)

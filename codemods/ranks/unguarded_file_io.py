@@ -458,8 +458,22 @@ def _for_some(project: Project, effect: Effect) -> bool:
         return False
     if is_for_some(project, home, calls[0]):
         return True
-    paths = [f.path for c in calls if (f := file_call(home, c)) is not None]
-    return any(is_named_by_rank(project, home, p) or _is_given_own(project, home, p) for p in paths)
+    paths = [f.path for c in calls for opened in (c, *_handle_of(home, c)) if (f := file_call(home, opened)) is not None]
+    return any(_is_of_a_rank(project, home, p) or _is_given_own(project, home, p) for p in paths)
+
+
+def _handle_of(module: SourceModule, call: ast.Call) -> list[ast.Call]:
+    """What opened the handle that a line is printed to."""
+    given = (k.value for k in call.keywords if k.arg == "file" and isinstance(k.value, ast.Name))
+    return [v for handle in given for v in assigned(module, handle, dotted(handle)) if isinstance(v, ast.Call)]
+
+
+def _is_of_a_rank(project: Project, module: SourceModule, path: ast.expr) -> bool:
+    """True where the path names the rank, or all that callers and constructors give for it does."""
+    if is_named_by_rank(project, module, path):
+        return True
+    given = list(given_to(project, module, path))
+    return bool(given) and all(is_own_path(project, home, value) for home, value in given)
 
 
 def _is_given_own(project: Project, module: SourceModule, path: ast.expr) -> bool:

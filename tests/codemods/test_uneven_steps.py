@@ -261,3 +261,11 @@ def test_parts_that_are_a_multiple_of_the_ranks(made: str) -> None:
     source = train("every[rank::world_size]", before=before)
     check_nothing(RULE, source)
     check_told(RULE, source.replace(made, "list(torch.as_tensor(rows))"), reason=WHY)
+
+
+def test_a_number_that_is_read_from_a_file_is_no_share() -> None:
+    """A file under the time of each rank's own start is another fault than a share of the data."""
+    before = (
+        "    name = f'{datetime.datetime.now()}.json'\n    with open(name) as f:\n        start = json.load(f)['epoch'] + 1\n"
+    )
+    check_nothing(RULE, "import datetime\nimport json\n" + train("range(start, 9)", before=before))

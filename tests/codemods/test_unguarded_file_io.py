@@ -856,3 +856,36 @@ def test_a_path_that_goes_out_with_an_argument(made: str) -> None:
     keeps = () if path == "args.engine" else ("args.engine = path",)
     source = script("L.Trainer(devices=2).fit(args.net)", made, *keeps, f"with open({path}, 'w') as f:", "    f.write('{}')")
     check_told(UnguardedFileIo, source, reason="whoever gets `args.engine` may read the file")
+
+
+ROWS = """
+class Rows:
+    def __init__(self, path):
+        self.path = path
+
+    def log(self, *row):
+        with open(self.path, "+a") as f:
+            print(*row, file=f)
+"""
+
+
+@pytest.mark.parametrize(("name", "told"), [("rows_{torch.distributed.get_rank()}.csv", False), ("rows_{args.run}.csv", True)])
+def test_an_object_that_is_made_with_the_path_of_its_rank(name: str, told: bool) -> None:
+    source = f"""
+import torch
+from rows import Rows
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def train(args, model):
+    torch.distributed.init_process_group("nccl")
+    model = DDP(model)
+    rows = Rows(f"{name}")
+    for epoch in range(9):
+        model(epoch).backward()
+        rows.log(epoch)
+    if torch.distributed.get_rank() == 0:
+        torch.save(model.module.state_dict(), "net.pt")
+"""
+    found = findings_of(UnguardedFileIo, source, {"rows.py": ROWS})
+    assert bool(found) is told, found

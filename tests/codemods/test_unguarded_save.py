@@ -6,8 +6,7 @@ from codemods.checkpoints.unguarded_save import UnguardedSave
 from ddpfix.testing import check_nothing, check_told, check_transformed, findings_of
 
 HEAD = (
-    "import os\nimport torch\nimport torch.distributed as dist\n"
-    "from torch.nn.parallel import DistributedDataParallel as DDP\n\n"
+    "import os\nimport torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n\n"
 )
 BARE = "import os\nimport torch\n\n"
 
@@ -200,7 +199,10 @@ def test_what_only_this_rank_has_seen_is_told() -> None:
     lines = (
         "from torch.utils.data import DataLoader, DistributedSampler",
         "loader = DataLoader(args.data, sampler=DistributedSampler(args.data))",
-        "found = []", "for batch in loader:", "    found.append(predict(batch))", "torch.save(found, 'answers.pt')",
+        "found = []",
+        "for batch in loader:",
+        "    found.append(predict(batch))",
+        "torch.save(found, 'answers.pt')",
     )
     check_told(UnguardedSave, main(*lines), reason="gather")
 
@@ -464,6 +466,9 @@ def test_an_import_that_was_left_behind_shows_no_ranks() -> None:
     twin = head + "# dist.init_process_group('nccl')\nnet = build()  # DDP(build())\ntorch.save(net.state_dict(), 'last.pt')\n"
     check_nothing(UnguardedSave, twin)
     assert findings_of(UnguardedSave, twin.replace("# dist.init", "dist.init"))
+    other = "import torch\nimport deepspeed\n\nMADE\nnet = build()\ntorch.save(net.state_dict(), 'last.pt')\n"
+    check_nothing(UnguardedSave, other.replace("MADE", ""))
+    assert findings_of(UnguardedSave, other.replace("MADE", "deepspeed.init_distributed()"))
 
 
 @pytest.mark.parametrize("line", ["n = torch.cuda.device_count()\n    assert n == 1", "assert torch.cuda.device_count() == 1"])

@@ -189,6 +189,9 @@ def _weight(x: Item, y: Item) -> int:
         return 1 if x.key == y.key else 0
     if isinstance(x, Choice) and isinstance(y, Choice) and x.key == y.key:
         return 2 + _HEAVY * min(len(list(meetings((x,)))), len(list(meetings((y,)))))
+    if isinstance(x, Choice) and isinstance(y, Choice) and x.over & y.over:
+        met, there = ([m.name for m in meetings((choice,))] for choice in (x, y))
+        return 1 + _HEAVY * len(met) if met == there else 0
     return 0
 
 

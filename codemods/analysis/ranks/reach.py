@@ -8,6 +8,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.frameworks import transformers_pin
 from codemods.analysis.hooks import HF_CALLBACK_HOOKS, LIGHTNING_HOOKS
 from codemods.analysis.names import dotted, family, last
+from codemods.analysis.ranks.closed_branches import asks_a_parameter, open_uses
 from codemods.analysis.ranks.in_turn import in_turn
 from codemods.analysis.ranks.rank_guards import Ranks, ranks_at
 from codemods.analysis.ranks.several_processes import is_of_one_process
@@ -28,7 +29,7 @@ def ranks_reaching(project: Project, module: SourceModule, node: ast.AST) -> Ran
     if in_turn(project, module, node):
         return Ranks.UNKNOWN
     function = module.function_of(node)
-    return ranks_entering(project, module, function) if function else Ranks.ALL
+    return (_entering_for(project, module, function, node, frozenset()) or Ranks.ALL) if function else Ranks.ALL
 
 
 def ranks_entering(project: Project, module: SourceModule, function: FunctionNode) -> Ranks:
@@ -46,6 +47,19 @@ def _entering(project: Project, module: SourceModule, function: FunctionNode, se
         return None
     key = ("ranks entering", module.path, function.lineno, function.name)
     return project.keep(key, lambda: _from_callers(project, module, function, seen | {id(function)}))
+
+
+def _entering_for(
+    project: Project, module: SourceModule, function: FunctionNode, node: ast.AST, seen: frozenset[int]
+) -> Ranks | None:
+    """As `_entering`, by those callers alone whose literal arguments lead to `node`."""
+    if id(function) not in seen and asks_a_parameter(module, function, node):
+        if called_by_framework(project, module, function) is None:
+            uses = uses_of(project, module, function)
+            let_in = open_uses(module, function, node, uses)
+            if let_in is not uses and let_in.calls:
+                return _from_uses(project, let_in, seen | {id(function)})
+    return _entering(project, module, function, seen)
 
 
 def _from_callers(project: Project, module: SourceModule, function: FunctionNode, seen: frozenset[int]) -> Ranks | None:
@@ -97,7 +111,7 @@ def _coming(project: Project, module: SourceModule, node: ast.AST, seen: frozens
     if is_of_one_process(module, node):
         return None  # there is one rank in that branch: it says nothing about a run of several
     outer = module.function_of(node)
-    return _entering(project, module, outer, seen) if ranks is Ranks.ALL and outer is not None else ranks
+    return _entering_for(project, module, outer, node, seen) if ranks is Ranks.ALL and outer is not None else ranks
 
 
 def _having(project: Project, module: SourceModule, owner: ast.ClassDef, seen: frozenset[int]) -> Ranks | None:

@@ -27,9 +27,14 @@ def several_processes(module: SourceModule, test: ast.expr) -> bool | None:
         return answers.pop() if len(answers) == 1 else None
     if isinstance(test, ast.Compare):
         return _compared(module, test) if len(test.ops) == 1 else None
-    if not isinstance(test, (ast.Name, ast.Attribute, ast.Call)):
+    if isinstance(test, ast.Subscript):  # `opt["dist"]`
+        name = test.slice.value.lower() if isinstance(test.slice, ast.Constant) and isinstance(test.slice.value, str) else ""
+    elif isinstance(test, (ast.Name, ast.Attribute, ast.Call)):
+        name = last(dotted(test.func if isinstance(test, ast.Call) else test)).lower()
+    else:
         return None
-    name = last(dotted(test.func if isinstance(test, ast.Call) else test)).lower()
+    if name == "dist" and not isinstance(test, ast.Name):  # a name alone may be the module, or a distance
+        return True
     return True if name == "distribution" or any(word in name for word in _WORDS) else None
 
 

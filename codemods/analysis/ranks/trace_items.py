@@ -53,11 +53,15 @@ class Unknown:
 
 @record
 class Choice:
-    """A test that has nothing to do with ranks; or a loop, with one arm."""
+    """A test that has nothing to do with ranks; or a loop, with one arm.
+
+    over: for a loop, what it goes through in step: `for a, b in zip(xs, ys)` has as many rounds as `for x in xs`.
+    """
 
     key: Key
     arms: tuple[Trace, ...]
     loop: bool = False
+    over: frozenset[str] = frozenset()
 
 
 Item = Meeting | Unknown | Choice

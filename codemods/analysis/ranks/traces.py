@@ -22,6 +22,7 @@ from codemods.analysis.ranks.local_calls import stays_here
 from codemods.analysis.ranks.rank_guards import ORDERED_CONTEXTS, Ranks, decorated_ranks, speaks_of_ranks
 from codemods.analysis.ranks.rank_sets import Split
 from codemods.analysis.ranks.rank_tests import split_of
+from codemods.analysis.ranks.rounds import gone_through
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.ranks.trace_items import (
     Choice,
@@ -224,8 +225,9 @@ class _Reader:
         asked = tuple(self.expression(head))
         body, behind = self.block(node.body), self.block(node.orelse)
         items: tuple[Item, ...] = asked
+        over = frozenset(gone_through(head)) if not isinstance(node, ast.While) else frozenset()
         if not (isinstance(node, ast.While) and not self.arms_taken(node.test)[0]) and not body.idle:
-            items = (*asked, Choice(self.key(node), (body,), True))
+            items = (*asked, Choice(self.key(node), (body,), True, over))
         return Trace((*items, *behind.items), behind.end)
 
     def attempt(self, node: ast.Try | ast.TryStar) -> Trace:

@@ -10,6 +10,7 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Kind, Proof, Thing, Value, at_most, differing, join, made_of, plain
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.record import replace
+from codemods.source import walk_scope
 
 
 def bind(state: State, target: ast.expr, value: Value, *, grows: bool = True) -> None:
@@ -79,17 +80,34 @@ def bind_elements(state: State, target: ast.expr, source: ast.expr) -> Value:
         return _bind_zipped(state, target, elements, source, value)
     if value.kind is Kind.ENUMERATED and value.parts:
         value = value.parts[1]
-        if len(elements) == 2:  # the counter goes as far as there are elements
-            bind(state, elements[0], at_most(plain(value), Proof.LIKELY) if value.sized else SAME)
+        if len(elements) == 2:  # in one round all that make it have one counter
+            bind(state, elements[0], SAME)
             bind(state, elements[1], _batch(elements[1], _element(state, source, value)))
             return value
     elif isinstance(source, ast.Call) and last(dotted(source.func)) == "items" and len(elements) == 2:
         bind(state, elements[0], plain(value) if value.keyed else SAME)  # the keys are the same unless other ones are put in
         bind(state, elements[1], _element(state, source, value))
         return value
+    elif len(value.parts) == len(elements) and _is_generator(state, source):  # `for step, batch in self.log_every(loader)`
+        for element, part in zip(elements, value.parts, strict=True):
+            bind(state, element, _element(state, source, part))
+        return value
     counts = isinstance(source, ast.Call) and last(dotted(source.func)) == "range" and not value.sized
     bind(state, target, SAME if counts else _batch(target, _element(state, source, value)))
     return value
+
+
+def bind_counter(state: State, target: ast.expr, source: ast.expr, rounds: Value) -> None:
+    """Behind `for i, x in enumerate(rows)` the counter is as far as there are elements."""
+    counts = isinstance(source, ast.Call) and last(dotted(source.func)) == "enumerate" and rounds.sized
+    if counts and isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == 2:
+        bind(state, target.elts[0], at_most(plain(rounds), Proof.LIKELY))
+
+
+def _is_generator(state: State, source: ast.expr) -> bool:
+    """True for a call of a function of the project that yields: what it gives is what one round is handed."""
+    site = state.targets.get(id(source))
+    return site is not None and any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk_scope(site.node))
 
 
 def _bind_zipped(state: State, target: ast.expr, elements: list[ast.expr], source: ast.expr, value: Value) -> Value:

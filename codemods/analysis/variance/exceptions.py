@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.call_graph import called_function
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.exits import calls_in, is_exit, leaving_of
@@ -39,7 +40,7 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
         if not names & _BROAD and not (loop and any(m.name == "backward" for m in ways.meets(node.body))):
             continue  # one kind of error, round something else than a step of the training
         way = ways.way([*handler.body, *node.finalbody], rest, loop)
-        if way is None or other is None or not _is_risky(ways, node):
+        if way is None or other is None or not _is_risky(ways, node) or _starts_the_group(ways, node):
             continue
         form, met = Form.RAISES, missed_of(other, way)
         if met is None:
@@ -87,6 +88,16 @@ def _is_risky(ways: Ways, node: Attempt) -> bool:
     """True where the body does more than wait: an exception in the collective itself meets all ranks."""
     met = ways.state.met
     return any(id(c) not in met or len(met[id(c)][0].steps) > 1 for c in calls_in(node.body))
+
+
+def _starts_the_group(ways: Ways, node: Attempt) -> bool:
+    """True where the body brings the ranks together in the first place: a start that fails, fails on all of them."""
+    for call in calls_in(node.body):
+        site = called_function(ways.state.project, ways.state.module, call)
+        inner = [n for n in walk(site.node) if isinstance(n, ast.Call)] if site is not None else []
+        if any(last(dotted(c.func)) == "init_process_group" for c in (call, *inner)):
+            return True
+    return False
 
 
 def _names(handler: ast.ExceptHandler) -> frozenset[str]:

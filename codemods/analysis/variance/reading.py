@@ -9,7 +9,7 @@ from typing import Any
 from codemods.analysis.names import dotted, last
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.analysis.variance.assignments import annotated_assign, assign, augmented, returned
-from codemods.analysis.variance.binding import bind, bind_elements
+from codemods.analysis.variance.binding import bind, bind_counter, bind_elements
 from codemods.analysis.variance.deciding import test_value
 from codemods.analysis.variance.meetings import make_same
 from codemods.analysis.variance.paths import goes_through_entries, is_none, parameters, path_of, unpacked
@@ -233,6 +233,7 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
             make_same(state, node.iter)  # `for t in (a, b): dist.all_reduce(t)`
         if not again and _says_the_same(state, before):
             break
+    bind_counter(state, node.target, node.iter, rounds)
     _block(state, node.orelse)
 
 
