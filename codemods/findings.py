@@ -135,6 +135,13 @@ class DropDecorator(Edit):
 
 
 @record
+class DropParameter(Edit):
+    """Take the parameter `name`, the last one by place, out of the function at `span`."""
+
+    name: str
+
+
+@record
 class WrapInGuard(Edit):
     """Put the statements from the one at `span` to the one at `last` (neighbours, whole lines) under `if test:`.
 

@@ -109,6 +109,17 @@ def drop_keyword(call: cst.Call, name: str) -> cst.Call:
     return call.with_changes(args=args)
 
 
+def drop_parameter(function: cst.FunctionDef, name: str) -> cst.FunctionDef:
+    """`function` without its last positional parameter, which is called `name`."""
+    held = list(function.params.params)
+    if not held or held[-1].name.value != name:
+        raise ValueError(f"{name} is not the last parameter")
+    gone = held.pop()
+    if held:
+        held[-1] = held[-1].with_changes(comma=gone.comma, whitespace_after_param=gone.whitespace_after_param)
+    return function.with_changes(params=function.params.with_changes(params=held))
+
+
 def drop_key(literal: cst.Dict, name: str) -> cst.Dict:
     """The dict `literal` without the entry of the key `name`; the comments behind it and right above it go with it."""
     elements = list(literal.elements)

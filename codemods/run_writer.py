@@ -17,6 +17,7 @@ from codemods.findings import (
     DropImport,
     DropKey,
     DropKeyword,
+    DropParameter,
     Edit,
     ExtendImport,
     InsertAfter,
@@ -129,7 +130,7 @@ class RunWriter(cst.CSTTransformer):
         return call
 
     def _function(self, original: cst.FunctionDef, function: cst.FunctionDef) -> cst.FunctionDef:
-        for edit in self._edits(original, AddDecorator, DropDecorator):
+        for edit in self._edits(original, AddDecorator, DropDecorator, DropParameter):
             decorators = list(function.decorators)
             if isinstance(edit, AddDecorator):
                 function = layout.with_decorator(function, edit.code)
@@ -138,6 +139,8 @@ class RunWriter(cst.CSTTransformer):
                 if len(kept) == len(decorators):
                     continue
                 function = function.with_changes(decorators=kept)
+            elif isinstance(edit, DropParameter):
+                function = layout.drop_parameter(function, edit.name)
             self._done(edit)
         return function
 
