@@ -20,9 +20,9 @@ class EpochEndOutputs(DdpCodemod):
     """A hook that is handed the outputs of all steps of an epoch, which Lightning 2 refuses.
 
     ## What it does
-    Tells `training_epoch_end`, `validation_epoch_end` and `test_epoch_end` of a LightningModule. One that does not read its outputs
-    gets its new name. For the plain shape of the other two, the step keeps what it returns in a list of the module, and the hook
-    takes it from there.
+    Tells `training_epoch_end`, `validation_epoch_end` and `test_epoch_end` of a LightningModule. One that does not read its
+    outputs gets its new name. For the plain shape of the other two, the step keeps what it returns in a list of the module, and
+    the hook takes it from there.
 
     ## Why it matters
     The training ends before its first step: `NotImplementedError: Support for validation_epoch_end has been removed in v2.0.0`.
@@ -72,8 +72,8 @@ class EpochEndOutputs(DdpCodemod):
     ```
 
     ## Safety
-    Never safe. Unsafe: the hook does not read its outputs; or the class itself has `__init__`, the step and the hook, the step ends
-    in its one `return` of a name, and nobody else calls either of them. It is assumed that the step runs with one loader.
+    Never safe. Unsafe: the hook does not read its outputs; or the class itself has `__init__`, the step and the hook, the step
+    ends in its one `return` of a name, and nobody else calls either of them. It is assumed that the step runs with one loader.
 
     ## Refuses
     - an upper bound or an exact pin below 2.0: nothing is said, unless `target-lightning` is set
@@ -104,10 +104,11 @@ class EpochEndOutputs(DdpCodemod):
                 continue
             for name, hook in hooks.items():
                 change = new_hook(project, ClassSite(module, owner), facts, hook)
+                now = f"it is {NEW_NAMES[name]}(self), without outputs"
                 yield self.finding(
                     module,
                     hook,
-                    f"{owner.name}.{name} ends the program from Lightning 2.0 on: it is {NEW_NAMES[name]}(self), without outputs",
+                    f"{owner.name}.{name} ends the program from Lightning 2.0 on: {now}",
                     level=lowest(change.level, known.level),
                     edits=change.edits,
                     evidence=known.evidence,

@@ -377,6 +377,11 @@ FACTS: Mapping[str, Facts] = {
             "has no attribute 'training_type_plugin'",
         ),
     ),
+    "DDP804": Facts(
+        "Keep the outputs of the steps in the module",
+        "The training begins with the version of Lightning that is installed, and logs the same numbers.",
+        ("has been removed in v2.0.0",),
+    ),
     "DDP901": Facts(
         "Log less often, and take larger batches for fewer at a time",
         "Training with the same data comes to the same loss after as many steps, the first step fits into the device's memory, "
