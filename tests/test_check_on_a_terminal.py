@@ -148,6 +148,14 @@ def test_check_fix_keeps_to_what_is_asked_for(tmp_path: Path) -> None:
         assert ddpfix(repo, "check", "--fix", *other).returncode == 2
 
 
+@pytest.mark.parametrize("wrong", [["--write-baseline"], ["--fail-on", "nonsense"], ["--output-format", "nonsense"]])
+def test_check_fix_writes_nothing_where_an_option_is_wrong(tmp_path: Path, wrong: list[str]) -> None:
+    repo = make(tmp_path, {"model.py": MODULE})
+    done = ddpfix(repo, "check", "--fix", *wrong)
+    assert done.returncode == 2 and b"Fixed" not in done.stderr
+    assert (repo / "model.py").read_bytes() == MODULE
+
+
 def test_show_files_lists_what_would_be_read(tmp_path: Path) -> None:
     repo = make(tmp_path, {"src/a.py": PLAIN, "b.py": MODULE, "vendor/c.py": PLAIN, "notes.txt": b"x"})
     done = ddpfix(repo, "check", "--show-files", "--exclude", "b.py")

@@ -71,7 +71,7 @@ def check(
     main, files = formats.find(output_format), outputs(output)
     needs = set(formats.needs([main, *files.values()])) | ({"edits"} if with_edits else set())
     stdin_as = from_stdin(paths, stdin_filename)
-    if fix and (baseline or changed_since or stdin_as or show_settings or show_files):
+    if fix and (baseline or write_baseline or changed_since or stdin_as or show_settings or show_files):
         raise CommandError("--fix goes with no baseline, no --changed-since, no text from stdin", todo="Use `ddpfix apply`.")
 
     def look() -> list[tuple[Tree, Settings]]:
@@ -86,8 +86,6 @@ def check(
         return with_evidence(found, log, evidence)
 
     projects = look()
-    if fix and _fixed(projects):
-        projects = look()
     if show_files:
         sys.stdout.write("".join(f"{line}\n" for line in listed(projects)))
         return CLEAN
@@ -96,6 +94,8 @@ def check(
         return CLEAN
     known = baseline_of(baseline, projects, write=write_baseline, narrowed=bool(changed_since or stdin_as))
     level = level_of(fail_on, projects)
+    if fix and _fixed(projects):  # below all that may be wrong with what is asked: an error has written nothing
+        projects = look()
     stdin = (stdin_as, sys.stdin.buffer.read()) if stdin_as else None
     shows = None if quiet else progress()
     reports = [
