@@ -140,7 +140,8 @@ def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, projec
         return replace(finding, fix=None, reason=why)
     if finding.fix is None or finding.applicability is not Applicability.SAFE or codemod.topic() not in _OF_RUNS:
         return finding
-    if (unseen := unseen_run(project, module, finding.span)) is None:
+    place = module if finding.path == module.path else project.module(finding.path)
+    if place is None or (unseen := unseen_run(project, place, finding.span)) is None:
         return finding
     reason = f"{finding.reason}; {unseen}" if finding.reason else unseen
     return replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE), reason=reason)

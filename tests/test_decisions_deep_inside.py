@@ -288,3 +288,61 @@ def main(model, batch):
 def test_a_start_of_the_group_that_fails_fails_on_all_ranks() -> None:
     check_nothing(RULE, STARTED.replace("FIRST", 'dist.init_process_group("nccl")'))
     check_told(RULE, STARTED.replace("FIRST", "print(open('rank.txt').read())"), reason="let the exception end the process")
+
+
+REDUCED = """
+import torch
+import torch.distributed as dist
+
+
+def reduce_dict(losses):
+    if not losses:
+        return losses
+    keys = sorted(losses.keys())
+    values = torch.stack([losses[k] for k in keys])
+    dist.all_reduce(values)
+    return dict(zip(keys, values))
+
+
+def main(model, loader):
+    dist.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    for batch in loader:
+        losses = {"a": model(batch).mean(), "b": model(batch).sum()}
+        reduce_dict(losses)
+        sum(losses.values()).backward()
+"""
+
+
+def test_whether_a_dict_has_entries_is_no_matter_of_what_they_hold() -> None:
+    check_nothing(RULE, REDUCED)
+    check_told(RULE, REDUCED.replace("if not losses:", "if losses['a'] > 3:"), reason="reduce the deciding number")
+
+
+SPAWNED = """
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def worker(rank, model, loader):
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    for batch in loader:
+        model(batch).sum().backward()
+
+
+def main(model, loader):
+    try:
+        START
+    except Exception:
+        worker(0, model, loader)
+
+
+if __name__ == "__main__":
+    main(1, 2)
+"""
+
+
+def test_the_process_that_starts_the_ranks_is_none_of_them() -> None:
+    check_nothing(RULE, SPAWNED.replace("START", "mp.spawn(worker, (model, loader), nprocs=2)"))

@@ -19,6 +19,7 @@ from codemods.codemod import DdpCodemod
 from codemods.data.wrapper_attributes import QUIET
 from codemods.findings import Applicability, Evidence, Finding, ReplaceExpression
 from codemods.project import Project
+from codemods.record import record
 from codemods.source import SourceModule
 
 _OF_WEIGHTS = frozenset({"state_dict", "load_state_dict", "parameters", "named_parameters", "save_pretrained", "requires_grad_"})
@@ -110,17 +111,50 @@ class AttributeOfWrapper(DdpCodemod):
             key = (id(module.function_of(one.node)), one.receiver, one.key)
             grouped.setdefault(key, []).append(one)
         passes = _Losses(project, module)
-        for asked in grouped.values():
-            yield self._tell(module, project, asked, passes)
+        repairs = [_Repair(asked, *_repair(project, module, asked, passes)) for asked in grouped.values()]
+        for repair in _together(module, repairs):
+            yield self._tell(module, repair)
 
-    def _tell(self, module: SourceModule, project: Project, asked: list[Asked], passes: _Losses) -> Finding:
-        first = asked[0]
-        edits, level, reason = _repair(project, module, asked, passes)
-        where = "" if len(asked) == 1 else f" (also in line {', '.join(str(a.node.lineno) for a in asked[1:5])})"
+    def _tell(self, module: SourceModule, repair: _Repair) -> Finding:
+        first = repair.asked[0]
+        lines = sorted({a.node.lineno for a in repair.asked} - {first.node.lineno})
+        names = [n for n in dict.fromkeys(a.attribute for a in repair.asked) if n != first.attribute]
+        also = [*(f"`{n}`" for n in names[:4]), *([f"in line {', '.join(map(str, lines[:4]))}"] if lines else [])]
+        where = f" (also {', '.join(also)})" if also else ""
         return self.finding(
-            module, first.node, f"{first.text}{where}", level=level, edits=edits,
-            evidence=[*_wrapped(first.wrapped), *first.evidence], reason=reason,
+            module, first.node, f"{first.text}{where}", level=repair.level,
+            edits=repair.edits, evidence=[*_wrapped(first.wrapped), *first.evidence], reason=repair.reason,
         )  # fmt: skip
+
+
+@record
+class _Repair:
+    """asked: the same model, asked in one function. edits, level and reason: how it is put right."""
+
+    asked: list[Asked]
+    edits: list[ReplaceExpression]
+    level: Applicability
+    reason: str
+
+
+def _together(module: SourceModule, repairs: list[_Repair]) -> Iterator[_Repair]:
+    """One repair for what a function asks of one model with one answer; none is safe where another line ends the program."""
+    whole: dict[tuple[int, str], list[_Repair]] = {}
+    for repair in repairs:
+        first = repair.asked[0]
+        whole.setdefault((id(module.function_of(first.node)), first.receiver), []).append(repair)
+    for same in whole.values():
+        left = [r for r in same if r.level is not _SAFE]
+        merged: dict[tuple[Applicability, str, bool], _Repair] = {}
+        for repair in same:
+            level, reason = repair.level, repair.reason
+            if left and level is _SAFE:
+                level, reason = _UNSAFE, f"line {left[0].asked[0].node.lineno} ends the program, too: see there"
+            key = level, reason, repair.asked[0].inverse
+            held = merged.get(key)
+            asked, edits = (held.asked, held.edits) if held is not None else ([], [])
+            merged[key] = _Repair([*asked, *repair.asked], [*edits, *repair.edits], level, reason)
+        yield from merged.values()
 
 
 def _is_kept_on_wrapper(project: Project, one: Asked) -> bool:

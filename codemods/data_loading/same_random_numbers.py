@@ -90,7 +90,8 @@ class SameRandomNumbers(DdpCodemod):
       data set's workers, where they do not choose the sample.
     - Says nothing of what workers draw behind `seed_everything(..., workers=True)`, which puts the rank into their seeds, and
       behind a seed that a configuration may have and none of the project has.
-    - Says nothing of a seed that one rank alone sets, and of a repository's own tests.
+    - Says nothing of a seed that one rank alone sets, of one that a loader sets in each of its workers, and of a repository's
+      own tests.
     - Says nothing of Lightning where nothing shows several devices.
     - Tells seeds of Lightning, Accelerate and Fabric, each with its own way, and generators.
     - Tells a seed where the wrap stands elsewhere, or where a split or permutation is drawn behind the wrap.
@@ -246,7 +247,16 @@ def _is_for_training(seed: Seed) -> bool:
     alone = isinstance(seed.module.parent(seed.call), ast.Expr)
     if not alone or _only_evaluates(seed.module) or _starts_processes(seed.module, function):
         return False
-    return not (function is not None and evaluates(function))
+    return not (function is not None and (evaluates(function) or _is_for_workers(seed.module, function)))
+
+
+def _is_for_workers(module: SourceModule, function: FunctionNode) -> bool:
+    """True for what a loader calls in each of its workers: the numbers of the process itself stay as they are."""
+    given = (k.value for c in module.calls_named("DataLoader") for k in c.keywords if k.arg == "worker_init_fn")
+    named = {last(dotted(n)) for value in given for n in walk_scope(value) if isinstance(n, (ast.Name, ast.Attribute))}
+    named |= {last(dotted(k.value)) for c in module.calls_named("DataLoader") for k in c.keywords if k.arg == "worker_init_fn"}
+    first = next((a.arg for a in function.args.args), "")
+    return function.name in named or first in ("worker_id", "worker_idx", "worker_index")
 
 
 def _only_evaluates(module: SourceModule) -> bool:

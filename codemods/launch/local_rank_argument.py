@@ -166,7 +166,24 @@ def _both_spellings(module: SourceModule, call: ast.Call) -> list[Edit]:
     written = module.text_of(first)
     if "#" in text or text.count(written) != 1 or call.args[0] is not first:
         return []
-    return [ReplaceExpression(module.path, module.span(call), text.replace(written, f'{written}, "{_PASSED}"'))]
+    return [ReplaceExpression(module.path, module.span(call), text.replace(written, f"{written}, {_quoted(written, _PASSED)}"))]
+
+
+def _spliced(module: SourceModule, call: ast.Call, parts: list[tuple[ast.expr, str]]) -> str:
+    """The text of the call with other text in the place of some of its parts."""
+    whole, text = module.span(call), module.text_of(call)
+    lines = text.splitlines(keepends=True)
+    for part, new in sorted(parts, key=lambda p: (p[0].lineno, p[0].col_offset), reverse=True):
+        span = module.span(part)
+        row = span.line - whole.line
+        start = span.column - (whole.column if row == 0 else 0)
+        lines[row] = lines[row][:start] + new + lines[row][start + len(module.text_of(part)) :]
+    return "".join(lines)
+
+
+def _quoted(beside: str, option: str) -> str:
+    """The option in the quotes of the one beside it."""
+    return f"'{option}'" if beside.endswith("'") else f'"{option}"'
 
 
 def _is_old(project: Project, module: SourceModule) -> bool:
@@ -218,8 +235,15 @@ def _repair(module: SourceModule, call: ast.Call) -> tuple[list[Edit], str]:
     code = f'int({name}.environ.get("LOCAL_RANK", {written}))'
     if written == "None":
         code = f'{name}.environ.get("LOCAL_RANK")'
-    options = [module.text_of(a) for a in call.args]
-    options += [f'"{s}"' for s in _SPELLINGS if not any(isinstance(a, ast.Constant) and a.value == s for a in call.args)]
+    first = next(a for a in call.args if isinstance(a, ast.Constant) and a.value in _SPELLINGS)
+    missing = [s for s in _SPELLINGS if s not in _options(call)]
+    spelled = ", ".join([module.text_of(first), *(_quoted(module.text_of(first), s) for s in missing)])
+    if "required" not in given:  # piece by piece: the rest of the call stays as it is laid out
+        new = _spliced(module, call, [(first, spelled), *([(default, code)] if default is not None else [])])
+        if default is None:
+            new = f"{new.removesuffix(')').rstrip().removesuffix(',')}, default={code})"
+        return [*planned.edits, ReplaceExpression(module.path, module.span(call), new)], ""
+    options = [spelled if a is first else module.text_of(a) for a in call.args]
     keywords = [f"{k.arg}={module.text_of(k.value)}" for k in call.keywords if k.arg not in ("default", "required")]
     at = next((i for i, k in enumerate(call.keywords) if k.arg == "default"), len(keywords))
     keywords.insert(at, f"default={code}")

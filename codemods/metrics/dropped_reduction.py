@@ -67,7 +67,7 @@ class DroppedReduction(DdpCodemod):
 
     ## Refuses
     - Says nothing of `torch.distributed.all_reduce` and its kin as statements, with `async_op`, and where a function returns
-      what they return.
+      what they return; nor of a result that is taken of `torch.distributed.nn`, whose functions return it.
     - Says nothing under a test of the rank, where a rank may only take part for the others.
     - Says nothing of an object that is not shown to be an Accelerator or a Fabric (`functools.reduce`, Lightning's own flag).
     - Tells an argument that is no plain name of the function, that is not read below, and that a `with` or a loop hands out.
@@ -98,7 +98,8 @@ class DroppedReduction(DdpCodemod):
             yield self._tell(module, statement, call)
 
         for call in module.calls_named(*_IN_PLACE):
-            if not qualified(module, call.func).startswith("torch.distributed.") or not _is_taken(module, call):
+            name = qualified(module, call.func)
+            if not name.startswith("torch.distributed.") or name.startswith(_DIFFERENTIABLE) or not _is_taken(module, call):
                 continue
             edits = _without_target(module, call)
             yield self.finding(

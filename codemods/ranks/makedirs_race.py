@@ -413,12 +413,20 @@ def _catching(module: SourceModule, node: ast.AST) -> ast.ExceptHandler | None:
 def _goes_on(handler: ast.ExceptHandler) -> bool:
     """True where the handler raises, leaves, or changes a name: an existing folder means something here."""
     decisive = (ast.Raise, ast.Return, ast.Continue, ast.Break, ast.Assign, ast.AugAssign)
-    return any(isinstance(n, decisive) for s in handler.body for n in walk(s))
+    return any(isinstance(n, decisive) for s in handler.body if not _is_of_others(s) for n in walk(s))
+
+
+def _is_of_others(statement: ast.stmt) -> bool:
+    """True for `if e.errno != errno.EEXIST: raise`: what is done there is done for other errors than that of a folder."""
+    if not isinstance(statement, ast.If) or statement.orelse or not isinstance(test := statement.test, ast.Compare):
+        return False
+    names = {last(dotted(n)) for n in walk(test) if isinstance(n, (ast.Name, ast.Attribute))}
+    return "EEXIST" in names and len(test.ops) == 1 and isinstance(test.ops[0], (ast.NotEq, ast.IsNot))
 
 
 def _protects(module: SourceModule, call: ast.Call, path: ast.expr) -> str:
     """Why an existing folder must stay an error here, "" where it need not."""
-    if _FRESH.search(" ".join(_called(module, path))) or _searches(module, call):
+    if _FRESH.search(" ".join(_called(module, path))) or _searches(module, call, path):
         return (
             "the name of a new folder is searched for here, and each rank may find another: choose it on rank 0 and "
             "broadcast it"
@@ -442,14 +450,16 @@ def _called(module: SourceModule, path: ast.expr) -> list[str]:
     return [last(dotted(n.func)) for v in values for n in walk(v) if isinstance(n, ast.Call)]
 
 
-def _searches(module: SourceModule, call: ast.Call) -> bool:
-    """True where a loop of the function looks for a name that is free."""
+def _searches(module: SourceModule, call: ast.Call, path: ast.expr) -> bool:
+    """True where a loop of the function looks for a name that is free, and the path is made of what the loop binds."""
     function = module.function_of(call)
+    made = origin_text(module, path)
     for node in walk(function or module.tree):
         if module.function_of(node) is not function:
             continue
         if isinstance(node, ast.While) and any(_is_existence_test(n) for n in walk(node.test)):
-            if any(isinstance(n, (ast.Assign, ast.AugAssign)) for s in node.body for n in walk(s)):
+            bound = {dotted(n) for s in node.body for n in walk(s) if isinstance(getattr(n, "ctx", None), ast.Store)}
+            if any(name and re.search(rf"\b{re.escape(name)}\b", made) for name in bound):
                 return True
         if isinstance(node, (ast.While, ast.For)) and any(up is node for up in module.ancestors(call)):
             exits = [n for s in node.body for n in walk(s) if isinstance(n, (ast.Break, ast.Return))]

@@ -184,7 +184,7 @@ def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
     module, function = entry.module, entry.function
     if function is None:
         block = main_block(module, entry.call) if entry.call is not None else None
-        return _end_of_script(module, (block or module.tree).body[-1])
+        return _end_of_script(module, (block or _program(module)).body[-1])
     final = function.body[-1]
     leaves = [n for n in walk_scope(function) if isinstance(n, ast.Return) and n is not final]
     if not leaves:
@@ -200,6 +200,13 @@ def _end(entry: Entry) -> tuple[ast.stmt | None, bool, str]:
     return None, False, _NO_PLACE
 
 
+def _program(module: SourceModule) -> ast.Module | ast.If:
+    """The block that a file ends with, `if __name__ == "__main__":`, or the file: who imports the file keeps its group."""
+    end = module.tree.body[-1]
+    inner = end.body[0] if isinstance(end, ast.If) and not end.orelse else None
+    return end if isinstance(end, ast.If) and inner is not None and main_block(module, inner) is end else module.tree
+
+
 def _end_of_script(module: SourceModule, final: ast.stmt) -> tuple[ast.stmt | None, bool, str]:
     if isinstance(final, ast.Expr) and isinstance(final.value, ast.Call) and last(dotted(final.value.func)) in EXITS:
         simple = all(isinstance(a, (ast.Name, ast.Constant, ast.Attribute)) for a in final.value.args)
@@ -212,6 +219,7 @@ def _end_of_script(module: SourceModule, final: ast.stmt) -> tuple[ast.stmt | No
 def _step(entry: Entry) -> str:
     """One step of indentation, as the function or the block at the end of the script takes it."""
     outer: ast.AST | None = entry.function or (main_block(entry.module, entry.call) if entry.call is not None else None)
+    outer = outer or _program(entry.module)
     block = getattr(outer, "body", None)
     if isinstance(outer, ast.stmt) and isinstance(block, list):
         head = entry.module.lines[outer.lineno - 1][: outer.col_offset]

@@ -510,3 +510,30 @@ def test_a_plain_object_ends_where_it_is_wrapped(base: str) -> None:
 )
 def test_an_object_that_may_be_wrapped(base: str, imports: str, more: str) -> None:
     assert findings_of(AttributeOfWrapper, HARNESS.format(base=base, imports=imports, more=more), NETS)
+
+
+TWICE = """from torch.nn.parallel import DistributedDataParallel as DDP
+from nets import Net
+import torch
+
+
+def main(args, loader, optimizer):
+    model = DDP(Net(args))
+    for x in loader:
+        with torch.no_grad():
+            print(model.config)
+        SECOND
+"""
+
+
+def test_nothing_is_safe_where_another_line_of_the_function_ends_the_program() -> None:
+    alone = findings_of(AttributeOfWrapper, TWICE.replace("SECOND", "pass"), NETS)
+    assert [f.applicability.value for f in alone] == ["safe"]
+    both = findings_of(AttributeOfWrapper, TWICE.replace("SECOND", "model.penalty().backward()"), NETS)
+    assert sorted(f.applicability.value for f in both) == ["display", "unsafe"]
+    assert "line 11 ends the program, too" in next(f.reason for f in both if f.edits)
+
+
+def test_what_one_function_asks_is_one_finding() -> None:
+    found = findings_of(AttributeOfWrapper, TWICE.replace("SECOND", "print(model.width, model.config)"), NETS)
+    assert len(found) == 1 and "(also `width`, in line 11)" in found[0].message

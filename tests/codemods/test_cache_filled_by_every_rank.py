@@ -377,3 +377,11 @@ def test_an_address_that_a_package_fetches_into_the_file(address: str) -> None:
 
 def test_something_else_that_is_downloaded() -> None:
     check_nothing(CacheFilledByEveryRank, FETCHED.replace("ADDRESS", "bucket"))
+
+
+@pytest.mark.parametrize(("made", "silent"), [("fasteners.InterProcessLock(path)", True), ("threading.Lock()", False)])
+def test_a_lock_that_has_a_name(made: str, *, silent: bool) -> None:
+    fill = ("if not os.path.exists(path):", "    np.save(path, samples)", "self.rows = np.load(path)")
+    locked = "\n".join([f"lock = {made}", "path = folder + '/rows.npy'", "with lock:", *(f"    {line}" for line in fill)])
+    found = findings_of(RULE, f"import fasteners\nimport threading\n{data(locked)}")
+    assert bool(found) is not silent

@@ -332,3 +332,40 @@ def test_an_optimizer_that_shards_has_asked_for_the_group_at_its_making() -> Non
     )
     check_nothing(RULE, code.format("optimizer.consolidate_state_dict()"), files={"ranks.py": HELPER})
     assert findings_of(RULE, code.format("dist.barrier()"), {"ranks.py": HELPER})
+
+
+BY_DEVICE = (
+    "import os\nimport torch\nimport torch.distributed as dist\n\n\ndef setup(device):\n    if device == 'npu':\n"
+    "        dist.init_process_group('hccl')\n    elif device == 'cuda':\n        dist.init_process_group('nccl')\n"
+)
+
+
+def test_nothing_below_a_start_that_knows_each_device() -> None:
+    check_nothing(RULE, f"{BY_DEVICE}\n\ndef main(args):\n    setup(args.device)\n    dist.barrier()\n    train()\n")
+
+
+def test_a_start_for_one_device_alone_leaves_the_others_without_a_group() -> None:
+    one = BY_DEVICE.replace("    elif device == 'cuda':\n        dist.init_process_group('nccl')\n", "")
+    before = f"{one}\n\ndef main(args):\n    setup(args.device)\n    dist.barrier()\n    train()\n"
+    check_transformed(RULE, before, before.replace("    dist.barrier()", "    if dist.is_initialized():\n        dist.barrier()"))
+
+
+def test_nothing_above_a_wrapper_that_needs_a_group() -> None:
+    head = f"{HELPER}\n\ndef setup():\n    if 'RANK' in os.environ:\n        dist.init_process_group('nccl')\n"
+    body = "\n\ndef main(model):\n    setup()\n    dist.barrier()\n    model = DistributedDataParallel(model)\n    train(model)\n"
+    names = "import os\nfrom torch.nn.parallel import DistributedDataParallel\n"
+    check_nothing(RULE, f"{names}{head}{body}")
+    loose = body.replace("    model = Dist", "    if dist.is_initialized():\n        model = Dist")
+    assert findings_of(RULE, f"{names}{head}{loose}")
+
+
+def test_nothing_of_a_function_that_nobody_calls() -> None:
+    source = (
+        "import torch.distributed as dist\nfrom mmcv.runner import get_dist_info\n\n\ndef collect(part):\n"
+        "    rank, size = get_dist_info()\n    dist.barrier()\n    return merged(part)\n"
+    )
+    script = '\n\nif __name__ == "__main__":\n    main(build())\n'
+    nobody = "\n\ndef main(model):\n    return model()\n"
+    check_nothing(RULE, source + nobody + script)
+    check_nothing(RULE, f"{source}\n\ndef on_all_ranks(model):\n    return collect(model()){nobody}{script}")
+    assert findings_of(RULE, f"{source}\n\ndef main(model):\n    return collect(model()){script}")

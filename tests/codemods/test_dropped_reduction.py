@@ -68,6 +68,13 @@ def test_nothing_is_said(line: str) -> None:
     check_nothing(DroppedReduction, loop(line))
 
 
+@pytest.mark.parametrize("name", ["torch.distributed.nn", "torch.distributed.nn.functional"])
+def test_nothing_of_a_function_that_returns_what_it_reduced(name: str) -> None:
+    head = f"import {name}\n\n\n"
+    check_nothing(DroppedReduction, loop(f"total = {name}.all_reduce(total * 2)", head=head))
+    check_nothing(DroppedReduction, loop(f"parts = [{name}.all_reduce(total)]", "total = parts[0]", head=head))
+
+
 def test_nothing_of_a_rank_that_takes_part_for_the_others() -> None:
     lines = ("if accelerator.is_main_process:", "    total = accelerator.gather(total)", "else:", "    accelerator.gather(total)")
     check_nothing(DroppedReduction, loop(*lines))

@@ -252,3 +252,13 @@ def test_rows_that_are_put_at_the_number_of_their_sample() -> None:
     check_nothing(GatheredDuplicates, raw("dist.all_reduce(hits)", each=each))
     summed = raw("dist.all_reduce(hits)", each=each.replace("index_copy_", "add_"))
     check_told(GatheredDuplicates, summed, reason="share without padding")
+
+
+def test_a_name_that_is_given_a_second_sampler_tells_of_that_one() -> None:
+    source = raw("dist.all_reduce(hits)").replace(
+        f"    loader = DataLoader(data, 4, sampler={PADS})\n",
+        f"    sampler = {PADS}\n    train = DataLoader(data, 4, sampler=sampler)\n"
+        f"    sampler = {PADS}\n    loader = DataLoader(data, 4, sampler=sampler)\n",
+    )
+    found = check_told(GatheredDuplicates, source, reason="share without padding")
+    assert found.span.line == 20

@@ -26,9 +26,9 @@ def test_the_example_of_the_documentation() -> None:
     ("before", "after"),
     [
         ("'--local_rank', default=-1, type=int, help='rank'",
-         "'--local_rank', \"--local-rank\", default=int(os.environ.get(\"LOCAL_RANK\", -1)), type=int, help='rank'"),
+         "'--local_rank', '--local-rank', default=int(os.environ.get(\"LOCAL_RANK\", -1)), type=int, help='rank'"),
         ("'--local-rank', type=int, required=True",
-         "'--local-rank', \"--local_rank\", type=int, default=os.environ.get(\"LOCAL_RANK\")"),
+         "'--local-rank', '--local_rank', type=int, default=os.environ.get(\"LOCAL_RANK\")"),
         ("'--local_rank', '--local-rank', type=int, default=0",
          "'--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0))"),
     ],
@@ -41,7 +41,7 @@ def test_the_device_chosen_in_other_ways() -> None:
     option = "parser.add_argument('--local_rank', type=int, default=0)"
     for use in ("net = net.cuda(args.local_rank)", "d = torch.device('cuda', args.local_rank)", "net.to(args.local_rank)"):
         tail = TAIL.replace("torch.cuda.set_device(args.local_rank)", use)
-        after = script(option, tail).replace("'--local_rank'", "'--local_rank', \"--local-rank\"")
+        after = script(option, tail).replace("'--local_rank'", "'--local_rank', '--local-rank'")
         after = after.replace("default=0", 'default=int(os.environ.get("LOCAL_RANK", 0))')
         check_transformed(RULE, script(option, tail), after)
 
@@ -93,7 +93,7 @@ def test_a_spelling_that_the_launcher_of_the_repository_passes() -> None:
     launched = {"run.sh": "python -m torch.distributed.launch --nproc_per_node 2 train.py\n"}
     check_nothing(RULE, both, files=launched)
     check_transformed(RULE, both, fixed, files={**launched, "README.md": "Or: `torchrun train.py`\n"})
-    one, other = both.replace("'--local-rank', ", ""), fixed.replace("'--local-rank'", '"--local-rank"')
+    one, other = both.replace("'--local-rank', ", ""), fixed
     check_transformed(RULE, one, other, files=launched)
 
 
@@ -102,7 +102,7 @@ def test_a_spelling_that_the_launcher_of_the_repository_passes() -> None:
 OPTION = "parser.add_argument('--local_rank', type=int, default=0)"
 LAUNCH = "python -m torch.distributed.launch --nproc_per_node=2 \\\n    module.py --epochs 3\n"
 PARSER = f"import argparse\n\nparser = argparse.ArgumentParser()\n{OPTION}\nargs = parser.parse_args()\n"
-BOTH = PARSER.replace("'--local_rank'", "'--local_rank', \"--local-rank\"")
+BOTH = PARSER.replace("'--local_rank'", "'--local_rank', '--local-rank'")
 OUTER = (
     "import subprocess\nimport sys\n\n\ndef again(script):\n"
     "    subprocess.run([sys.executable, '-m', 'torch.distributed.launch', '--nproc_per_node', '2', script, *sys.argv[1:]])\n"
@@ -149,10 +149,18 @@ def test_an_option_with_a_comment_that_the_launcher_fills() -> None:
 
 def test_an_old_torch_that_the_texts_speak_of() -> None:
     source = script("parser.add_argument('--local_rank', type=int, default=0)")
-    options = "'--local_rank', \"--local-rank\", type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0))"
+    options = "'--local_rank', '--local-rank', type=int, default=int(os.environ.get(\"LOCAL_RANK\", 0))"
     after = script(f"parser.add_argument({options})")
     check_transformed(RULE, source, after, files={"README.md": "pip install torch==1.9.0\n"}, unsafe=True)
 
 
 def test_options_beside_those_of_the_started_script() -> None:
     check_nothing(RULE, PARSER, files={"main.py": f"import module\n{PARSER}", "run.sh": LAUNCH.replace("module", "main")})
+
+
+def test_the_call_stays_as_it_is_laid_out() -> None:
+    before = script("parser.add_argument(\n    '--local_rank',\n    type=int,\n    default=-1,\n)")
+    after = before.replace("    '--local_rank',", "    '--local_rank', '--local-rank',").replace(
+        "default=-1", 'default=int(os.environ.get("LOCAL_RANK", -1))'
+    )
+    check_transformed(RULE, before, after)

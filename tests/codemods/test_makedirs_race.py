@@ -580,3 +580,17 @@ def test_a_setting_that_another_function_works_out() -> None:
     head = SCRIPT + NEXT + "    def start(args):\n        args.out = next_run(args.root)\n        main(args)\n\n"
     body = script("out = Path(args.out)", "os.makedirs(out / 'weights', exist_ok=True)").removeprefix(SCRIPT)
     check_told(MakedirsRace, head + body, reason="choose the name on rank 0")
+
+
+def test_nothing_where_the_handler_raises_other_errors_alone() -> None:
+    handled = "try:", "    os.makedirs(args.out)", "except OSError as e:", "    if e.errno != errno.EEXIST:", "        raise"
+    check_nothing(MakedirsRace, script(*handled))
+    check_told(MakedirsRace, script(*handled[:3], "    if e.errno == errno.EEXIST:", "        raise"), reason="caught here")
+
+
+def test_a_search_for_the_name_of_another_file() -> None:
+    search = "count = 1", "while os.path.exists(f'old.{count}.yaml'):", "    count += 1"
+    made = "if not os.path.exists(args.data):", "    os.makedirs(args.data)"
+    after = made[0], "    os.makedirs(args.data, exist_ok=True)"
+    check_transformed(MakedirsRace, script(*search, *made), script(*search, *after))
+    check_told(MakedirsRace, script(*search, "os.makedirs(f'{args.data}/{count}')"), reason="searched for")

@@ -242,3 +242,8 @@ def test_a_script_calls_the_set_up_of_another_file() -> None:
         "    if torch.distributed.is_available() and torch.distributed.is_initialized():\n"
         "        torch.distributed.destroy_process_group()\n"
     )
+
+
+def test_a_start_on_import_ends_with_the_program() -> None:
+    before = f"{HEAD}dist.init_process_group('nccl')\n\n\ndef main():\n    train()\n\n\nif __name__ == '__main__':\n    main()\n"
+    check_transformed(RULE, before, before + END)

@@ -436,3 +436,11 @@ def test_the_generator_of_a_shuffle_has_the_rank() -> None:
 def test_a_second_seed_of_the_process_has_the_rank() -> None:
     second = "    torch.manual_seed(args.seed + torch.distributed.get_rank())\n"
     assert not in_three_files("torch.manual_seed(args.seed)", more=second)
+
+
+def test_nothing_of_a_seed_of_the_loaders_workers() -> None:
+    seeding = "def seed_worker(worker_id):\n    torch.manual_seed(worker_id)\n    random.seed(worker_id)\n\n\n"
+    loader = ("loader = torch.utils.data.DataLoader(args.data, worker_init_fn=seed_worker)",)
+    check_nothing(SameRandomNumbers, program(*loader, seed="pass", head=HEAD + seeding))
+    other = seeding.replace("seed_worker(worker_id)", "fix(worker_id)").replace("worker_id", "number")
+    assert findings_of(SameRandomNumbers, program(seed="fix(args.seed)", head=HEAD + other))

@@ -889,3 +889,37 @@ def train(args, model):
 """
     found = findings_of(UnguardedFileIo, source, {"rows.py": ROWS})
     assert bool(found) is told, found
+
+
+METERS = """import torch
+import torch.distributed as dist
+from collections import defaultdict
+from functools import partial
+from meters import Meter
+
+
+class Meters:
+    def __init__(self, folder):
+        self.folder, self.meters = folder, defaultdict(partial(Meter, 3))
+
+    def summarize(self, args):
+        for name, meter in self.meters.items():
+            meter.refresh()
+            if args.save:
+                meter.table.to_csv(f"{args.out}/{name}.csv")
+        return [m.table for m in self.meters.values()]
+
+
+def main(args, model, loader):
+    dist.init_process_group("nccl")
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    meters = Meters(args.out)
+    for batch in loader:
+        model(batch).sum().backward()
+    meters.summarize(args)
+"""
+
+
+def test_what_a_container_holds_may_change_by_its_methods() -> None:
+    for finding in findings_of(UnguardedFileIo, METERS):
+        assert not any("meter.refresh" in str(e) or getattr(e, "span", finding.span).line == 13 for e in finding.edits)

@@ -540,3 +540,13 @@ class Trainer:
     save = "torch.save(self.model.state_dict(), 'last.pt')\n"
     after = f"{head}        if self.accelerator.is_main_process:\n            {save}{tail}"
     check_transformed(UnguardedSave, f"{head}        {save}{tail}", after, unsafe=True)
+
+
+def test_the_others_wait_for_what_they_copy() -> None:
+    above = (
+        "def keep(state, best, folder):\n    torch.save(state, folder + '/last.pt')\n    if best:\n"
+        "        os.system('date')\n        shutil.copyfile(folder + '/last.pt', folder + '/best.pt')\n\n"
+    )
+    source = f"import shutil\n{main('keep(model.state_dict(), True, args.out)', above=above)}"
+    found = next(f for f in findings_of(UnguardedSave, source) if f.edits)
+    assert any("barrier" in str(e) for e in found.edits)

@@ -634,3 +634,22 @@ def test_a_method_that_gives_its_own_tensor_to_a_collective(call: str) -> None:
     step = "total += loss_of(model(batch)).detach()"
     check_nothing(RULE, evaluate(end.format(call), step=step))
     assert findings_of(RULE, evaluate(end.format('dist.reduce(total.div(world), 0)'), step=step))
+
+
+IN_PLACE = (
+    "def reduce_all(tensors):\n    for tensor in tensors:\n        dist.all_reduce(tensor)\n"
+    "    for i, tensor in enumerate(tensors):\n        tensors[i] = tensor / dist.get_world_size()\n    return tensors\n\n\n"
+)
+SHOW = "if dist.get_rank() == 0:\n    print(f'loss {loss:.3f}')"
+
+
+def test_nothing_behind_a_helper_that_reduces_each_of_a_list() -> None:
+    end = f"loss = total / len(loader)\n[loss] = reduce_all([loss])\n{SHOW}"
+    check_nothing(RULE, IN_PLACE + evaluate(end))
+    check_told(RULE, IN_PLACE.replace("dist.all_reduce(tensor)", "print(tensor)") + evaluate(end), reason=WHY)
+
+
+def test_nothing_of_how_far_an_evaluation_has_come() -> None:
+    step = "total += loss_of(model(batch)).item()\n        if dist.get_rank() == 0:\n            print('mean so far', total / 3)"
+    check_nothing(RULE, evaluate("dist.barrier()", step=step))
+    check_told(RULE, evaluate(f"loss = total / len(loader)\n{SHOW}", step=step), reason=WHY)

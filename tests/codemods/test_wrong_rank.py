@@ -678,3 +678,19 @@ def test_a_local_rank_that_one_arm_binds_is_not_at_hand() -> None:
     place = "    torch.cuda.set_device({n})\n"
     after = place.format(n='int(os.environ.get("LOCAL_RANK", rank))')
     check_transformed(WrongRank, top + place.format(n="rank"), top + after)
+
+
+def test_a_text_that_names_the_device_is_one_whatever_takes_it() -> None:
+    above = ("rank = dist.get_rank()", "index = rank % torch.cuda.device_count()", "torch.cuda.set_device(index)")
+    use = "features = classify(model, names, f'cuda:{}', args)"
+    before, after = use.replace("{}", "{rank}"), use.replace("{}", "{index}")
+    check_transformed(WrongRank, script(*above, before), script(*above, after))
+    check_nothing(WrongRank, script(*above, "print(f'cuda:{rank}')"))
+
+
+def test_the_argument_that_the_start_of_the_group_was_asked_by() -> None:
+    above = ("if args.local_rank != -1:", "    dist.init_process_group('nccl')", "    torch.cuda.set_device({})")
+    wrap = "model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[{}])"
+    lines = (*above, wrap)
+    before, after = ([line.replace("{}", by) for line in lines] for by in ("dist.get_rank()", "args.local_rank"))
+    check_transformed(WrongRank, script(*before), script(*after))

@@ -55,6 +55,11 @@ _FUNCTIONS: dict[str, tuple[Act, int]] = {
                      "torchvision.datasets.DatasetFolder"), (Act.LOADS, 0)),
     **dict.fromkeys(("os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.lexists"), (Act.ASKS, 0)),
 }  # fmt: skip
+# What takes its content from another path, the first argument.
+_COPIES: dict[str, Act] = {
+    **dict.fromkeys(("shutil.copy", "shutil.copyfile", "shutil.copy2", "shutil.move", "os.rename", "os.replace"), Act.READS),
+    "shutil.copytree": Act.LOADS,
+}
 _METHODS: dict[str, tuple[Act, int]] = {
     **dict.fromkeys(("write_text", "write_bytes", "touch", "symlink_to"), (Act.WRITES, -1)),
     **dict.fromkeys(("to_csv", "to_json", "to_parquet", "to_pickle", "to_feather", "savefig"), (Act.WRITES, 0)),
@@ -130,6 +135,13 @@ def file_call(module: SourceModule, call: ast.Call) -> FileCall | None:
         known = Act.WRITES, 0
     path = _argument(call, known[1])
     return FileCall(call, path, known[0]) if path is not None else None
+
+
+def copied_from(module: SourceModule, call: ast.Call) -> FileCall | None:
+    """The path that a copy or a move takes its content from; None for other calls."""
+    act = _COPIES.get(qualified(module, call.func))
+    source = _argument(call, 0) if act is not None and call.args else None
+    return FileCall(call, source, act) if act is not None and source is not None else None
 
 
 def _is_image(module: SourceModule, func: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codemods.analysis.bindings import bindings_of
 from codemods.analysis.call_graph import FunctionSite, called_function
 from codemods.analysis.class_index import ClassSite, class_facts, find_class
-from codemods.analysis.files.file_calls import Act, file_call, names_the_rank
+from codemods.analysis.files.file_calls import Act, copied_from, file_call, names_the_rank
 from codemods.analysis.files.file_paths import forms, outside
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.collectives import collective_at
@@ -85,10 +85,11 @@ def _in_order(nodes: list[ast.AST]) -> Iterator[ast.AST]:
 def _of_call(project: Project, module: SourceModule, call: ast.Call, depth: int) -> Iterator[Step]:
     """Most calls are no step: who comes to one is asked of those that are."""
     if found := file_call(module, call):
-        own = names_the_rank(found.path)
-        if not own or found.act is Act.WRITES:
-            ranks = Ranks.UNKNOWN if own else ranks_in_function(project, module, call)
-            yield Step(found.act, forms(module, found.path), module, call, ranks)
+        for touched in filter(None, (copied_from(module, call), found)):
+            own = names_the_rank(touched.path)
+            if not own or touched.act is Act.WRITES:
+                ranks = Ranks.UNKNOWN if own else ranks_in_function(project, module, call)
+                yield Step(touched.act, forms(module, touched.path), module, call, ranks)
         return
     if (collective := collective_at(module, call, project)) is not None:
         if not collective.grouped:

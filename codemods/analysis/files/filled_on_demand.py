@@ -14,6 +14,7 @@ from codemods.analysis.files.dead_ways import is_dead
 from codemods.analysis.files.every_rank import Way, is_for_some, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, Act, FileCall, file_call, meets
 from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
+from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.later_reads import handed_on, of_callers
 from codemods.analysis.files.own_paths import callers_of, is_own_path
@@ -59,7 +60,7 @@ def _find(project: Project, module: SourceModule) -> Iterator[OnDemand]:
     told: set[int] = set()
     for node in module.nodes(ast.If):
         function = module.function_of(node)
-        if function is None or any(id(up) in told for up in module.ancestors(node)):
+        if function is None or is_under_lock(module, node) or any(id(up) in told for up in module.ancestors(node)):
             continue  # what is made on the way to another file is told with that
         for asked in asked_in(project, module, node.test):
             key = id(function), " ".join(module.text_of(asked.path).split())

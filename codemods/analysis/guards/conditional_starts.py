@@ -18,6 +18,8 @@ from codemods.source import FunctionNode, SourceModule, walk, walk_scope
 _ASKED = frozenset({"is_initialized", "is_available", "is_torchelastic_launched"})
 _ENDS = frozenset({"exit", "sys.exit", "os._exit", "quit"})
 _WRAPS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel"})
+# What a device and its backend are called: a program that knows two of them has no further one to go on with.
+_KINDS = frozenset({"cuda", "gpu", "npu", "xpu", "hpu", "mlu", "cpu", "tpu", "nccl", "hccl", "ccl", "gloo", "mpi", "xccl"})
 _MOST_CALLERS = 6
 
 
@@ -90,6 +92,8 @@ class _Ways:
         if isinstance(node, ast.If):
             if words_of(node.test) & _ASKED:  # the question whether there is one already, or can be one
                 return frozenset({True}) if self._starts(node) else started
+            if all(self._starts(arm) for arm in _arms_by_kind(node)) and len(_arms_by_kind(node)) > 1:
+                return frozenset({True})
             return self.block(node.body, started) | self.block(node.orelse, started)
         if isinstance(node, ast.Return):
             if False in started and not self._starts(node):
@@ -113,6 +117,19 @@ class _Ways:
 
 def _ends(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and dotted(value.func) in _ENDS
+
+
+def _arms_by_kind(node: ast.If) -> list[ast.Module]:
+    """The arms of `if device == "cuda": … elif device == "npu": …`; none where an arm asks for something else."""
+    arms: list[ast.Module] = []
+    while True:
+        asked = [n.value for n in walk(node.test) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        if not asked or not all(word.lower() in _KINDS for word in asked):
+            return []
+        arms.append(ast.Module(node.body, []))
+        if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
+            return arms if not node.orelse else [*arms, ast.Module(node.orelse, [])]
+        node = node.orelse[0]
 
 
 def _bare_end(module: SourceModule, function: FunctionNode) -> int:
@@ -186,17 +203,28 @@ def _stands_in(module: SourceModule, start: ast.Call, call: ast.Call) -> bool:
 
 
 def needs_a_group(project: Project, module: SourceModule, scope: ast.AST, call: ast.expr) -> bool:
-    """True where the program ends above the call without a group: it wraps its model in any case, or asserts that there is."""
+    """True where the program ends without a group: it asserts above that there is one, or it wraps its model in any case.
+
+    What is wrapped below it counts where every way comes to it.
+    """
     from codemods.analysis.guards.group_may_be_missing import is_guarded  # it asks for this
 
     for node in walk_scope(scope):
         if getattr(node, "lineno", call.lineno) >= call.lineno:
+            wraps = isinstance(node, ast.Call) and _is_wrapped_below(module, scope, node)
+            if wraps and isinstance(node, ast.Call) and not is_guarded(project, module, node, set()):
+                return True
             continue
         if isinstance(node, ast.Assert) and any(s in w.lower() for w in words_of(node.test) for s in SPEAKING):
             return True
         if isinstance(node, ast.Call) and _asks_group(module, node) and not is_guarded(project, module, node, set()):
             return True
     return False
+
+
+def _is_wrapped_below(module: SourceModule, scope: ast.AST, call: ast.Call) -> bool:
+    body = scope.body if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)) else []
+    return last(qualified(module, call.func)) in _WRAPS and any(s is module.statement_of(call) for s in body)
 
 
 def _asks_group(module: SourceModule, call: ast.Call) -> bool:

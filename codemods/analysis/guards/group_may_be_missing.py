@@ -18,7 +18,8 @@ from codemods.analysis.ranks.collectives import collective_at
 from codemods.analysis.ranks.rank_exits import leaves
 from codemods.analysis.ranks.rank_guards import guards_over
 from codemods.analysis.ranks.rank_tests import means_process_group
-from codemods.analysis.ranks.uses import calls_of
+from codemods.analysis.ranks.unused import is_packaged
+from codemods.analysis.ranks.uses import calls_of, uses_of
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
@@ -55,7 +56,9 @@ def _unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
         start = _conditional_start(module, function)
         alone = _asked_alone(project, module, function) if start is None else None
         if alone is not None and function is not None and (
-            called_with_group(project, module, function) or is_called_below_a_start(project, module, function)
+            called_with_group(project, module, function)
+            or is_called_below_a_start(project, module, function)
+            or _is_called_by_nobody(project, module, function)
         ):
             continue
         ask = next((c for c in calls if asks_for_rank(module, c)), None)
@@ -73,6 +76,19 @@ def _unguarded(project: Project, module: SourceModule) -> Iterator[Unguarded]:
                 if ask is not None and ask.lineno < call.lineno and module.statement_of(ask) in body:
                     continue  # without a group the function ends there already: it is not made to run so
                 yield Unguarded(call, f"{module.text_of(alone.func)}() is written to work without a group", alone.lineno, False)
+
+
+def _is_called_by_nobody(project: Project, module: SourceModule, function: FunctionNode, up: int = 2) -> bool:
+    """True for a function that no script of a repository of scripts comes to: of a copied library other parts are used."""
+    if module.class_of(function) is not None or function.name == "main" or is_packaged(project, module.path):
+        return False
+    if not project.files_containing(b"__main__"):
+        return False
+    sites = calls_of(project, module, function)
+    if sites is None or uses_of(project, module, function).handed_on:
+        return False
+    outer = [(s.module, s.module.function_of(s.call)) for s in sites if not is_test_file(s.module.path)]
+    return all(f is not None and up > 0 and _is_called_by_nobody(project, m, f, up - 1) for m, f in outer)
 
 
 def asks_for_rank(module: SourceModule, call: ast.Call) -> bool:

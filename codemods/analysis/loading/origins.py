@@ -13,6 +13,7 @@ from codemods.analysis.loading.same_program import may_be_called
 from codemods.analysis.model.signatures import bind, defaults, returned
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.uses import constructions, uses_of
+from codemods.analysis.reaching import reaching
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk_scope
@@ -113,7 +114,7 @@ class _Search:
         if not bound:
             yield from self._imported(module, node, path, depth)
             return
-        for binding in bound:
+        for binding in reaching(module, node, bound):
             if binding.parameter:
                 function = module.parent(binding.node)
                 function = module.parent(function) if function is not None else None

@@ -77,6 +77,8 @@ def _of_call(module: SourceModule, call: ast.Call) -> Nature:
     name = qualified(module, call.func)
     root = dotted(call.func).partition(".")[0]
     if root in module.imports:
+        if family(name) == "collections":
+            return Nature.FRESH  # a list or a dict like any other: what it holds may be anything
         if family(name) in host_only.PACKAGES or name.startswith((*host_only.PREFIXES, "logging.", "csv.", "os.")):
             return Nature.HOST
         if name.startswith("torch."):

@@ -29,6 +29,7 @@ from codemods.source import FunctionNode, SourceModule, line_of, walk
 _Place = tuple[ast.expr, tuple[Edit, ...]]  # where the global rank stands, and what writes the local one there
 _NEW, _MANY = "local_rank", 3
 _WRAPS = frozenset({"DistributedDataParallel", "DDP"})
+_SHOWS = frozenset({"print", "debug", "info", "warning", "error", "log"})
 _LAUNCHED = (b"torchrun", b"distributed.launch", b"distributed.run", b"LOCAL_RANK")
 
 
@@ -157,9 +158,11 @@ def _numbers_of_devices(project: Project, module: SourceModule) -> Iterator[ast.
             given = [g for g in given if _says_where(module, g)]
         for one in given:
             yield from (r for r in _ranks_in(one) if _is_global(project, module, r))
-    for line in module.nodes(ast.Assign):
-        if isinstance(line.value, ast.JoinedStr):
-            yield from (r for r in _ranks_in(line.value) if _is_global(project, module, r))
+    for text in module.nodes(ast.JoinedStr):  # whatever takes it: the text says what it is
+        up = module.parent(text)
+        handed = isinstance(up, ast.Call) and last(dotted(up.func)) not in _SHOWS and any(a is text for a in up.args)
+        if (handed or isinstance(up, ast.Assign)) and len(text.values) == 2:
+            yield from (r for r in _ranks_in(text) if r is not text and _is_global(project, module, r))
 
 
 def _says_where(module: SourceModule, given: ast.expr) -> bool:
@@ -245,7 +248,30 @@ def _at_hand(module: SourceModule, node: ast.expr) -> str | None:
             return name
         if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) and "device_count" in module.text_of(value.right):
             return name  # device = rank % torch.cuda.device_count()
-    return _bound_beside(module, node)
+    return _asked_for(module, node) or _bound_beside(module, node)
+
+
+def _asked_for(module: SourceModule, node: ast.expr) -> str | None:
+    """`args.local_rank` of `if args.local_rank != -1: dist.init_process_group(…)`: where there is a group, it is one's own."""
+    function = module.function_of(node)
+    starts = (c for c in module.calls_named("init_process_group") if module.function_of(c) is function and function is not None)
+    for start in (c for c in starts if line_of(c) < line_of(node)):
+        for up in (u for u in module.ancestors(start) if isinstance(u, ast.If) and isinstance(u.test, ast.Compare)):
+            asked, end = _local_asked(up.test), up.test.comparators[0] if isinstance(up.test, ast.Compare) else None
+            below = isinstance(end, ast.UnaryOp) or (isinstance(end, ast.Constant) and end.value == 0)
+            if asked is not None and below and any(start in walk(s) for s in up.body):
+                bound = [n for n in module.nodes(ast.Attribute) if isinstance(n.ctx, ast.Store) and n.attr == asked.attr]
+                if not any(is_global(module, v) for n in bound for v in values_of(module, n)):
+                    return dotted(asked)
+    return None
+
+
+def _local_asked(test: ast.expr) -> ast.Attribute | None:
+    """The local rank of `args.local_rank != -1` and `args.local_rank >= 0`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.NotEq, ast.GtE, ast.Gt)):
+        return None
+    left = test.left
+    return left if isinstance(left, ast.Attribute) and left.attr in LOCAL and isinstance(left.value, ast.Name) else None
 
 
 def _bound_beside(module: SourceModule, node: ast.expr) -> str | None:

@@ -36,7 +36,16 @@ def test_value(state: State, node: ast.expr) -> Value:
         return _presence(value)
     if value.listed and isinstance(node, (ast.Name, ast.Attribute)):
         return length_of(value)  # `if not found:`
+    if isinstance(node, ast.Name) and _holds_entries(state, node):
+        return length_of(value)
     return plain(value)
+
+
+def _holds_entries(state: State, name: ast.Name) -> bool:
+    """True for a name whose keys or entries the function goes through: as a test it asks whether there are any."""
+    function = state.module.function_of(name)
+    uses = (n for n in state.module.reads_of(name.id) if state.module.function_of(n) is function)
+    return any(isinstance(up := state.module.parent(n), ast.Attribute) and up.attr in ("keys", "items", "values") for n in uses)
 
 
 def _compared(state: State, node: ast.Compare) -> Value:

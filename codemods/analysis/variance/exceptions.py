@@ -35,7 +35,7 @@ def caught(ways: Ways, node: Attempt, rest: Statements, loop: Statements | None)
             link = ways.state.link(handler, "an exception on one rank leads here")
             yield Mismatch(Form.ENDS, ending, differing(Cause.PLACE, Proof.LIKELY, link), None, ending)
             continue
-        if _raises(handler) or _only_asks(node):
+        if _raises(handler) or _only_asks(node) or _is_of_the_parent(node):
             continue
         if not names & _BROAD and not (loop and any(m.name == "backward" for m in ways.meets(node.body))):
             continue  # one kind of error, round something else than a step of the training
@@ -60,6 +60,11 @@ def _only_asks(node: Attempt) -> bool:
     """True where the body begins with a question to the group: without one every rank gets that error."""
     calls = [n for n in walk(node.body[0]) if isinstance(n, ast.Call)]
     return bool(calls) and all(last(dotted(c.func)) in _QUESTIONS for c in calls)
+
+
+def _is_of_the_parent(node: Attempt) -> bool:
+    """True where the body starts the ranks and waits for them: the process that does so is none of them."""
+    return any(last(dotted(c.func)) in ("spawn", "start_processes") for c in calls_in(node.body))
 
 
 def _is_awaited(ways: Ways, behind: Statements) -> bool:

@@ -206,8 +206,10 @@ def _number(
     module, text = state.module, " ".join(state.module.text_of(part).split())
     behind = source.is_behind(module, shown, value)
     role = Role.DECIDES if decides else Role.CURVE if source.trains else Role.RESULT
-    if not value.mean and ((decides and source.trains) or (role is Role.RESULT and not behind)):
+    if not value.mean and decides and source.trains:
         return None  # what a single batch gives
+    if role is Role.RESULT and not behind and (source.loop is not None or not value.mean):
+        return None  # how far the evaluation has come
     if value.decided or _is_guess(analysis, value, source) or _may_gather(analysis, value):
         return None  # decided: the same on all ranks, but for how often they come there
     if decides and source.trains and value.origin is not None and not _SHARE.search(value.origin.text):

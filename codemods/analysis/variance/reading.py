@@ -229,6 +229,9 @@ def _match(state: State, node: ast.Match) -> bool:
 def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
     before = dict(state.env)
     rounds = SAME
+    element = _element(node)
+    made_above = element in state.made_same
+    state.made_same.discard(element)
     for again in (False, True):  # behind the loop holds what a round left: one that never runs reduces nothing
         rounds = bind_elements(state, node.target, node.iter)
         if isinstance(node.target, ast.Name) and not rounds.sized and _picks(node, path_of(unpacked(node.iter))):
@@ -248,12 +251,22 @@ def _for(state: State, node: ast.For | ast.AsyncFor) -> None:
         state.counts.pop()
         state.control.pop()
         state.data_loops -= over_data
-        if isinstance(node.iter, (ast.Tuple, ast.List)) and dotted(node.target) in state.made_same:
-            make_same(state, node.iter)  # `for t in (a, b): dist.all_reduce(t)`
+        if element in state.made_same:
+            make_same(state, unpacked(node.iter))  # `for t in tensors: dist.all_reduce(t)`
         if not again and _says_the_same(state, before):
             break
+    if made_above:
+        state.made_same.add(element)
     bind_counter(state, node.target, node.iter, rounds)
     _block(state, node.orelse)
+
+
+def _element(node: ast.For | ast.AsyncFor) -> str:
+    """The name of what a loop takes out of a list, also with its number; "" where it takes it apart."""
+    target = node.target
+    if isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(node.iter, ast.Call):
+        target = target.elts[1] if dotted(node.iter.func) == "enumerate" else target
+    return target.id if isinstance(target, ast.Name) else ""
 
 
 def _says_the_same(state: State, entered: _Env) -> bool:
