@@ -67,6 +67,9 @@ def newline_of(lines: Sequence[str], line: int) -> str:
     return "\n"
 
 
+_NEAR = 3  # one block that is indented in another way does not decide
+
+
 class Steps:
     """The steps of indentation a file takes, by line: two blanks here, four there, a tab."""
 
@@ -84,12 +87,13 @@ class Steps:
         self._steps = found
 
     def at(self, line: int) -> str:
-        """The step taken nearest to a line; four blanks where the file takes none."""
+        """The step that most of the nearest blocks take, of equal ones the nearest; four blanks where the file takes none."""
         if not self._lines:
             return "    "
         i = bisect_left(self._lines, line)
-        near = self._lines[max(i - 1, 0) : i + 1]
-        return self._steps[min(near, key=lambda n: abs(n - line))]
+        near = sorted(self._lines[max(i - _NEAR, 0) : i + _NEAR], key=lambda n: abs(n - line))[:_NEAR]
+        taken = [self._steps[n] for n in near]
+        return max(taken, key=lambda step: (taken.count(step), -taken.index(step)))
 
 
 @once_a_module

@@ -7,7 +7,7 @@ import io
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 
@@ -184,6 +184,14 @@ def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
             if children:
                 children.reverse()
                 stack += children
+
+
+def walk_block(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """The statements and what stands in them, without what the functions and classes among them hold."""
+    for statement in statements:
+        yield statement
+        if statement.__class__ not in _SCOPES:
+            yield from walk_scope(statement)
 
 
 def _normal(encoding: str) -> str:

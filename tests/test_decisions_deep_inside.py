@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codemods.sync.early_return_before_collective import EarlyReturnBeforeCollective
 from codemods.sync.one_rank_decision import OneRankDecision
-from ddpfix.testing import check_nothing, check_told
+from ddpfix.testing import check_nothing, check_told, findings_of
 
 RULE = OneRankDecision
 TRAINER = """
@@ -346,3 +347,27 @@ if __name__ == "__main__":
 
 def test_the_process_that_starts_the_ranks_is_none_of_them() -> None:
     check_nothing(RULE, SPAWNED.replace("START", "mp.spawn(worker, (model, loader), nprocs=2)"))
+
+
+INNER = """
+import os
+import torch
+from accelerate import Accelerator
+
+
+def main(model, loader, folder):
+    accelerator = Accelerator()
+    model, loader = accelerator.prepare(model, loader)
+    if accelerator.is_main_process:
+        INNER
+    for batch in loader:
+        accelerator.backward(model(batch).mean())
+"""
+
+
+def test_a_function_in_the_arm_returns_from_itself_alone() -> None:
+    inner = "def first(rows):\n            for row in rows:\n                return row\n        print(first([1]))"
+    check_nothing(RULE, INNER.replace("INNER", inner))
+    assert not findings_of(EarlyReturnBeforeCollective, INNER.replace("INNER", inner))
+    left = "if folder:\n            return"
+    assert findings_of(EarlyReturnBeforeCollective, INNER.replace("INNER", left))

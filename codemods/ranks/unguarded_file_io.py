@@ -15,6 +15,7 @@ from codemods.analysis.files.before_fit import is_above_fit
 from codemods.analysis.files.entered_by_device import is_entered_by_device
 from codemods.analysis.files.every_rank import imports_again, is_for_some, runs_alone, way_of_every_rank
 from codemods.analysis.files.file_calls import CHANGES, file_call
+from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.files_of_all import FileOfAll, files_of_all
 from codemods.analysis.files.filled_on_demand import filled_on_demand, is_asked_for
@@ -297,6 +298,8 @@ class UnguardedFileIo(DdpCodemod):
             if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
                 continue
             if _is_never_asked_for(project, module, run) or is_entered_by_device(project, module, run.first):
+                continue
+            if is_under_lock(module, run.first):
                 continue
             if function is module.tree and imports_again(module, run.first) is not None:
                 continue  # nobody knows the rank there

@@ -23,7 +23,7 @@ from codemods.analysis.variance.values import Cause
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, walk, walk_block, walk_scope
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _WRAPPERS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel"})
@@ -82,7 +82,7 @@ def _tests_over(module: SourceModule, leaving: ast.Return, function: FunctionNod
 def _of_rank(project: Project, module: SourceModule, leaving: ast.Return, tests: list[ast.If]) -> ast.If | None:
     """The outermost of the tests, where it lets rank 0 alone through, or the first rank of what a call asks for."""
     outer = tests[-1]
-    if any(leaving is n for s in outer.orelse for n in (s, *walk_scope(s))):
+    if any(leaving is n for n in walk_block(outer.orelse)):
         return None
     if outer is tests[0] and not (isinstance(outer.test, ast.BoolOp) and isinstance(outer.test.op, ast.And)):
         return None  # the rank alone decides: the ways of the ranks are laid side by side for that
@@ -96,7 +96,7 @@ def _of_rank(project: Project, module: SourceModule, leaving: ast.Return, tests:
 
 def _others_act(test: ast.If) -> bool:
     """True where the other ranks make calls of their own in the other arm: it may be the other half."""
-    calls = (n for s in test.orelse for n in (s, *walk_scope(s)) if isinstance(n, ast.Call))
+    calls = (n for n in walk_block(test.orelse) if isinstance(n, ast.Call))
     return any(last(dotted(c.func)) not in _QUIET for c in calls)
 
 

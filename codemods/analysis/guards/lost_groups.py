@@ -15,7 +15,7 @@ from codemods.analysis.output.script_guards import run_before
 from codemods.analysis.ranks.uses import CallSite, calls_of
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import FunctionNode, SourceModule, stands_above, walk_scope
+from codemods.source import FunctionNode, SourceModule, stands_above, walk_block, walk_scope
 
 _MOST_CALLERS = 6
 _SPAWNS = frozenset({"spawn", "start_processes"})
@@ -165,7 +165,7 @@ def _conditional(project: Project, site: CallSite) -> _Why:
         over = [u for u in module.ancestors(call) if isinstance(u, ast.If) and module.function_of(u) is function]
         if not over or any(words_of(t.test) & (ASKED | {"__name__"}) for t in over) or call.lineno > site.call.lineno:
             return _NOTHING
-        if not any(n is call for s in over[-1].body for n in (s, *walk_scope(s))):
+        if not any(n is call for n in walk_block(over[-1].body)):
             return _NOTHING
         tests.append(over[-1])
     if len({id(t) for t in tests}) != 1 or is_guarded(project, module, site.call, words_of(tests[0].test)):

@@ -26,7 +26,7 @@ from codemods.analysis.variance.values import Cause, Kind, Link, Proof
 from codemods.data.rank_variance import LOADER_NAMES
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.source import SourceModule, walk, walk_block, walk_scope
 
 _ZERO = (Ranks.ZERO, Ranks.LOCAL_ZERO)
 _DEPTH = 2  # calls between the test and the loop
@@ -117,7 +117,7 @@ def _others_have_a_part(project: Project, module: SourceModule, node: ast.AST) -
     for up in module.ancestors(node):
         if isinstance(up, ast.If):
             other = up.orelse if any(below is s for s in up.body) else up.body if any(below is s for s in up.orelse) else []
-            if any(isinstance(n, (ast.For, ast.While)) for s in other for n in (s, *walk_scope(s))):
+            if any(isinstance(n, (ast.For, ast.While)) for n in walk_block(other)):
                 return True
         if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
@@ -139,7 +139,7 @@ def _passes(loops: list[ast.For], calls: list[ast.Call]) -> Iterator[tuple[ast.A
 
 def _is_left(loop: ast.For) -> bool:
     """True for a loop that is left above its end: a few batches are wanted, not the set."""
-    return any(isinstance(n, (ast.Break, ast.Return)) for s in loop.body for n in (s, *walk_scope(s)))
+    return any(isinstance(n, (ast.Break, ast.Return)) for n in walk_block(loop.body))
 
 
 def _loader(project: Project, module: SourceModule, source: ast.expr) -> ast.expr | None:

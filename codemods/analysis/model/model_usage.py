@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from itertools import takewhile
 
@@ -199,7 +199,8 @@ class Judge:
         """Parameters that forward does not use may be used by other code: `model.module.head(features)`."""
         own = {site.module.path for site in self.facts.lineage}
         dead = tuple(never)
-        for name in dict.fromkeys(self._own_name(path, dead) for path in dead):
+        living = self._steps_but(frozenset(dead))
+        for name in dict.fromkeys(_own_name(path, living) for path in dead):
             word = f".{name}".encode()
             for path in self.project.files_containing(word):
                 data = self.project.read(path) or b""
@@ -207,15 +208,9 @@ class Judge:
                     return [f"{name} is read in {path}"]
         return []
 
-    def _own_name(self, path: str, dead: tuple[str, ...]) -> str:
-        """The first step to a parameter that no living one shares: what other code would have to name to use it."""
-        alive = [p for p in self.parameters if p not in dead]
-        steps = path.replace("[", ".").replace("(", ".").split(".")
-        for i, step in enumerate(steps):
-            head = ".".join(steps[: i + 1])
-            if not any(f"{p.replace('[', '.').replace('(', '.')}.".startswith(f"{head}.") for p in alive):
-                return step if step.isidentifier() else _top(path)
-        return _top(path)
+    def _steps_but(self, dead: Names) -> frozenset[str]:
+        """Every step on the ways to the other parameters."""
+        return frozenset(head for p in self.parameters if p not in dead for head, _ in _steps(p))
 
     def _skipped(self, missing: Names, loss: Value) -> list[Decision]:
         """The decisions that explain why a parameter is missing; each parameter goes to the strongest."""
@@ -298,6 +293,20 @@ def _in_each_arm(parameters: Iterable[str], some: Iterable[str]) -> bool:
         if all(_in_each_arm(*arm) for arm in arms.values()):
             return True
     return False
+
+
+def _steps(path: str) -> Iterator[tuple[str, str]]:
+    """(the way so far, the step) for each step of `encoder.layers[0].weight`."""
+    so_far = ""
+    for step in path.replace("[", ".").replace("(", ".").split("."):
+        so_far = f"{so_far}.{step}" if so_far else step
+        yield so_far, step
+
+
+def _own_name(path: str, living: frozenset[str]) -> str:
+    """The first step to a parameter that no living one shares: what other code would have to name to use it."""
+    own = next((step for so_far, step in _steps(path) if so_far not in living), "")
+    return own if own.isidentifier() else _top(path)
 
 
 def _top(path: str) -> str:

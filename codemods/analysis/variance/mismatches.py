@@ -21,7 +21,7 @@ from codemods.analysis.variance.values import Cause
 from codemods.analysis.variance.walk import Walk
 from codemods.data.rank_variance import PROCESS_EXITS, STOP_FLAGS
 from codemods.project import Project
-from codemods.source import FunctionNode, SourceModule, walk, walk_scope
+from codemods.source import FunctionNode, SourceModule, walk, walk_block, walk_scope
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _CHOICES = (ast.If, ast.Match, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar)
@@ -80,7 +80,7 @@ def mismatches(analysis: Analysis, state: State) -> Iterator[Mismatch]:
     yield from other_forms(analysis, state)
     if not state.met and not any(dotted(c.func) in PROCESS_EXITS for c in calls_in(state.body)):
         return
-    if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for s in state.body for n in walk_scope(s)):
+    if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk_block(state.body)):
         return  # the two halves of a context manager, or a generator: who goes on is decided elsewhere
     yield from Walk(analysis, state).block(state.body, (), None)
 

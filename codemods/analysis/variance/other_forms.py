@@ -17,7 +17,7 @@ from codemods.analysis.variance.paths import is_none
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, Cause, Proof, differing
 from codemods.data.rank_variance import PROCESS_EXITS
-from codemods.source import walk_scope
+from codemods.source import walk_block
 
 
 def other_forms(analysis: Analysis, state: State) -> Iterator[Mismatch]:
@@ -47,7 +47,7 @@ def _no_losses(analysis: Analysis, state: State) -> Iterator[Mismatch]:
     if function.name != "training_step" and not makes_the_loss(analysis.project, ClassSite(module, owner), function.name):
         return
     yield from _caught_without_loss(state)
-    for node in (n for s in function.body for n in (s, *walk_scope(s)) if isinstance(n, ast.If)):
+    for node in (n for n in walk_block(function.body) if isinstance(n, ast.If)):
         value = analysis.resolved(state.site, state.tests.get(id(node.test), SAME))
         for arm in (node.body, node.orelse):
             leaving = leaving_of(arm)
@@ -59,8 +59,8 @@ def _no_losses(analysis: Analysis, state: State) -> Iterator[Mismatch]:
 
 def _caught_without_loss(state: State) -> Iterator[Mismatch]:
     """`except RuntimeError: return None`: out of memory is one rank's own."""
-    for node in (n for s in state.body for n in (s, *walk_scope(s)) if isinstance(n, ast.ExceptHandler)):
-        for leaving in (n for s in node.body for n in (s, *walk_scope(s)) if isinstance(n, ast.Return)):
+    for node in (n for n in walk_block(state.body) if isinstance(n, ast.ExceptHandler)):
+        for leaving in (n for n in walk_block(node.body) if isinstance(n, ast.Return)):
             if leaving.value is None or is_none(leaving.value):
                 link = state.link(node, "an exception is one rank's own")
                 yield Mismatch(Form.NO_LOSS, node, differing(Cause.PLACE, Proof.LIKELY, link, link), None, leaving)
@@ -69,7 +69,7 @@ def _caught_without_loss(state: State) -> Iterator[Mismatch]:
 
 def _caught_in_backward(state: State) -> Iterator[Mismatch]:
     """`try: loss.backward() except RuntimeError:` of the hook: the others wait in the middle of their own."""
-    for node in (n for s in state.body for n in (s, *walk_scope(s)) if isinstance(n, ast.Try)):
+    for node in (n for n in walk_block(state.body) if isinstance(n, ast.Try)):
         if not any(isinstance(c.func, ast.Attribute) and c.func.attr == "backward" for c in calls_in(node.body)):
             continue
         for handler in node.handlers:

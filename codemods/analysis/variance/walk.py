@@ -17,7 +17,7 @@ from codemods.analysis.variance.partings import Form, Mismatch
 from codemods.analysis.variance.state import Meeting
 from codemods.analysis.variance.values import Cause, Value
 from codemods.analysis.variance.ways import Statements, Ways, missed_of, sort_of
-from codemods.source import walk_scope
+from codemods.source import walk_block
 
 Arms = list[list[ast.stmt]]
 
@@ -113,7 +113,7 @@ class Walk(Ways):
     @cached_property
     def _returns_early(self) -> bool:
         body = self.state.body
-        return any(isinstance(n, ast.Return) for s in body for n in (s, *walk_scope(s)) if s is not body[-1])
+        return any(isinstance(n, ast.Return) for n in walk_block(body[:-1]))
 
     def _balanced(self, sides: list[Ranks | None]) -> bool:
         """True where both sides come to the same collectives in the function as a whole: two halves of one protocol."""
@@ -131,7 +131,7 @@ class Walk(Ways):
             others = next((w for j, w in enumerate(ways) if j != i and w), None)
             if others is None or leaving_of(arm) is not None or any(m.name == others[0].name for m in self.meets(arm, sides[i])):
                 continue
-            for inner in (n for s in arm for n in (s, *walk_scope(s)) if isinstance(n, ast.Return)):
+            for inner in (n for n in walk_block(arm) if isinstance(n, ast.Return)):
                 yield Mismatch(Form.LEAVES, node, value, others[0], inner)
                 return
 

@@ -15,7 +15,7 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Kind, Proof, Thing, Value, at_most, made_of
 from codemods.late_pattern import late
 from codemods.record import replace
-from codemods.source import walk_scope
+from codemods.source import walk_block
 
 _WRAPS = late(r"model|wrap|ddp|distribut|parallel|prepare|setup", re.I)
 _WRAPPER_WORDS = (b"DistributedDataParallel", b"FullyShardedDataParallel")
@@ -40,7 +40,7 @@ def _may_give_none(state: State, thing: Thing) -> bool:
     method = class_facts(state.project, thing.site.module, thing.site.node).method("forward")
     if method is None:
         return True
-    leaving = [n for s in method[1].body for n in (s, *walk_scope(s)) if isinstance(n, ast.Return)]
+    leaving = [n for n in walk_block(method[1].body) if isinstance(n, ast.Return)]
     return any(n.value is None or is_none(n.value) for n in leaving)
 
 
