@@ -371,3 +371,77 @@ def test_a_function_in_the_arm_returns_from_itself_alone() -> None:
     assert not findings_of(EarlyReturnBeforeCollective, INNER.replace("INNER", inner))
     left = "if folder:\n            return"
     assert findings_of(EarlyReturnBeforeCollective, INNER.replace("INNER", left))
+
+
+VALIDATED = """
+import torch
+import torch.distributed as dist
+
+
+def train(model, loader, val_loader, optimizer):
+    dist.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    for batch in loader:
+        model(batch).sum().backward()
+    if val_loader:
+        for batch in val_loader:
+            model(batch)
+
+
+def main(model, data, args):
+    sampler = torch.utils.data.DistributedSampler(data)
+    loader = torch.utils.data.DataLoader(data, sampler=sampler)
+    train(model, loader, torch.utils.data.DataLoader(data, sampler=sampler) if args.validate else None, 3)
+"""
+
+
+def test_whether_there_is_a_loader_is_asked_alike_everywhere() -> None:
+    check_nothing(RULE, VALIDATED)
+
+
+AGREED = """
+import torch
+from accelerate import Accelerator
+
+
+def main(model, loader):
+    accelerator = Accelerator()
+    model, loader = accelerator.prepare(model, loader)
+    for batch in loader:
+        loss = model(batch).mean()
+        try:
+            flag = torch.tensor(batch.skip, device=accelerator.device)
+            stop = accelerator.reduce(WORK, reduction="sum").item() > 0
+        except Exception:
+            stop = True
+        if not stop:
+            accelerator.backward(loss)
+"""
+
+
+def test_an_error_in_the_collective_itself_meets_all_ranks() -> None:
+    assert not [f for f in findings_of(RULE, AGREED.replace("WORK", "flag")) if "is caught" in f.message]
+    assert [f for f in findings_of(RULE, AGREED.replace("WORK", "prepared(flag)")) if "is caught" in f.message]
+
+
+OPTIONS = """
+import os
+import torch
+import torch.distributed as dist
+
+
+def train(**options):
+    dist.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(options["model"])
+    if options["KEY"] == "a":
+        model(torch.zeros(1)).sum().backward()
+
+
+def main(model, args):
+    settings = {"model": model, "name": args.name, "rank": int(os.environ["RANK"])}
+    train(**settings)
+"""
+
+
+def test_a_key_of_keywords_is_not_what_another_key_holds() -> None:
+    check_nothing(RULE, OPTIONS.replace("KEY", "name"))

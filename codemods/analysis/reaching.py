@@ -6,8 +6,10 @@ import ast
 from collections.abc import Sequence
 
 from codemods.analysis.bindings import Binding
-from codemods.source import SourceModule
+from codemods.source import SourceModule, walk
 
+Place = tuple[int, int]  # line and column
+_NOWHERE = (0, 0)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -18,22 +20,29 @@ def reaching(module: SourceModule, name: ast.Name, bound: list[Binding]) -> list
         return bound
     above = [up for up in module.ancestors(name) if isinstance(up, ast.stmt)]
     loops = [up for up in above if isinstance(up, _LOOPS)]
-    line = min(name.lineno, module.statement_of(name).lineno)
+    statement = module.statement_of(name)
+    line = min((name.lineno, name.col_offset), (statement.lineno, statement.col_offset))
     blocks = {id(s) for up in above for s in module.block_of(up)}
-    sure = [b for b in bound if isinstance(b.node, (ast.Assign, ast.AnnAssign)) and id(b.node) in blocks and b.node.lineno < line]
-    first = max((_line(b) for b in sure), default=0)
+    above_it = (b for b in bound if isinstance(b.node, (ast.Assign, ast.AnnAssign)) and _place(b.node) < line)
+    sure = [b for b in above_it if id(b.node) in blocks and not _is_made_of(b, name.id)]
+    first = max((_place(b.node) for b in sure), default=_NOWHERE)
     return [b for b in bound if _holds(module, b, first, line, loops)]
 
 
-def _holds(module: SourceModule, binding: Binding, first: int, line: int, loops: Sequence[ast.stmt]) -> bool:
+def _is_made_of(binding: Binding, name: str) -> bool:
+    """True for `head = convert(head)`: what it was made of may be asked for as well."""
+    return binding.value is not None and any(isinstance(n, ast.Name) and n.id == name for n in walk(binding.value))
+
+
+def _holds(module: SourceModule, binding: Binding, first: Place, line: Place, loops: Sequence[ast.stmt]) -> bool:
     if binding.parameter:
-        return not first
-    at = _line(binding)
+        return first == _NOWHERE
+    at = _place(binding.node)
     if first <= at < line:
         return True
     again = [up for up in loops if any(up is above for above in (binding.node, *module.ancestors(binding.node)))]
-    return at >= line and any(up.lineno > first for up in again)
+    return at >= line and any(_place(up) > first for up in again)
 
 
-def _line(binding: Binding) -> int:
-    return getattr(binding.node, "lineno", 0)
+def _place(node: ast.AST) -> Place:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)

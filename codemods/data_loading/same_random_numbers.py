@@ -90,6 +90,7 @@ class SameRandomNumbers(DdpCodemod):
       data set's workers, where they do not choose the sample.
     - Says nothing of what workers draw behind `seed_everything(..., workers=True)`, which puts the rank into their seeds, and
       behind a seed that a configuration may have and none of the project has.
+    - Says nothing where the function puts the numbers back as they were (`set_rng_state`, `fork_rng`).
     - Says nothing of a seed that one rank alone sets, of one that a loader sets in each of its workers, and of a repository's
       own tests.
     - Says nothing of Lightning where nothing shows several devices.
@@ -247,6 +248,8 @@ def _is_for_training(seed: Seed) -> bool:
     alone = isinstance(seed.module.parent(seed.call), ast.Expr)
     if not alone or _only_evaluates(seed.module) or _starts_processes(seed.module, function):
         return False
+    if function is not None and any(word in seed.module.text_of(function) for word in ("set_rng_state", "fork_rng")):
+        return False  # the numbers go on behind it as if there had been none
     return not (function is not None and (evaluates(function) or _is_for_workers(seed.module, function)))
 
 

@@ -15,6 +15,7 @@ from codemods.project import Project
 from codemods.source import SourceModule
 
 _OF_SAMPLES = late(r"pred|label|target|logit|output|answer|reference|hyp")
+_LOSS = late(r"loss|time|elapsed|norm")
 _NUMBERS = frozenset({"mean", "sum", "item", "max", "min"})
 _SAMPLER = (
     "this sampler repeats samples until every rank has as many, and the evaluation puts the ranks' results together: the "
@@ -26,7 +27,7 @@ _REASON = (
     "the loop"
 )
 _GATHER = (
-    "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of `{}`"
+    "`gather` keeps the samples that Accelerate repeats to even out the last batches: they count twice in what is made of {}"
 )
 _ASSUMED = "assumes that it is made of the current batch of a prepared loader, a row for each sample"
 
@@ -106,19 +107,25 @@ class GatheredDuplicates(DdpCodemod):
                     Evidence("static", "the results of the ranks come together here", found.joined_in.path, found.joined.lineno),
                 ]
                 yield self.finding(module, found.sampler, _SAMPLER, evidence=shown, reason=_REASON)
+        told: set[int] = set()
         for call in module.calls_named("gather"):
-            if (loop := _of_batches(project, module, call)) is not None:
-                yield self._gather(module, call, loop)
+            if (loop := _of_batches(project, module, call)) is not None and id(loop) not in told:
+                told.add(id(loop))
+                yield self._gather(project, module, call, loop)
 
-    def _gather(self, module: SourceModule, call: ast.Call, loop: ast.For) -> Finding:
-        assert isinstance(call.func, ast.Attribute)
-        written = f"{module.text_of(call.func.value)}.gather_for_metrics"
+    def _gather(self, project: Project, module: SourceModule, call: ast.Call, loop: ast.For) -> Finding:
+        """What the loop gathers goes together: predictions that are cut, and labels that are not, no longer fit."""
+        calls = [c for c in module.calls_named("gather") if any(up is loop for up in module.ancestors(c))]
+        same = [c.func for c in calls if isinstance(c.func, ast.Attribute) and _is_gather_of_rows(project, module, c)]
+        what = ", ".join(f"`{' '.join(module.text_of(c.args[0]).split())[:60]}`" for c in calls if c.func in same)
         return self.finding(
             module,
             call,
-            _GATHER.format(" ".join(module.text_of(call.args[0]).split())[:60]),
+            _GATHER.format(what),
             level=Applicability.UNSAFE,
-            edits=[ReplaceExpression(module.path, module.span(call.func), written)],
+            edits=[
+                ReplaceExpression(module.path, module.span(f), f"{module.text_of(f.value)}.gather_for_metrics") for f in same
+            ],
             evidence=[Evidence("static", "the batches come from here", module.path, loop.lineno)],
             reason=_ASSUMED,
         )
@@ -139,6 +146,17 @@ def _of_batches(project: Project, module: SourceModule, call: ast.Call) -> ast.F
     if not is_accelerator(project, module, call.func.value) or module.holds(b"drop_last=True"):
         return None
     return None if _is_cut(module, call) else loop
+
+
+def _is_gather_of_rows(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a gather of names or parts that nothing reduces on the spot, and that are no losses."""
+    if not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or _LOSS.search(module.text_of(call.args[0]).lower()):
+        return False
+    parts = call.args[0].elts if isinstance(call.args[0], (ast.Tuple, ast.List)) else [call.args[0]]
+    plain = all(isinstance(p, (ast.Name, ast.Attribute, ast.Subscript)) for p in parts)
+    up = module.parent(call)
+    reduced = isinstance(up, ast.Attribute) and up.attr in _NUMBERS
+    return plain and not reduced and is_accelerator(project, module, call.func.value)
 
 
 def _is_of_samples(module: SourceModule, node: ast.expr) -> bool:

@@ -31,7 +31,7 @@ _STILL_THERE = frozenset(
      "clear", "unpause", "disable", "total", "iterable"}
 )  # fmt: skip
 _NEGATED = (
-    (late(r"^(?P<a>[\w.]+(?:\(\))?) == 0$"), r"\g<a> != 0"),
+    (late(r"^(?P<a>[\w.]+(?:\(\))?)\s*==\s*0$"), r"\g<a> != 0"),
     (late(r"^(?P<a>[\w.]+) in (?P<b>[(\[].*)$"), r"\g<a> not in \g<b>"),
     (late(r"^(?P<a>int\(os\.environ\.get\(\"RANK\", 0\)\)) == 0$"), r"\g<a> != 0"),
 )
@@ -150,6 +150,8 @@ def _in_training(project: Project, module: SourceModule, owner: ast.ClassDef, me
 
 def turned(test: str) -> str:
     """The test for every rank but 0, written as a person would."""
+    while test.startswith("(") and test.endswith(")") and test.count("(") == 1:
+        test = test[1:-1].strip()
     for pattern, other in _NEGATED:
         if pattern.match(test):
             return pattern.sub(other, test)

@@ -293,7 +293,7 @@ class UnguardedFileIo(DdpCodemod):
         for run in output_runs(project, module, function, lambda s: _may_move(module, s) and not holds_save(project, module, s)):
             files = _files(project, module, run.effects.output)
             run = _trimmed(project, module, run) if files else run
-            if not files or any(is_of_saves(e.text) for e in files):
+            if not files or any(is_of_saves(project, e) for e in files):
                 continue
             if ranks_reaching(project, module, run.first).some or is_for_some(project, module, run.first):
                 continue
@@ -397,7 +397,7 @@ class UnguardedFileIo(DdpCodemod):
         effects = effects_of_function(project, module, function)
         files = _files(project, module, effects.output)
         rest = effects.besides(Kind.STATE)
-        if not files or not rest or names_rank(module.text_of(function)) or any(is_of_saves(e.text) for e in files):
+        if not files or not rest or names_rank(module.text_of(function)) or any(is_of_saves(project, e) for e in files):
             return
         message = f"every rank runs {function.name}, and {phrases(files[:1])}: the ranks overwrite each other's output"
         reason = f"every rank may need what else is done there ({phrases(rest)}): put the writing alone under a guard"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from codemods.analysis.distribution import is_test_module, may_be_run_by_ranks, ranks_in_file, ranks_in_importers
 from codemods.analysis.files.fetched_by_all import Fetch, fetched_by_all
@@ -139,8 +139,11 @@ class CacheFilledByEveryRank(DdpCodemod):
         for demand in filled_on_demand(project, module):
             told.add(id(demand.function))
             yield self._on_demand(project, module, demand)
+        by_function: dict[int, list[Fetch]] = {}
         for fetch in fetched_by_all(project, module):
-            yield self._fetched(module, fetch)
+            by_function.setdefault(id(module.function_of(fetch.call)), []).append(fetch)
+        for fetches in by_function.values():
+            yield self._fetched(module, fetches[0], fetches[1:])
         for found in shared_caches(project, module):
             if id(module.function_of(found.call)) in told:
                 continue
@@ -160,7 +163,7 @@ class CacheFilledByEveryRank(DdpCodemod):
                 "0 with a barrier behind it once the process group exists)",
             )
 
-    def _fetched(self, module: SourceModule, fetch: Fetch) -> Finding:
+    def _fetched(self, module: SourceModule, fetch: Fetch, others: Sequence[Fetch] = ()) -> Finding:
         what = _text(module, fetch.call)
         clip = what.endswith("clip.load")
         folder = " ".join(module.text_of(fetch.folder).split())[:60] if fetch.folder is not None else ""
@@ -175,6 +178,8 @@ class CacheFilledByEveryRank(DdpCodemod):
                 f"every rank calls {what}(…), and on the first run all of them download the weights into one file in {where}: "
                 "each empties what another writes, and the checksum of a half-written file ends the run"
             )
+        if others:
+            message += f" (also {', '.join(f'{_text(module, o.call)} in line {_line(o.call)}' for o in others[:4])})"
         places = [Evidence("static", _text(h, n), h.path, _line(n)) for h, n in fetch.way.frames[:3]]
         reason = "fetch it once before the training starts, or let rank 0 call it first, with a barrier before the others do"
         return self.finding(module, module.statement_of(fetch.call), message, evidence=[*places, fetch.way.shown], reason=reason)

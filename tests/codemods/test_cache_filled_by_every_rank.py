@@ -200,7 +200,8 @@ def test_each_data_set_of_a_function() -> None:
         "    if args.name == 'c':\n        return datasets.CIFAR10(args.root, download=True)\n"
         "    return datasets.MNIST(args.root, download=True)\n"
     )
-    assert [f.span.line for f in findings_of(RULE, FETCH + MAIN + body)] == [8, 9]
+    found = findings_of(RULE, FETCH + MAIN + body)
+    assert [f.span.line for f in found] == [8] and "(also datasets.MNIST in line 9)" in found[0].message
 
 
 def test_a_barrier_above_that_nobody_fetches_before() -> None:
@@ -385,3 +386,19 @@ def test_a_lock_that_has_a_name(made: str, *, silent: bool) -> None:
     locked = "\n".join([f"lock = {made}", "path = folder + '/rows.npy'", "with lock:", *(f"    {line}" for line in fill)])
     found = findings_of(RULE, f"import fasteners\nimport threading\n{data(locked)}")
     assert bool(found) is not silent
+
+
+REGISTRY = {
+    "sets.py": (
+        "import os\nimport numpy as np\nKINDS = {}\n\n\nclass Rows:\n    def __init__(self, path):\n"
+        "        if not os.path.exists(path):\n            np.save(path, 3)\n        self.rows = np.load(path)\n\n\n"
+        "KINDS['rows'] = Rows\n\n\ndef build(name, path):\n    return KINDS[name](path)\n"
+    )
+}
+FIRST = "    if dist.get_rank() == 0:\n        build('rows', args.path)\n    dist.barrier()\n"
+
+
+def test_nothing_where_rank_0_is_let_in_first_to_what_a_table_makes() -> None:
+    main = "import torch.distributed as dist\nfrom sets import build\n\n\ndef main(args):\n    dist.init_process_group('gloo')\n"
+    end = "    return build('rows', args.path)\n\n\nif __name__ == '__main__':\n    main(parse())\n"
+    check_nothing(RULE, REGISTRY["sets.py"], files={"train.py": main + FIRST + end}, path="sets.py")

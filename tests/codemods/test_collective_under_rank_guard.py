@@ -1103,3 +1103,33 @@ def test_an_answer_that_every_rank_has_kept(decorator: str) -> None:
         "        print(score(best))\n"
     )
     check_nothing(RULE, source)
+
+
+EVALUATED = """import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torchmetrics.classification import MulticlassAccuracy
+
+
+@torch.no_grad()
+def evaluate(model, loader, metric):
+    for x, y in loader:
+        metric.update(model(x), y)
+    return COUNTED
+
+
+def main(net, loader):
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    model = DistributedDataParallel(net)
+    accuracy = MulticlassAccuracy(num_classes=3)
+    if rank == 0:
+        evaluate(model, loader, accuracy)
+"""
+
+
+def test_a_metric_that_the_function_is_handed_waits_as_well() -> None:
+    alone = findings_of(CollectiveUnderRankGuard, EVALUATED.replace("COUNTED", "3"))
+    waits = findings_of(CollectiveUnderRankGuard, EVALUATED.replace("COUNTED", "metric.compute()"))
+    assert any(f.edits for f in alone)
+    assert waits and not any(f.edits for f in waits) and any("metric.compute() waits" in f.reason for f in waits)

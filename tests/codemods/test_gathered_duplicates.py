@@ -262,3 +262,13 @@ def test_a_name_that_is_given_a_second_sampler_tells_of_that_one() -> None:
     )
     found = check_told(GatheredDuplicates, source, reason="share without padding")
     assert found.span.line == 20
+
+
+def test_what_one_loop_gathers_goes_together() -> None:
+    before = accelerated(
+        "output = model(x)", "all_of_it = accelerator.gather(output)", "ids = accelerator.gather(labels)",
+        "loss = accelerator.gather(loss_of(output)).mean()", "metric.add(all_of_it, ids)",
+    )  # fmt: skip
+    after = before.replace("accelerator.gather(output)", "accelerator.gather_for_metrics(output)")
+    after = after.replace("accelerator.gather(labels)", "accelerator.gather_for_metrics(labels)")
+    check_transformed(GatheredDuplicates, before, after, unsafe=True)

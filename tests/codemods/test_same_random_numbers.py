@@ -444,3 +444,13 @@ def test_nothing_of_a_seed_of_the_loaders_workers() -> None:
     check_nothing(SameRandomNumbers, program(*loader, seed="pass", head=HEAD + seeding))
     other = seeding.replace("seed_worker(worker_id)", "fix(worker_id)").replace("worker_id", "number")
     assert findings_of(SameRandomNumbers, program(seed="fix(args.seed)", head=HEAD + other))
+
+
+def test_nothing_where_the_function_puts_the_numbers_back() -> None:
+    helper = (
+        "def masks(number, n):\n    kept = torch.get_rng_state()\n    torch.manual_seed(number)\n    drawn = torch.rand(n)\n"
+        "    torch.set_rng_state(kept)\n    return drawn\n\n\n"
+    )
+    check_nothing(SameRandomNumbers, program(seed="masks(3, 4)", head=HEAD + helper))
+    left = helper.replace("    torch.set_rng_state(kept)\n", "")
+    assert findings_of(SameRandomNumbers, program(seed="masks(3, 4)", head=HEAD + left))

@@ -923,3 +923,13 @@ def main(args, model, loader):
 def test_what_a_container_holds_may_change_by_its_methods() -> None:
     for finding in findings_of(UnguardedFileIo, METERS):
         assert not any("meter.refresh" in str(e) or getattr(e, "span", finding.span).line == 13 for e in finding.edits)
+
+
+def test_a_save_under_another_name_of_torch_is_left_to_the_rule_of_saves() -> None:
+    source = (
+        "import torch as th\nimport torch.distributed as dist\n\n\ndef main(model, args):\n    dist.init_process_group('gloo')\n"
+        "    model = th.nn.parallel.DistributedDataParallel(model)\n    th.save(model.module.state_dict(), args.out)\n"
+    )
+    check_nothing(UnguardedFileIo, source)
+    saved = "th.save(model.module.state_dict(), args.out)"
+    assert findings_of(UnguardedFileIo, source.replace(saved, "args.out.write_text('a')"))

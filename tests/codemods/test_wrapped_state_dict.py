@@ -228,3 +228,22 @@ def test_a_resume_that_fits_or_is_not_seen_to_fail(save: str, load: str) -> None
 def test_a_file_that_a_wrapper_writes_elsewhere() -> None:
     other = f"{HEAD}def more(net, path):\n    model = DDP(net)\n    torch.save({{'model': model.state_dict()}}, path)\n"
     check_nothing(WrappedStateDict, resumed(), files={"other.py": other})
+
+
+def test_told_where_the_same_program_loads_it_into_the_wrapper() -> None:
+    files = {
+        "nets.py": "import torch\n\n\nclass Net(torch.nn.Module):\n    pass\n",
+        "export.py": (
+            "import torch\nfrom nets import Net\n\n\ndef main(args):\n    model = Net()\n"
+            "    model.load_state_dict(torch.load(args.a))\n"
+        ),
+    }
+    source = (
+        "import os\nimport torch\nfrom torch.nn.parallel import DistributedDataParallel\nfrom nets import Net\n\n\n"
+        "def main():\n    args = init_arguments()\n    model = DistributedDataParallel(Net())\n"
+        "    torch.save(model.state_dict(), os.path.join(args.out, 'best.pt'))\n{}"
+    )
+    again = "    model.load_state_dict(torch.load(os.path.join(args.out, 'best.pt')))\n"
+    alone = findings_of(WrappedStateDict, source.format(""), files)
+    both = findings_of(WrappedStateDict, source.format(again), files)
+    assert [f.applicability.value for f in alone] == ["unsafe"] and [f.applicability.value for f in both] == ["display"]

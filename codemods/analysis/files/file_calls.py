@@ -45,6 +45,7 @@ _FUNCTIONS: dict[str, tuple[Act, int]] = {
                      "torchvision.datasets.utils.extract_archive"), (Act.FILLS, 1)),
     **dict.fromkeys(("shutil.rmtree", "os.remove", "os.unlink", "os.rmdir"), (Act.REMOVES, 0)),
     **dict.fromkeys(("torch.load", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.memmap", "numpy.fromfile",
+                     "onnx.load", "torch.jit.load", "onnxruntime.InferenceSession",
                      "cv2.imread", "PIL.Image.open", "imageio.imread", "pandas.read_csv", "pandas.read_parquet",
                      "pandas.read_json", "pandas.read_pickle", "pandas.read_table", "safetensors.torch.load_file",
                      "safetensors.safe_open", "joblib.load", "omegaconf.OmegaConf.load", "os.path.getsize", "os.stat",

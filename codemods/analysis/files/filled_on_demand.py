@@ -17,6 +17,7 @@ from codemods.analysis.files.file_flow import Step, ranks_in_function, steps_in
 from codemods.analysis.files.file_locks import is_under_lock
 from codemods.analysis.files.file_paths import forms
 from codemods.analysis.files.later_reads import handed_on, of_callers
+from codemods.analysis.files.let_in_first import may_be_let_in_first
 from codemods.analysis.files.own_paths import callers_of, is_own_path
 from codemods.analysis.files.waits_for_files import waits_for_it
 from codemods.analysis.names import dotted, last, qualified
@@ -106,7 +107,7 @@ def _filled(
     if read is None or is_own_path(project, module, asked.path, whole=False) or is_thought_of(project, module, function):
         return None
     way = way_of_every_rank(project, module, node, loose=True)
-    if way is None or is_made_above_fit(project, way) or is_dead(project, way):
+    if way is None or is_made_above_fit(project, way) or is_dead(project, way) or may_be_let_in_first(project, way):
         return None
     return OnDemand(function, asked, made[0], read, way, by_zero)
 

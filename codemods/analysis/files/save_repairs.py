@@ -158,7 +158,7 @@ def _is_wanted(project: Project, module: SourceModule, statement: ast.stmt) -> b
 def holds_save(project: Project, module: SourceModule, statement: ast.stmt) -> bool:
     """True for a statement that stores something in that way, itself or in what it calls."""
     found = effects_of(project, module, [statement]).output
-    return any(e.kind is Kind.FILE and is_of_saves(e.text) for e in found)
+    return any(e.kind is Kind.FILE and is_of_saves(project, e) for e in found)
 
 
 # Where the guard goes

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codemods.analysis.call_graph import called_function
 from codemods.analysis.names import dotted, last, qualified
+from codemods.analysis.output.effect_kinds import Effect
 from codemods.analysis.output.natures import values_of
 from codemods.project import Project
 from codemods.record import record
@@ -17,6 +18,7 @@ _FUNCTIONS = {
     "torch.save": 1, "torch.jit.save": 1, "torch.export.save": 1, "torch.onnx.export": 2, "safetensors.torch.save_file": 1,
     "safetensors.torch.save_model": 1, "safetensors.numpy.save_file": 1,
 }  # fmt: skip
+_EFFECTS = frozenset({"torch.save", "torch.jit.save", "safetensors.torch.save_file", "safetensors.numpy.save_file", "save_file"})
 _PATHS = frozenset({"f", "path", "filename", "save_directory", "output_dir"})
 _IN_MEMORY = frozenset({"BytesIO", "SpooledTemporaryFile", "TemporaryFile", "NamedTemporaryFile", "StringIO"})
 _OF_MAIN = frozenset({"is_main_process", "save_function"})  # one process writes: what transformers and diffusers offer for it
@@ -44,10 +46,13 @@ def saves_in(project: Project, module: SourceModule) -> Iterator[Save]:
             yield found
 
 
-def is_of_saves(text: str) -> bool:
-    """True for the text of an effect that such a call has: DDP501 has it, not DDP202."""
-    name = text.partition("(")[0]
-    return name.endswith(".save_pretrained") or name in ("torch.save", "torch.jit.save", "save_file")
+def is_of_saves(project: Project, effect: Effect) -> bool:
+    """True for an effect that such a call has, under any name of torch: DDP501 has it, not DDP202."""
+    name = effect.text.partition("(")[0]
+    home = project.module(effect.path)
+    for found in home.imports.get(name.partition(".")[0], ()) if home is not None else ():
+        name = f"{found.dotted}.{name.partition('.')[2]}".rstrip(".")
+    return name.endswith(".save_pretrained") or name in _EFFECTS
 
 
 def _save(project: Project, module: SourceModule, call: ast.Call) -> Save | None:

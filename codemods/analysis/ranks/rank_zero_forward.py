@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from codemods.analysis.bindings import bindings_in
 from codemods.analysis.call_graph import FunctionSite, called_function
+from codemods.analysis.class_index import Role, external_role
+from codemods.analysis.loading.origins import origins
 from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.ranks.rank_guards import Ranks, guards_over, speaks_of_ranks
 from codemods.analysis.ranks.unwrapping import unwraps_first
@@ -19,6 +21,7 @@ from codemods.analysis.wrapped.arms import is_bare
 from codemods.analysis.wrapped.holders import Wrapped
 from codemods.analysis.wrapped.made_models import classes_of
 from codemods.analysis.wrapped.may_hold import sends_buffers
+from codemods.analysis.wrapped.wraps import without_moves
 from codemods.findings import ReplaceExpression
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule, walk, walk_scope
@@ -47,7 +50,9 @@ def forwards_on_one_rank(
             called = name.id if site is None else f"{module.text_of(call.func)}({name.id})"
             sure = wrap in (function.body if function is not None else module.tree.body)
             quiet = _is_quiet(module, call) if site is None else _only_runs(site, name, call)
-            why = "" if sure and quiet else (
+            waits = _metric_in(project, site)
+            why = "" if sure and quiet and not waits else (
+                f"{waits} waits for the other ranks as well" if waits else
                 "without several processes there is no wrapper to take apart here" if not sure
                 else "gradients may be wanted, or the model is used in other ways: what rank 0 does alone has to be decided"
             )  # fmt: skip
@@ -59,6 +64,19 @@ def forwards_on_one_rank(
                 (wrap.lineno, f"`{name.id}` is the wrapper"),
                 () if why else (ReplaceExpression(module.path, module.span(name), f"{name.id}.module"),),
             )
+
+
+def _metric_in(project: Project, site: FunctionSite | None) -> str:
+    """`accuracy.compute()` of a metric of torchmetrics that the function is handed: the ranks meet in it, too."""
+    for call in walk(site.node) if site is not None else ():
+        held = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+        if site is None or held is None or not isinstance(call, ast.Call) or last(dotted(call.func)) != "compute" or call.args:
+            continue
+        made = [(o.module, o.node) for o in origins(project, site.module, held) if o.known]
+        calls = [(there, without_moves(node)) for there, node in made]
+        if any(isinstance(c, ast.Call) and external_role(qualified(there, c.func)) is Role.METRIC for there, c in calls):
+            return f"{site.module.text_of(call.func)}()"
+    return ""
 
 
 def _waits_for_nobody(project: Project, module: SourceModule, wrap: ast.Assign) -> bool:

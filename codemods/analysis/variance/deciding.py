@@ -32,13 +32,18 @@ def test_value(state: State, node: ast.expr) -> Value:
         state.value(node)
         return SAME
     value = state.value(node)
-    if value.thing is not None or value.parts:
+    if value.thing is not None or value.parts or _is_loader(node):
         return _presence(value)
     if value.listed and isinstance(node, (ast.Name, ast.Attribute)):
         return length_of(value)  # `if not found:`
     if isinstance(node, ast.Name) and _holds_entries(state, node):
         return length_of(value)
     return plain(value)
+
+
+def _is_loader(node: ast.expr) -> bool:
+    """True for `val_loader` as a test, which asks whether there is one."""
+    return isinstance(node, (ast.Name, ast.Attribute)) and last(dotted(node)).lower().endswith("loader")
 
 
 def _holds_entries(state: State, name: ast.Name) -> bool:

@@ -90,9 +90,25 @@ def _ended_stream(ways: Ways, node: Attempt, handler: ast.ExceptHandler, behind:
 
 
 def _is_risky(ways: Ways, node: Attempt) -> bool:
-    """True where the body does more than wait: an exception in the collective itself meets all ranks."""
+    """True where the body does more than wait: an exception in the collective itself meets all ranks.
+
+    So does one in what makes a tensor of a number, or a number of a tensor.
+    """
     met = ways.state.met
-    return any(id(c) not in met or len(met[id(c)][0].steps) > 1 for c in calls_in(node.body))
+    calls = (c for c in calls_in(node.body) if last(dotted(c.func)) not in _MAKES_NUMBERS and not _is_item(ways, c))
+    return any(id(c) not in met or len(met[id(c)][0].steps) > 1 for c in calls)
+
+
+_MAKES_NUMBERS = frozenset({"tensor", "zeros", "ones", "full", "zeros_like", "ones_like", "float", "int", "bool", "device"})
+
+
+def _is_item(ways: Ways, call: ast.Call) -> bool:
+    """True for `flag.item()`, and for that of what a collective gives; `model(batch).item()` runs the model."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr not in ("item", "to", "cuda"):
+        return False
+    met = ways.state.met.get(id(func.value), ())
+    return not isinstance(func.value, ast.Call) or any(m.name != "forward" for m in met)
 
 
 def _starts_the_group(ways: Ways, node: Attempt) -> bool:

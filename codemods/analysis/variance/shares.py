@@ -9,6 +9,8 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.paths import entry_of, path_of
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Proof, Value, along, at_most, made_of, plain
+from codemods.data.rank_names import speaks_of_rank
+from codemods.data.rank_variance import LOADER_NAMES
 from codemods.record import replace
 from codemods.source import walk
 
@@ -21,6 +23,8 @@ def item_value(state: State, node: ast.Subscript) -> Value:
 def _item(state: State, node: ast.Subscript) -> Value:
     if (entry := entry_of(node)) in state.env:
         return state.env[entry]
+    if _is_of_many(state, node):
+        return UNKNOWN
     path = path_of(node)
     holder = state.env.get(path) if path and "." not in path else None
     holder = holder if holder is not None else state.value(node.value)
@@ -52,6 +56,15 @@ def _is_slice(state: State, node: ast.expr) -> bool:
     """True for a name that `slice(...)` is given: `mine = slice(rank * n, (rank + 1) * n)`."""
     bound = bindings_of(state.module, node) if isinstance(node, ast.Name) else []
     return bool(bound) and all(isinstance(b.value, ast.Call) and dotted(b.value.func) == "slice" for b in bound)
+
+
+def _is_of_many(state: State, node: ast.Subscript) -> bool:
+    """True for `options["name"]` of `**options`: what stands under the other keys, a rank say, is no matter of this one."""
+    packed = state.function.args.kwarg if state.function is not None else None
+    if packed is None or not isinstance(node.value, ast.Name) or node.value.id != packed.arg:
+        return False
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+    return isinstance(key, str) and not speaks_of_rank(key) and not LOADER_NAMES.search(key)
 
 
 def _share(state: State, node: ast.Subscript, holder: Value, bounds: Value) -> Value:

@@ -187,7 +187,8 @@ def _below(module: SourceModule, holder: ast.expr, name: ast.expr, depth: int) -
 
 def _is_given(module: SourceModule, path: ast.expr) -> bool:
     texts = [module.text_of(path)]
-    for name in (n for n in ast.walk(path) if isinstance(n, ast.Name)):
+    parts = {id(n.value) for n in ast.walk(path) if isinstance(n, ast.Attribute)}  # `args` of `args.folder` says nothing
+    for name in (n for n in ast.walk(path) if isinstance(n, ast.Name) and id(n) not in parts):
         texts += [module.text_of(b.value) for b in bindings_in(module, module.function_of(name), name.id) if b.value is not None]
     return any(_GIVEN.search(text) for text in texts)
 
