@@ -163,7 +163,7 @@ def test_one_below_the_other_and_side_by_side(tab: Page, page_file: Path, whole:
     here = card(tab, metric.id)
     here.scroll_into_view_if_needed()
     assert here.locator("td.del").count() == here.locator("td.s.del").count() * 2
-    assert "sync_dist=True" in "".join(here.locator("td.add mark").all_inner_texts())
+    assert "sync_dist=True" in "".join(here.locator("td.add mark").all_text_contents())
     tab.keyboard.press("s")
     assert here.locator("table.split").count() == 1
     row = here.locator("tr", has=tab.locator("mark")).first

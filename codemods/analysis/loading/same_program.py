@@ -6,7 +6,7 @@ import ast
 
 from codemods.analysis.distribution import imports_of, is_test_file
 from codemods.analysis.names import dotted
-from codemods.analysis.ranks.uses import CallSite, uses_of
+from codemods.analysis.ranks.uses import CallSite, constructions, uses_of
 from codemods.project import Project
 from codemods.source import FunctionNode, SourceModule
 
@@ -79,6 +79,16 @@ def callers(project: Project, module: SourceModule, function: FunctionNode) -> t
     calls = [s for s in uses_of(project, module, function).outside_tests().calls if may_be_called(module, function, s)]
     near = [s for s in calls if s.module is module] or [s for s in calls if not is_test_file(s.module.path)]
     return tuple(s for s in near[:MOST_CALLERS] if same_program(project, s.module.path, module.path))
+
+
+def runs_of(project: Project, module: SourceModule, function: FunctionNode) -> tuple[CallSite, ...]:
+    """As `callers`; of a constructor the calls that make an object of its class, or of one that derives from it."""
+    owner = module.parent(function)
+    if function.name != "__init__" or not isinstance(owner, ast.ClassDef):
+        return callers(project, module, function)
+    made = constructions(project, module, owner)
+    sites = made.outside_tests().calls if made is not None else ()
+    return tuple(s for s in sites[:MOST_CALLERS] if same_program(project, s.module.path, module.path))
 
 
 def may_be_called(module: SourceModule, function: FunctionNode, site: CallSite) -> bool:

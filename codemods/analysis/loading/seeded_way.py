@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.call_graph import FunctionSite, called_function
-from codemods.analysis.loading.same_program import callers, reached
+from codemods.analysis.loading.same_program import reached, runs_of
 from codemods.analysis.loading.seeds import SEEDERS, seeds_in
 from codemods.analysis.loading.spawned import is_main_block
 from codemods.analysis.names import dotted, last
@@ -30,9 +30,7 @@ def _climb(project: Project, module: SourceModule, node: ast.AST, climbs: int) -
         return False
     if climbs > _UP:
         return True
-    if (owner := module.class_of(function)) is not None and function.name.startswith("__"):
-        return any(_climb(project, module, c, climbs + 1) for c in module.calls_named(owner.name))
-    return any(_climb(project, s.module, s.call, climbs + 1) for s in callers(project, module, function))
+    return any(_climb(project, s.module, s.call, climbs + 1) for s in runs_of(project, module, function))
 
 
 def _calls(module: SourceModule, function: FunctionNode | None) -> list[ast.Call]:
