@@ -29,8 +29,8 @@ class UnorderedLabels(DdpCodemod):
     ## What it does
     Finds numbers that are given to the elements of a set (`enumerate(set(names))`), files of an unsorted folder of which each
     rank takes its part (`glob(...)[rank::world_size]`), and such files behind the index of a `DistributedSampler`. It sorts
-    them. Finds a data set behind a `DistributedSampler` that shuffles its own list when it is made, where no seed is set, and
-    gives the shuffle a generator with a fixed seed.
+    them. Finds a data set behind a `DistributedSampler` whose list is shuffled when it is made, or just before, where no seed is
+    set or each rank has one of its own, and gives the shuffle a generator with a fixed seed.
 
     ## Why it matters
     Python hashes texts with a seed of its own in each process, so the elements of a set come in another order on each rank: one
@@ -64,7 +64,8 @@ class UnorderedLabels(DdpCodemod):
     - Says nothing of what is sorted, in whatever place of the function or class.
     - Says nothing of sets that only hold numbers: those have the same order everywhere.
     - Says nothing of numbers that leave the function no name: a count of files, a loop over them.
-    - Says nothing of a shuffle in a program that sets a seed which is the same on every rank, and of one by an own generator.
+    - Says nothing of a shuffle whose library is seeded alike on every rank somewhere, and of one by an own generator.
+    - Says nothing of a shuffle in a function that broadcasts.
     - Says nothing of a shuffle by a parameter that is False in runs of several processes.
     - Says nothing of files where the group is started at 127.0.0.1 with a rank for each device: no other machine is in it.
     - Says nothing where no file shows several processes, on one rank alone, and in a repository's own tests.
@@ -83,7 +84,7 @@ class UnorderedLabels(DdpCodemod):
         if not super().concerns(data):
             return False
         listed = any(word in data for word in (b"glob", b"listdir", b"iterdir"))
-        if b"__getitem__" in data and any(word in data for word in _SHUFFLES):
+        if any(word in data for word in _SHUFFLES) and (b"__getitem__" in data or b"ataset" in data):
             return True
         return b"enumerate" in data or (listed and (b"__getitem__" in data or _STEP.search(data) is not None))
 

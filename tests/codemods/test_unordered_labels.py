@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from codemods.data_loading.unordered_labels import UnorderedLabels
@@ -160,6 +162,25 @@ def test_a_shuffle_of_each_rank(before: str, after: str) -> None:
     check_transformed(UnorderedLabels, *(SHUFFLED.replace("SHUFFLE", c) for c in (before, after)), unsafe=True)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("SHUFFLE", "random.shuffle(rows)"),
+        ("SHUFFLE", "self.mix()\n\n    def mix(self):\n        random.shuffle(self.rows)"),
+        ("    data = Rows(rows)", "    random.shuffle(rows)\n    data = Rows(rows)"),
+        ("    data = Rows(rows)", "    random.shuffle(rows)\n    random.seed(dist.get_rank())\n    data = Rows(rows)"),
+        (
+            "    data = Rows(rows)",
+            "    torch.manual_seed(0)\n    random.seed(dist.get_rank())\n    random.shuffle(rows)\n    data = Rows(rows)",
+        ),
+    ],
+)
+def test_a_shuffle_of_what_is_kept(old: str, new: str) -> None:
+    after = re.sub(r"random.shuffle\((.*)\)", r"random.Random(0).shuffle(\1)", new)
+    source = SHUFFLED.replace(old, new).replace("SHUFFLE", "pass")
+    check_transformed(UnorderedLabels, source, SHUFFLED.replace(old, after).replace("SHUFFLE", "pass"), unsafe=True)
+
+
 def test_a_shuffle_by_an_imported_name_is_told() -> None:
     source = SHUFFLED.replace("SHUFFLE", "shuffle(self.order)").replace("import random\n", "from random import shuffle\n")
     check_told(UnorderedLabels, source, reason="leave it to the sampler")
@@ -169,11 +190,14 @@ def test_a_shuffle_by_an_imported_name_is_told() -> None:
     ("old", "new"),
     [
         ("SHUFFLE", "random.Random(3).shuffle(self.order)"),
-        ("SHUFFLE", "random.shuffle(rows)"),
         ("SHUFFLE", "random.shuffle(self.colors)"),
         ("    data = Rows(rows)", "    random.seed(0)\n    data = Rows(rows)"),
         ("sampler=DistributedSampler(data)", "shuffle=True"),
         ("self.rows[self.order[index]]", "self.rows[index]"),
+        ("    data = Rows(rows)", "    random.seed(dist.get_rank())\n    np.random.seed(0)\n    data = Rows(rows)"),
+        ("    data = Rows(rows)", "    torch.manual_seed(dist.get_rank())\n    np.random.seed(0)\n    data = Rows(rows)"),
+        ("SHUFFLE", "np.random.seed(3)\n        SHUFFLE\n\n    def reseed(self):\n        np.random.seed(dist.get_rank())"),
+        ("        SHUFFLE", "        SHUFFLE\n        dist.broadcast_object_list([self.order], src=0)"),
         (".backward()", ".item()"),
     ],
 )

@@ -112,6 +112,36 @@ def is_seeded(project: Project) -> bool:
     return project.keep("is seeded", lambda: any(not s.own for m in _files(project) for s in seeds_in(m)))
 
 
+def stream_of(name: str) -> str:
+    """The library whose numbers a call of this full name draws or seeds: "random", "numpy", "torch"; empty where it is none."""
+    return next((library for library in ("random", "numpy", "torch") if name.startswith(f"{library}.")), "")
+
+
+def seeds_of_stream(project: Project, path: str, stream: str) -> tuple[Seed, ...]:
+    """What fixes the numbers of one library in the programs of a file. A helper of a framework fixes those of all three.
+
+    What seeds the workers of a loader is left out: it begins after the data set is made.
+    """
+
+    def build() -> tuple[Seed, ...]:
+        found: list[Seed] = []
+        for module in _files(project, near=path):
+            found += [s for s in seeds_in(module) if not s.own and not is_in_helper(project, s)]
+            found += handed_seeds(project, module)
+        return tuple(s for s in found if not _is_of_worker(s) and stream_of(_seeder(s)) in ("", stream))
+
+    return project.memo(("seeds of a stream", path, stream), build)
+
+
+def _seeder(seed: Seed) -> str:
+    return seed.helper or qualified(seed.module, seed.call.func)
+
+
+def _is_of_worker(seed: Seed) -> bool:
+    function = seed.module.function_of(seed.call)
+    return (function is not None and "worker" in function.name) or "worker" in seed.module.text_of(seed.call)
+
+
 def seeded_by_rank(project: Project, path: str, *, of_process: bool = False) -> bool:
     """True where a seed in the program of a file differs between the ranks. of_process: that of a generator does not count."""
     return project.keep(("seeded by rank", path, of_process), lambda: _by_rank(project, path, of_process=of_process))

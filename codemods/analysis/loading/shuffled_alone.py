@@ -6,17 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from codemods.analysis.class_index import ClassSite, class_facts
-from codemods.analysis.loading.dealt_out import dealt_out
+from codemods.analysis.loading.dealt_out import Deal, deals
 from codemods.analysis.loading.origins import Origin, made_class, origins
 from codemods.analysis.loading.samplers import Loader
-from codemods.analysis.loading.seeds import is_seeded, seeded_by_rank
+from codemods.analysis.loading.seeds import is_of_rank, is_seeded, seeds_of_stream, stream_of
 from codemods.analysis.model.signatures import bind, defaults, parameters
 from codemods.analysis.names import dotted, qualified
 from codemods.analysis.ranks.several_processes import several_processes
 from codemods.findings import Edit, ReplaceExpression, SetKeyword
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.source import FunctionNode, SourceModule, walk
 
 _IN_PLACE = {"random.shuffle": "Random", "numpy.random.shuffle": "default_rng"}
 _NEW = {"numpy.random.permutation": "default_rng", "torch.randperm": ""}
@@ -35,13 +35,31 @@ class Shuffled:
 def shuffled_alone(project: Project, module: SourceModule) -> Iterator[Shuffled]:
     if not any(word in module.data for word in (b"shuffle(", b"permutation(", b"randperm(")):
         return
-    if is_seeded(project) and not seeded_by_rank(project, module.path):
-        return
-    for site, loader in dealt_out(project, module):
-        taken = _taken_by_index(project, site)
-        for call, name in _shuffles(module, site):
-            if name in taken and not _is_off(project, site, call, loader):
-                yield Shuffled(call, name, taken[name], loader)
+    seen: set[int] = set()
+    for deal in deals(project, module.path):
+        taken = _taken_by_index(project, deal.site)
+        inside = _shuffles(module, deal.site) if deal.site.module is module else ()
+        for call, name in (*inside, *_shuffled_before(module, deal)):
+            if name not in taken or id(call) in seen or _is_off(project, deal.site, call, deal.loader):
+                continue
+            if _differs(project, module, call):
+                seen.add(id(call))
+                yield Shuffled(call, name, taken[name], deal.loader)
+
+
+def _differs(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True where each rank draws numbers of its own: nothing seeds them, or all that seeds them does so by the rank.
+
+    What the function broadcasts below, or seeds itself above the call, is the same on all ranks.
+    """
+    function = module.function_of(call)
+    seeds = seeds_of_stream(project, module.path, stream_of(qualified(module, call.func)))
+    if function is not None:
+        if any("broadcast" in dotted(c.func) for c in walk(function) if isinstance(c, ast.Call)):
+            return False
+        near = [s for s in seeds if s.module is module and module.function_of(s.call) is function]
+        seeds = tuple(s for s in near if s.call.lineno < call.lineno) or seeds
+    return all(is_of_rank(project, s) for s in seeds) if seeds else not is_seeded(project)
 
 
 def _is_off(project: Project, site: ClassSite, call: ast.Call, loader: Loader) -> bool:
@@ -68,34 +86,65 @@ def _is_given_false(site: ClassSite, made: Origin, name: str) -> bool:
 
 
 def _taken_by_index(project: Project, site: ClassSite) -> dict[str, ast.Subscript]:
-    """The attributes of which `__getitem__` takes an element by its own argument."""
+    """The attributes of which `__getitem__` takes an element by its own argument, or by what such an element is."""
     method = class_facts(project, site.module, site.node).method("__getitem__")
     if method is None or method[0].module is not site.module:
         return {}
     index = {a.arg for a in parameters(method[1], bound=True)}
     found: dict[str, ast.Subscript] = {}
     for node in walk(method[1]):
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id in index:
-            if dotted(node.value).startswith("self."):
-                found.setdefault(dotted(node.value), node)
+        if not isinstance(node, ast.Subscript) or not dotted(node.value).startswith("self."):
+            continue
+        place = node.slice
+        while isinstance(place, ast.Subscript) and dotted(place.value).startswith("self."):
+            place = place.slice  # `self.rows[self.order[index]]`
+        if isinstance(place, ast.Name) and place.id in index:
+            found.setdefault(dotted(node.value), node)
     return found
 
 
 def _shuffles(module: SourceModule, site: ClassSite) -> Iterator[tuple[ast.Call, str]]:
-    """The shuffles of attributes in the constructor, by the generator that all of the program shares."""
+    """The shuffles of attributes in the constructor and the methods that it calls, with the attribute of each."""
     constructor = site.methods().get("__init__")
     if constructor is None:
         return
-    for node in walk(constructor):
-        if not isinstance(node, ast.Call):
-            continue
-        name = qualified(module, node.func)
-        if name in _IN_PLACE and node.args and dotted(node.args[0]).startswith("self."):
-            yield node, dotted(node.args[0])
-        elif name in _NEW and not any(k.arg == "generator" for k in node.keywords):
-            up = module.statement_of(node)
-            if isinstance(up, ast.Assign) and len(up.targets) == 1 and dotted(up.targets[0]).startswith("self."):
-                yield node, dotted(up.targets[0])
+    called = (dotted(c.func) for c in walk(constructor) if isinstance(c, ast.Call))
+    parts = [site.methods().get(name.removeprefix("self.")) for name in called if name.startswith("self.")]
+    for method in (constructor, *dict.fromkeys(m for m in parts if m is not None)):
+        for call in (c for c in walk(method) if isinstance(c, ast.Call)):
+            shuffled = _shuffled(module, call)
+            for name in (shuffled, *_kept_as(method, shuffled)):
+                if name.startswith("self."):
+                    yield call, name
+
+
+def _shuffled_before(module: SourceModule, deal: Deal) -> Iterator[tuple[ast.Call, str]]:
+    """The shuffles of what the constructor is handed and keeps, in the function that makes the data set."""
+    constructor, made = deal.site.methods().get("__init__"), deal.made
+    if made.module is not module or constructor is None or not isinstance(made.node, ast.Call):
+        return
+    function = module.function_of(made.node)
+    for parameter, value in (bind(constructor, made.node, bound=True) or {}).items():
+        for call in module.calls_named("shuffle") if isinstance(value, ast.Name) else ():
+            if call.lineno < made.line and module.function_of(call) is function and _shuffled(module, call) == dotted(value):
+                yield from ((call, name) for name in _kept_as(constructor, parameter))
+
+
+def _shuffled(module: SourceModule, call: ast.Call) -> str:
+    """The name of what a call brings into another order, by the numbers that all of the program shares."""
+    name = qualified(module, call.func)
+    if name in _IN_PLACE and call.args:
+        return dotted(call.args[0])
+    up = module.statement_of(call)
+    if name not in _NEW or any(k.arg == "generator" for k in call.keywords):
+        return ""
+    return dotted(up.targets[0]) if isinstance(up, ast.Assign) and len(up.targets) == 1 else ""
+
+
+def _kept_as(function: FunctionNode, name: str) -> tuple[str, ...]:
+    """The attributes that a function gives the object of this name: `self.rows = rows`."""
+    given = (n for n in walk(function) if isinstance(n, ast.Assign) and name and dotted(n.value) == name)
+    return tuple(dotted(t) for n in given for t in n.targets if dotted(t).startswith("self."))
 
 
 def alike(module: SourceModule, call: ast.Call) -> list[Edit]:
