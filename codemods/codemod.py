@@ -70,8 +70,10 @@ class DdpCodemod(ABC):
 
     code: `DDP101`. TRIGGERS: byte words, an AND of ORs; a file that does not hold one word of each group is never parsed
     for this codemod. SITES: where the words are common, patterns of which one must be found as well. READS_TESTS: False where
-    a repository's own tests, which run on one process, are left out. TEXT: words of which a file that is no Python must hold one
-    to be looked at, none where the codemod reads Python only; TEXT_KINDS: how the names of such files end.
+    a repository's own tests, which run on one process, are left out. NOISE: True where the error costs time or clutters the
+    output and breaks no run: it is worth a word only where a run of several processes is seen to come there. TEXT: words of
+    which a file that is no Python must hold one to be looked at, none where the codemod reads Python only; TEXT_KINDS: how the
+    names of such files end.
     name: for people, where it is not that of the file. The docstring holds a summary line and the sections of SECTIONS, each
     under `## `.
     """
@@ -80,6 +82,7 @@ class DdpCodemod(ABC):
     TRIGGERS: ClassVar[tuple[tuple[bytes, ...], ...]]
     SITES: ClassVar[tuple[re.Pattern[bytes] | Site, ...]] = ()
     READS_TESTS: ClassVar[bool] = True
+    NOISE: ClassVar[bool] = False
     TEXT: ClassVar[tuple[bytes, ...]] = ()
     TEXT_KINDS: ClassVar[tuple[str, ...]] = YAML_KINDS
     opt_in: ClassVar[bool] = False

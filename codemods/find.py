@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from codemods import suppressions
 from codemods.analysis.files.generated import generated_from
-from codemods.analysis.ranks.shown_runs import only_in_the_kernel, runs_no_ranks, started_alone, unseen_run
+from codemods.analysis.ranks.program_starts import Start
+from codemods.analysis.ranks.shown_runs import only_in_the_kernel, runs_no_ranks, start_at, started_alone, unseen_run
 from codemods.analysis.ranks.unrun_hooks import is_in_unrun_hook
 from codemods.codemod import DdpCodemod
 from codemods.deep_stack import with_deep_stack
@@ -125,9 +126,12 @@ def _is_for_one_process(codemod: DdpCodemod, finding: Finding, module: SourceMod
         return False
     if only_in_the_kernel(place, finding.span):
         return True
-    return codemod.topic() in _OF_RUNS and (
-        started_alone(project, place, finding.span) or is_in_unrun_hook(project, place, finding.span.line)
-    )
+    if codemod.topic() not in _OF_RUNS:
+        return False
+    if started_alone(project, place, finding.span) or is_in_unrun_hook(project, place, finding.span.line):
+        return True
+    start = start_at(project, place, finding.span)
+    return start is Start.ONE or (codemod.NOISE and start is not Start.SEVERAL)
 
 
 def _as_seen(codemod: DdpCodemod, finding: Finding, module: SourceModule, project: Project) -> Finding:

@@ -42,7 +42,7 @@ class Project:
 
     files: paths relative to the root, posix, of every kind (configuration too). read: gives a file's bytes, or None.
     observed: what was seen of its runs, for the codemods that weigh it beside the source. targets: package -> the version that
-    its user upgrades to, whatever is pinned.
+    its user upgrades to, whatever is pinned. launched: its programs are started on several processes, whatever its texts say.
     What an analysis wants to remember goes through `memo`, or through `keep` where the answer holds no node; a Project never
     changes, so neither goes stale. Nobody holds a node beyond the file that is looked at: `make_room` drops the trees.
     """
@@ -57,10 +57,12 @@ class Project:
         changed: Mapping[str, bytes] | None = None,
         observed: Iterable[Observed] = (),
         targets: Mapping[str, str] | None = None,
+        launched: bool = False,
     ) -> None:
         self.files = frozenset(files)
         self.observed = tuple(observed)
         self.targets = dict(targets or {})
+        self.launched = launched
         self._corpora = {} if corpora is None else corpora  # shared by a project and its overlays
         self._changed = dict(changed or {})
         self._raw = read
@@ -85,7 +87,7 @@ class Project:
         before = self._original
         project = Project(
             self.files | set(new), self._raw, modules=kept, corpora=self._corpora, changed=changed, observed=self.observed,
-            targets=self.targets,
+            targets=self.targets, launched=self.launched,
         )  # fmt: skip
         project._original = before
         project.failed = self.failed

@@ -38,6 +38,11 @@ BRANCHING = 400  # statements that branch, in one function: more have been writt
 # with each other (twice as many take four times as long)
 
 
+def project_of(tree: Tree, settings: Settings, read: Callable[[str], bytes | None]) -> Project:
+    """The project as the codemods see it: its files, what was seen of its runs, and what its settings say of it."""
+    return Project(tree.files, read, observed=tree.observed, targets=settings.targets, launched=settings.launched)
+
+
 def disk_reader(root: Path) -> Callable[[str], bytes | None]:
     """Bytes of a file below `root`; None for what is missing, a link, or no ordinary file."""
     base = os.fspath(root)
@@ -131,7 +136,7 @@ def _check(
     read: Callable[[str], bytes | None],
     ending: bool,
 ) -> Report:
-    project = Project(tree.files, read, observed=tree.observed, targets=settings.targets)
+    project = project_of(tree, settings, read)
     project.failed = {}
     if ending:
         _LEFT.append(project)
@@ -289,7 +294,7 @@ def fix(
     """
     started = time.perf_counter()
     with collector_off():
-        project = Project(tree.files, read or disk_reader(tree.root), observed=tree.observed, targets=settings.targets)
+        project = project_of(tree, settings, read or disk_reader(tree.root))
         project.failed = {}
         first, unread = gated(project, tree.chosen, codemods)
         candidates = tuple(first)

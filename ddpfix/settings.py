@@ -21,6 +21,7 @@ class Settings:
     """select, ignore, extend_select: codes, names, topics. exclude: globs of paths. per_file_ignores: glob -> codes.
 
     rewrites: kind -> old name -> new name. target_lightning: the version of Lightning that the code is brought to.
+    launched: its programs are started on several processes, whether its texts say so or not.
     plugins: Python files of the project with codemods of its own; they are the project's code, so whether they may run is said by
     the user (`allow_plugins`), never by the file; so is it for format_command.
     """
@@ -40,6 +41,7 @@ class Settings:
     allow_plugins: bool = False
     allow_format_command: bool = False
     target_lightning: str = ""
+    launched: bool = False
 
     @property
     def targets(self) -> Mapping[str, str]:
@@ -179,7 +181,7 @@ def _value(name: str, key: str, value: object, source: str) -> object:
         if isinstance(value, dict) and all(_is_texts(v) for v in value.values()):
             return {k: tuple(v) for k, v in value.items()}
         raise SettingsError(f"{source}: {key} is a table of path patterns, each with a list of codes")
-    if name in ("unsafe_fixes", "bot"):
+    if name in ("unsafe_fixes", "bot", "launched"):
         if isinstance(value, bool):
             return value
         raise SettingsError(f"{source}: {key} is true or false")

@@ -69,7 +69,7 @@ def why_not(tree: Tree, settings: Settings, path: str, line: int) -> WhyNot:
     """What each codemod that the settings select makes of a line of a Python file. `path` is that of the tree."""
     tree, chosen = plugins.with_codemods(tree, settings)
     read = engine.disk_reader(tree.root)
-    project = Project(tree.files, read, observed=tree.observed, targets=settings.targets).seen_from(path)
+    project = engine.project_of(tree, settings, read).seen_from(path)
     data = project.read(path) or b""
     opened = [c for c in chosen if Gate([c]).open_for(data, path)]
     asking = [c for c in opened if c.is_worth_parsing(path, project)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codemods.findings import Applicability
+from codemods.ranks.unguarded_file_io import UnguardedFileIo
 from codemods.ranks.unguarded_print import UnguardedPrint
 from ddpfix.testing import findings_of
 
@@ -25,6 +26,9 @@ from module import train
 if __name__ == "__main__":
     dist.init_process_group()
 """
+
+
+WRITES = """open("state.json", "w").write(str(args.epochs))"""
 
 
 def level(source: str, files: dict[str, str]) -> tuple[Applicability, str]:
@@ -49,9 +53,10 @@ def test_a_folder_without_programs_is_somebody_elses() -> None:
 )
 def test_who_may_call_it_by_other_ways_is_not_seen(other: str) -> None:
     files = {"main.py": START, "other.py": "from module import train\nfrom registry import register\n\n\n" + other}
-    found, reason = level(WORK, files)
-    assert found is Applicability.UNSAFE
-    assert "no program of several processes is seen to call train" in reason
+    (found,) = findings_of(UnguardedFileIo, WORK.replace('print("start of an epoch", args.epochs)', WRITES), files)
+    assert found.applicability is Applicability.UNSAFE
+    assert "no program of several processes is seen to call train" in found.reason
+    assert not findings_of(UnguardedPrint, WORK, files)  # a line too many is worth no word before somebody sees it
 
 
 CLASS = """\

@@ -93,6 +93,7 @@ class ProgressBarOnEveryRank(DdpCodemod):
     """
 
     code = "DDP208"
+    NOISE = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),

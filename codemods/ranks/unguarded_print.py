@@ -144,6 +144,7 @@ class UnguardedPrint(DdpCodemod):
     """
 
     code = "DDP203"
+    NOISE = True
     TRIGGERS = (
         (b"rank", b"RANK", b"lightning", b"torch.distributed", b"ccelerat", b"Trainer", b"Callback", b"Lightning", b"DataModule",
          b"WORLD_SIZE", b"TrainingArguments", b"DistributedDataParallel"),

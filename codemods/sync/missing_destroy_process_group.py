@@ -86,6 +86,7 @@ class MissingDestroyProcessGroup(DdpCodemod):
     """
 
     code = "DDP304"
+    NOISE = True
     TRIGGERS = ((b"init_process_group",),)
     SITES = (re.compile(rb"init_process_group[ \t]*\("),)
     READS_TESTS = False

@@ -471,17 +471,21 @@ def test_a_function_of_a_script_that_nobody_comes_to(rule: type[DdpCodemod]) -> 
     check_nothing(rule, unused, files=package)
     check_nothing(rule, unused, files={"a.py": "import module\n"})
     check_nothing(rule, unused, files={"other.py": "def log(rows):\n    pass\n\nlog([])\n"})
-    for call in ("log(args)", "args.on_end(log)", "getattr(args.module, 'log')(args)"):
+    noise = rule.NOISE  # of a way that is only guessed at nothing is said then
+    for call in ("log(args)", "args.on_end(log)"):
         assert findings_of(rule, source(call)), call
-    for files in (
-        {"other.py": "import module\nmodule.log([])\n"},
-        {"other.py": "from module import *\nlog([])\n"},
+    assert bool(findings_of(rule, source("getattr(args.module, 'log')(args)"))) is not noise
+    seen = ({"other.py": "import module\nmodule.log([])\n"}, {"other.py": "from module import *\nlog([])\n"})
+    guessed: tuple[dict[str, str], ...] = (
         {"other.py": "import args\ngetattr(args.module, 'log')([])\n"},
         {"conf/run.yaml": "_target_: module.log\n"},
         {**package, "a.py": "import module\n"},
         {**package, "pyproject.toml": "[project.scripts]\nlog = 'module:log'\n"},
-    ):
-        assert findings_of(rule, unused, files=files), files
+    )
+    for files in (*seen, *guessed):
+        assert bool(findings_of(rule, unused, files=files)) is (files in seen or not noise), files
+    if noise:
+        return
     assert findings_of(rule, unused.replace("    def log", "    @app.command\n    def log"))
     assert findings_of(rule, unused.replace("    def log", "    def main").replace("main(1)", "start(1)"))
     assert findings_of(rule, unused.replace("__main__", "module"))

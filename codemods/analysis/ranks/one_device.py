@@ -34,7 +34,7 @@ def trains_on_one_device(project: Project, module: SourceModule, function: Funct
     if not module.holds(b"Trainer("):
         return False
     made = [c for c in module.calls_named("Trainer") if module.function_of(c) is function and _is_lightning(module, c)]
-    return bool(made) and all(_has_one(project, module, call) for call in made)
+    return bool(made) and all(has_one_device(project, module, call) for call in made)
 
 
 def has_trainers_of_one_device(project: Project, module: SourceModule) -> bool:
@@ -57,7 +57,7 @@ def _all_have_one(project: Project) -> bool:
             if module is None or family(name) != "lightning" or ".Trainer" not in name:
                 continue
             found = True
-            if not (_has_one(project, module, call) or (_takes_settings(call) and _settings_have_one(project))):
+            if not (has_one_device(project, module, call) or (_takes_settings(call) and _settings_have_one(project))):
                 return False
     return found and not any(_SPREADS.search(project.read(p) or b"") for p in project.files if p.endswith(_COMMANDS))
 
@@ -89,7 +89,8 @@ def _is_lightning(module: SourceModule, call: ast.Call) -> bool:
     return family(qualified(module, call.func)) == "lightning"
 
 
-def _has_one(project: Project, module: SourceModule, call: ast.Call) -> bool:
+def has_one_device(project: Project, module: SourceModule, call: ast.Call) -> bool:
+    """True for a call of Lightning's Trainer that is handed one device, on one node."""
     given = {k.arg: k.value for k in call.keywords}
     devices, nodes = given.get("devices", given.get("gpus")), given.get("num_nodes")
     if devices is None or None in given or not (nodes is None or (isinstance(nodes, ast.Constant) and nodes.value == 1)):

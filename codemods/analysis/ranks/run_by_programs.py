@@ -63,12 +63,12 @@ def is_run_by_nobody(project: Project, module: SourceModule, node: ast.AST, *, s
         return True
     if starts_ranks_in_fit(project, module, function):
         return True
-    if not _has_programs(project):
+    if not has_programs(project):
         return False
     unshared = shared and _shares_nothing(module)
     if function is None or unshared:
         return unshared
-    return not _Search(project).comes_to(module, node, shown=False)
+    return not Search(project).comes_to(module, node, shown=False)
 
 
 def is_shown_to_run(project: Project, module: SourceModule, node: ast.AST) -> bool:
@@ -76,9 +76,9 @@ def is_shown_to_run(project: Project, module: SourceModule, node: ast.AST) -> bo
 
     Also where the project has no programs at all.
     """
-    if not _has_programs(project):
+    if not has_programs(project):
         return True
-    return _Search(project, presumed=False).comes_to(module, node, shown=False)
+    return Search(project, presumed=False).comes_to(module, node, shown=False)
 
 
 def _shares_nothing(module: SourceModule) -> bool:
@@ -89,13 +89,13 @@ def _shares_nothing(module: SourceModule) -> bool:
     return module.holds(b"Accelerator(") and _SHARES.search(module.data) is None
 
 
-def _has_programs(project: Project) -> bool:
+def has_programs(project: Project) -> bool:
     """False for a folder of classes and functions alone: somebody else's program runs those."""
     named = project.files_containing(b"__main__")
     return bool(project.keep("programs", lambda: tuple(p for p in named if not is_own_test(project, p))))
 
 
-class _Search:
+class Search:
     """One question, with what has been seen to be run on the way to its answer.
 
     presumed: what stands for a use that is not seen: too many places of a name, a decorator, a base that nobody can look into.
@@ -117,7 +117,11 @@ class _Search:
         function = module.function_of(node)
         if trains_on_one_device(self._project, module, function) or has_trainers_of_one_device(self._project, module):
             return False
-        return self._is_run(module, function, shown) if function is not None else shown or self._starts_several(module)
+        return self._is_run(module, function, shown) if function is not None else self._ends_at(module, shown)
+
+    def _ends_at(self, module: SourceModule, shown: bool) -> bool:
+        """The way up has come to the top of a file that is run: do several processes run it?"""
+        return shown or self._starts_several(module)
 
     def _is_run(self, module: SourceModule, function: FunctionNode | ast.ClassDef, shown: bool) -> bool:
         shown = shown or _SPEAKS.search(module.text_of(function)) is not None
@@ -158,11 +162,17 @@ class _Search:
             return self._is_method_run(module, owner, function, shown)
         if outer is not None:
             return self._is_run(module, outer, shown)
-        if is_run_by_name(module) or self._has_calls(module, function, shown):
+        if is_run_by_name(module) and self._is_found_by_name(module):
+            return True
+        if self._has_calls(module, function, shown):
             return True
         if self._presumed and self._is_public(module, function.name):
             return True
-        return function.name == "main" and (shown or self._starts_several(module))
+        return function.name == "main" and self._ends_at(module, shown)
+
+    def _is_found_by_name(self, module: SourceModule) -> bool:
+        """What the command line or a setting names may be run by whoever starts the program."""
+        return True
 
     def _is_method_run(self, module: SourceModule, owner: ast.ClassDef, function: FunctionNode, shown: bool) -> bool:
         facts = class_facts(self._project, module, owner)
@@ -206,7 +216,7 @@ class _Search:
             if (method or _may_be_plain(other, named)) and not ranks_unless_one_fails(self._project, other, node).some:
                 if self.comes_to(other, node, shown=shown):
                     return True
-        return self._presumed and self._is_fetched(module, function)
+        return self._presumed and self._is_fetched(module, function) and self._is_found_by_name(module)
 
     def _is_made(self, site: ClassSite, shown: bool) -> bool:
         """True where a program makes objects of the class itself, or may find it by its name."""
@@ -216,7 +226,7 @@ class _Search:
             return True
         if self._presumed and self._is_public(module, node.name):
             return True
-        if self._is_fetched(module, node):
+        if self._is_fetched(module, node) and self._is_found_by_name(module):
             return True
         users = project.files_using(node.name, most=MANY_FILES)
         if users is None:

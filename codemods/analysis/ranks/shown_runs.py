@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 
 from codemods.analysis.ranks.notebook_cells import is_of_the_kernel, starts_no_ranks
+from codemods.analysis.ranks.program_starts import Start
 from codemods.analysis.ranks.run_by_programs import is_shown_to_run
+from codemods.analysis.ranks.seen_starts import started
 from codemods.analysis.ranks.started_alone import is_started_alone
 from codemods.findings import Span
 from codemods.project import Project
@@ -24,10 +26,25 @@ def unseen_run(project: Project, module: SourceModule, span: Span) -> str | None
     function = module.function_of(statement)
     key = ("unseen run", module.path, 0 if function is None else function.lineno)
     if project.keep(key, lambda: is_shown_to_run(project, module, statement)):
+        if start_at(project, module, span) is Start.OPEN:
+            return "right if its program is launched as several processes: no command of the repository does so"
         return None
     if function is None:
         return "right if this file is run as several processes: no program of the project is seen to do so"
     return f"right if ranks come here: no program of several processes is seen to call {function.name}"
+
+
+def start_at(project: Project, module: SourceModule, span: Span) -> Start | None:
+    """As how many processes the programs are run that come to a place; None where no program is seen to.
+
+    What was seen of a run, in a log or by a probe, says more than the source; so does the user, by the setting `launched`.
+    """
+    if isinstance(module, TextFile) or project.observed or project.launched:
+        return Start.SEVERAL
+    statement = _statements(module).get(span.line, module.tree)
+    function = module.function_of(statement)
+    key = ("start at", module.path, 0 if function is None else function.lineno)
+    return project.keep(key, lambda: started(project, module, statement))
 
 
 def started_alone(project: Project, module: SourceModule, span: Span) -> bool:

@@ -1,0 +1,226 @@
+"""Does a program start several processes, or is it started as several? What it, and what it comes to, does; and the texts.
+
+Mention is no start: a script that imports `init_distributed` and never calls it runs as one process, whoever else does.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import IntEnum
+
+from codemods.analysis.call_graph import find_function
+from codemods.analysis.class_index import class_facts, find_class, local_class
+from codemods.analysis.functions import functions_by_name
+from codemods.analysis.job_files.documented_starts import other_starts, script_names, starts
+from codemods.analysis.names import dotted, family, last, qualified
+from codemods.analysis.ranks.one_device import has_one_device
+from codemods.late_pattern import late
+from codemods.project import Project
+from codemods.source import FunctionNode, SourceModule, walk
+
+# Calls that start ranks or join them, whoever defines them: torch, Accelerate, Fabric, Horovod, DeepSpeed, Ignite, Ray, and the
+# names that projects and their libraries give to a start of their own.
+_START = late(
+    rb"\b(?:init_process_group|spawn|start_processes|notebook_launcher|debug_launcher|Accelerator|PartialState|Fabric|LightningLite|"
+    rb"LightningCLI|TorchTrainer|TorchDistributor|elastic_launch|hvd\.init|idist\.\w+|deepspeed\.initialize|MPI\.COMM_WORLD|"
+    rb"\w*launch\w*|\w*init\w*_dist\w*|\w*dist\w*_init\w*|\w*setup\w*_(?:dist|ddp)\w*|\w*(?:ddp|dist\w*)_setup\w*|"
+    rb"init\w*_(?:ddp|distributed|process|torch_ddp|parallel\w*)|initialize_\w*parallel\w*|DistributedDataParallel|DDP|"
+    rb"FullyShardedDataParallel|FSDP|fully_shard)\b"
+)
+_NAME = late(
+    r"(?:init_process_group|spawn|start_processes|notebook_launcher|debug_launcher|Fabric|LightningLite|"
+    r"LightningCLI|TorchTrainer|TorchDistributor|elastic_launch|\w*launch\w*|\w*init\w*_dist\w*|\w*dist\w*_init\w*|"
+    r"\w*setup\w*_(?:dist|ddp)\w*|\w*(?:ddp|dist\w*)_setup\w*|init\w*_(?:ddp|distributed|process|torch_ddp|parallel\w*)|"
+    r"initialize_\w*parallel\w*|DistributedDataParallel|DDP|FullyShardedDataParallel|FSDP|fully_shard)$"
+)
+_DOTTED = late(r"(?:hvd\.init|horovod\.\w+\.init|idist\.\w+|ignite\.distributed\.\w+|deepspeed\.\w+|.*MPI\.COMM_WORLD.*)$")
+_VARIABLES = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"})
+# Programs of these have loops and starts of their own, which no file of the project shows.
+_OTHERS = frozenset(
+    {"mmengine", "mmcv", "detectron2", "composer", "colossalai", "ray", "fairseq", "catalyst", "megatron", "nemo", "torchtune",
+     "fastai", "allennlp", "espnet2", "speechbrain", "axolotl", "xtuner", "ultralytics", "torch_xla", "jax", "tensorflow",
+     "submitit", "paddle", "mindspore", "flair", "oslo", "fvcore", "vissl", "classy_vision", "sentence_transformers"}
+)  # fmt: skip
+# They join the processes that a launcher starts, and are as much at home in one.
+_LAUNCHED = frozenset({"Accelerator", "PartialState"})
+_ONE_DEVICE = late(rb"(?m)^os\.environ\[[\"']CUDA_VISIBLE_DEVICES[\"']\][ ]*=[ ]*[\"']\d[\"']")
+_IN_A_GROUP = frozenset({"get_rank", "barrier", "all_reduce", "broadcast", "all_gather", "gather", "reduce", "scatter"})
+# Whether there is a group at all.
+_ASKS = late(r"is_initialized|is_available|is_dist|world_size|(?<!torch\.)distributed\b(?!\.)|num_gpus|n_gpu")
+_BY_TEXT = frozenset({"instantiate", "import_module", "__import__", "get_class", "locate", "get_object"})
+_MOST = 200  # functions and classes that one program comes to
+
+
+class Start(IntEnum):
+    """As how many processes a program is seen to run, the surest last."""
+
+    ONE = 0  # nothing that it comes to starts ranks
+    OPEN = 1  # a framework that would train on several, if somebody launched it so
+    SEVERAL = 2
+
+
+def start_of(project: Project, program: SourceModule) -> Start:
+    """How the file is started, if it is run as a script."""
+    return project.keep(("start of", program.path), lambda: _start_of(project, program))
+
+
+def _start_of(project: Project, program: SourceModule) -> Start:
+    names = script_names(program.path)
+    if _is_on_one_device(program):
+        return Start.ONE
+    launched = [s.script for s in starts(project) if s.several]
+    if any(script in names for script in launched) or any(other_starts(project, n) for n in names):
+        return Start.SEVERAL
+    best = Start.ONE
+    for module, scope in _reached(project, program):
+        best = max(best, _start_in(project, module, scope))
+        if best is Start.SEVERAL:
+            return best
+    return Start.SEVERAL if best is Start.OPEN and "" in launched else best  # a command whose script is a variable
+
+
+def _is_on_one_device(program: SourceModule) -> bool:
+    """True where the file leaves its process one GPU, whatever the launcher says: ranks would share it, and NCCL refuses."""
+    return program.holds(b"CUDA_VISIBLE_DEVICES") and _ONE_DEVICE.search(program.data) is not None
+
+
+def _start_in(project: Project, module: SourceModule, scope: ast.AST) -> Start:
+    """What the code of one file's top level, function or class starts."""
+    best = _start_of_heir(project, module, scope) if isinstance(scope, ast.ClassDef) else Start.ONE
+    needs_group = not any(_ASKS.search(module.text_of(part)) for part in _parts(scope))
+    for node in _inside(scope):
+        if isinstance(node, ast.Call):
+            best = max(best, _start_by(project, module, node))
+            if needs_group and _is_in_a_group(module, node):
+                return Start.SEVERAL  # it raises in one process: somebody starts a group for it
+        elif isinstance(node, ast.Constant) and node.value in _VARIABLES and _is_read(module, node):
+            return Start.SEVERAL
+        if best is Start.SEVERAL:
+            break
+    return best
+
+
+def _is_in_a_group(module: SourceModule, call: ast.Call) -> bool:
+    bare = last(dotted(call.func))
+    if bare == "DistributedSampler":
+        return len(call.args) < 2 and not any(k.arg == "num_replicas" for k in call.keywords)
+    return bare in _IN_A_GROUP and qualified(module, call.func).startswith("torch.distributed.")
+
+
+def _start_of_heir(project: Project, module: SourceModule, owner: ast.ClassDef) -> Start:
+    """What an heir of a framework's trainer starts: the loop is the framework's, and so are the processes."""
+    named = class_facts(project, module, owner).external
+    loops = [name for name in named if last(name).endswith(("Trainer", "Runner", "Engine", "CLI"))]
+    if any(family(name) == "lightning" for name in loops):
+        return Start.SEVERAL
+    return Start.OPEN if loops else Start.ONE
+
+
+def _start_by(project: Project, module: SourceModule, call: ast.Call) -> Start:
+    name = dotted(call.func)
+    bare = last(name)
+    if bare == "Trainer" or bare.endswith("Trainer") or name.endswith("Trainer.from_argparse_args"):
+        return _start_of_trainer(project, module, call)
+    full = qualified(module, call.func)
+    if bare in _LAUNCHED:  # which of several programs is launched, a person may leave open
+        return Start.SEVERAL if any(s.several for s in starts(project)) else Start.OPEN
+    if _NAME.match(bare) or _DOTTED.match(name) or _DOTTED.match(full):
+        # a function of the project is looked into, whatever its name
+        return Start.ONE if find_function(project, module, name) is not None and not _wraps(bare) else Start.SEVERAL
+    if bare in _BY_TEXT:
+        return _start_by_text(project)
+    return Start.OPEN if family(full) in _OTHERS or full.partition(".")[0] in _OTHERS else Start.ONE
+
+
+def _wraps(bare: str) -> bool:
+    return bare in ("DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP", "fully_shard", "init_process_group")
+
+
+def _start_of_trainer(project: Project, module: SourceModule, call: ast.Call) -> Start:
+    kind = family(qualified(module, call.func))
+    if kind == "lightning":
+        return Start.ONE if has_one_device(project, module, call) else Start.SEVERAL
+    if find_function(project, module, dotted(call.func)) is not None:
+        return Start.ONE  # of the project: its class is looked into
+    return Start.OPEN
+
+
+def _start_by_text(project: Project) -> Start:
+    """What is made of a name that a setting holds may be anything that the project's settings and packages have."""
+
+    def build() -> Start:
+        named = project.files_containing(b"Trainer", kinds=(".yaml", ".yml"))
+        if any(b"lightning" in (project.read(p) or b"") for p in named):
+            return Start.SEVERAL
+        inner = (p for p in project.python_files if b"__main__" not in (project.read(p) or b""))
+        return Start.SEVERAL if any(_START.search(project.read(p) or b"") for p in inner) else Start.OPEN
+
+    return project.keep("start by text", build)
+
+
+def _is_read(module: SourceModule, node: ast.Constant) -> bool:
+    """True for `os.environ["RANK"]` and `os.getenv("RANK")`: what sets it for others, or prints it, reads nothing."""
+    up = module.parent(node)
+    if isinstance(up, ast.Subscript):
+        return isinstance(up.ctx, ast.Load)
+    if isinstance(up, ast.Call):
+        return last(dotted(up.func)) in ("get", "getenv")
+    return isinstance(up, ast.Compare)
+
+
+# What a program comes to
+
+
+def _reached(project: Project, program: SourceModule) -> Iterator[tuple[SourceModule, ast.AST]]:
+    """The program's top level, and each function and class that it names, or that what it names does: handed on is called."""
+    queue: list[tuple[SourceModule, ast.AST]] = [(program, program.tree)]
+    queue += ((program, f) for f in program.tree.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_entry(f))
+    seen = {(program.path, 0)}
+    while queue and len(seen) < _MOST:
+        module, scope = queue.pop(0)
+        yield module, scope
+        for other, node in _named(project, module, scope):
+            key = (other.path, node.lineno)
+            if key not in seen:
+                seen.add(key)
+                queue.append((other, node))
+
+
+def _is_entry(function: FunctionNode) -> bool:
+    """True for `main`, which an installed command calls, and for what a decorator may hand to a command line."""
+    return function.name == "main" or bool(function.decorator_list)
+
+
+def _named(project: Project, module: SourceModule, scope: ast.AST) -> Iterator[tuple[SourceModule, FunctionNode | ast.ClassDef]]:
+    names = {
+        dotted(node) for node in _inside(scope)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+    }  # fmt: skip
+    for name in sorted(names):
+        root = name.partition(".")[0]
+        if not root or not (root in module.imports or "*" in module.imports or _is_top(module, root)):
+            continue
+        if (site := find_function(project, module, name)) is not None and site.node.name != "__init__":
+            yield site.module, site.node
+        elif (made := find_class(project, module, name)) is not None:
+            yield from ((s.module, s.node) for s in class_facts(project, made.module, made.node).lineage)
+    if isinstance(scope, ast.ClassDef):
+        for above in class_facts(project, module, scope).lineage[1:]:
+            yield above.module, above.node
+
+
+def _is_top(module: SourceModule, name: str) -> bool:
+    return name in functions_by_name(module) or local_class(module, name) is not None
+
+
+def _inside(scope: ast.AST) -> Iterator[ast.AST]:
+    for part in _parts(scope):
+        yield from walk(part)
+
+
+def _parts(scope: ast.AST) -> list[ast.AST]:
+    """A function or class itself; of a file the statements of its top level, which define functions and do not run them."""
+    if not isinstance(scope, ast.Module):
+        return [scope]
+    return [s for s in scope.body if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]

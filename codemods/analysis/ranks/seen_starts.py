@@ -1,0 +1,81 @@
+"""As how many processes are the programs run that come to a place? Asked of what would be reported, for it follows many names."""
+
+from __future__ import annotations
+
+import ast
+
+from codemods.analysis.distribution import is_own_test
+from codemods.analysis.ranks.program_starts import Start, start_of
+from codemods.analysis.ranks.run_by_programs import Search, has_programs
+from codemods.project import Project
+from codemods.source import SourceModule
+
+_MOST_PROGRAMS = 40
+_HOPS = 3  # files between one and the program that imports it
+
+
+def started(project: Project, module: SourceModule, node: ast.AST) -> Start | None:
+    """The surest start of the programs that come to `node`; None where no program is seen to.
+
+    A folder of classes and functions alone counts as run on several: its programs stand elsewhere.
+    """
+    if not has_programs(project):
+        return Start.SEVERAL
+    search = _Starts(project)
+    found = search.comes_to(module, node, shown=False)
+    return Start.SEVERAL if found else search.best
+
+
+class _Starts(Search):
+    """Goes on until a program of several processes is found, and keeps the best of the others."""
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(project, presumed=False)
+        self.best: Start | None = None
+
+    def _ends_at(self, module: SourceModule, shown: bool) -> bool:
+        return self._is_best(_start_above(self._project, module))
+
+    def _is_found_by_name(self, module: SourceModule) -> bool:
+        return self._is_best(_best_of_all(self._project))
+
+    def _is_best(self, start: Start) -> bool:
+        self.best = start if self.best is None else max(self.best, start)
+        return start is Start.SEVERAL
+
+
+def _start_above(project: Project, module: SourceModule) -> Start:
+    """The start of a file that is run, or of the programs that import it."""
+    best = start_of(project, module)
+    if best is Start.SEVERAL or module.holds(b"__main__"):
+        return best
+    known = {module.path}
+    found = [module.path]
+    for _ in range(_HOPS):
+        stems = {p.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2] for p in found}
+        found = sorted({u for s in stems for u in project.files_importing(s) if u not in known and not is_own_test(project, u)})
+        known.update(found)
+        if len(known) > _MOST_PROGRAMS:
+            return Start.SEVERAL
+        for path in found:
+            other = project.module(path)
+            best = max(best, start_of(project, other)) if other is not None else best
+    return best
+
+
+def _best_of_all(project: Project) -> Start:
+    """The surest start among the programs of the project: which of them names a thing by a text is not seen."""
+
+    def build() -> Start:
+        best = Start.ONE
+        paths = [p for p in project.files_containing(b"__main__") if not is_own_test(project, p)]
+        if len(paths) > _MOST_PROGRAMS:
+            return Start.SEVERAL
+        for path in sorted(paths):
+            module = project.module(path)
+            best = max(best, start_of(project, module)) if module is not None else best
+            if best is Start.SEVERAL:
+                break
+        return best
+
+    return project.keep("best start", build)

@@ -1,0 +1,134 @@
+"""As how many processes programs run: by what they start, by their Trainer, by the repository's commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ddpfix
+from codemods.analysis.ranks.program_starts import Start, start_of
+from codemods.codemod import DdpCodemod
+from codemods.findings import Applicability
+from codemods.project import Project
+from codemods.ranks.unguarded_file_io import UnguardedFileIo
+from codemods.ranks.unguarded_print import UnguardedPrint
+from ddpfix.testing import findings_of
+
+GROUP = "import torch.distributed as dist\n\ndef init_distributed_mode(args):\n    dist.init_process_group('nccl')\n"
+MAIN = "\nif __name__ == '__main__':\n    main()\n"
+
+
+def start(source: str, files: dict[str, str] | None = None) -> Start:
+    texts = {"train.py": source, **(files or {})}
+    project = Project.of({path: text.encode() for path, text in texts.items()})
+    module = project.module("train.py")
+    assert module is not None
+    return start_of(project, module)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"from misc import init_distributed_mode\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}",
+        f"import misc\n\ndef main():\n    misc.init_distributed_mode(1)\n{MAIN}",
+        f"from misc import *\n\ndef main():\n    init_distributed_mode(1)\n{MAIN}",
+        "import misc as m\n\nclass Runner:\n    def __init__(self):\n        m.init_distributed_mode(1)\n\n"
+        f"def main():\n    Runner()\n{MAIN}",
+        f"import torch.multiprocessing as mp\nfrom work import worker\n\ndef main():\n    mp.spawn(worker, nprocs=2)\n{MAIN}",
+        f"from mmcv.runner import init_dist\n\ndef main():\n    init_dist('pytorch')\n{MAIN}",
+        f"import torch.distributed as dist\n\ndef main():\n    print(dist.get_rank())\n{MAIN}",  # it raises without a group
+        f"import lightning as L\n\ndef main():\n    L.Trainer(devices=4).fit(1)\n{MAIN}",
+        f"from lightning.pytorch.cli import LightningCLI\n\nclass Own(LightningCLI):\n    pass\n\ndef main():\n    Own()\n{MAIN}",
+        f"from base import Base\n\nclass Work(Base):\n    pass\n\ndef main():\n    Work().run()\n{MAIN}",
+    ],
+)
+def test_a_program_that_starts_ranks(source: str) -> None:
+    base = "from misc import init_distributed_mode\n\nclass Base:\n    def run(self):\n        init_distributed_mode(1)\n"
+    assert start(source, {"misc.py": GROUP, "base.py": base, "work.py": "def worker(rank):\n    pass\n"}) is Start.SEVERAL
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"from misc import init_distributed_mode\n\ndef main():\n    fit()\n{MAIN}",  # imported, and never called
+        f"from misc import save\n\ndef main():\n    save()\n{MAIN}",  # the file of it has a start, too
+        f"import lightning as L\n\ndef main():\n    L.seed_everything(1)\n{MAIN}",
+        f"import lightning as L\n\ndef main():\n    L.Trainer(devices=1).fit(1)\n{MAIN}",
+        # the program that starts the ranks as other programs is one process, and they join in what it only defines
+        "import subprocess, torch.distributed as dist\n\ndef join(rank):\n    dist.init_process_group('nccl', rank=rank)\n\n"
+        f"def main():\n    [subprocess.Popen(['python', 'train.py', f'--rank={{n}}']) for n in range(2)]\n{MAIN}",
+        f"import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\nfrom misc import init_distributed_mode\n\ndef main():\n"
+        f"    init_distributed_mode(1)\n{MAIN}",
+        # torch.distributed is asked for first: it is one process where nobody starts a group
+        "import torch.distributed as dist\n\ndef main():\n    if dist.is_initialized():\n        print(dist.get_rank())\n" + MAIN,
+    ],
+)
+def test_a_program_of_one_process(source: str) -> None:
+    files = {"misc.py": GROUP + "\ndef save():\n    pass\n"}
+    assert start(source, files) is Start.ONE
+
+
+HUGGING_FACE = f"from transformers import Trainer\n\ndef main():\n    Trainer(1).train()\n{MAIN}"
+ACCELERATE = f"from accelerate import Accelerator\n\ndef main():\n    Accelerator().prepare(1)\n{MAIN}"
+
+
+@pytest.mark.parametrize("source", [HUGGING_FACE, ACCELERATE, HUGGING_FACE.replace("Trainer(1)", "Own(1)").replace(
+    "\n\ndef main", "\n\nclass Own(Trainer):\n    pass\n\ndef main")])
+def test_what_a_launcher_decides(source: str) -> None:
+    assert start(source) is Start.OPEN
+    assert start(source, {"README.md": "Run `python train.py`.\n"}) is Start.OPEN
+    assert start(source, {"run.sh": "torchrun --nproc_per_node 8 train.py\n"}) is Start.SEVERAL
+    assert start(source, {"run.sh": "accelerate launch $SCRIPT --x 1\n"}) is Start.SEVERAL
+
+
+WORK = """\
+import torch.distributed as dist
+
+def work(args):
+    rank = dist.get_rank() if dist.is_initialized() else 0
+    {}
+    if rank == 0:
+        args.save()
+"""
+PRINTS = WORK.format('print("start", args.epochs)')
+WRITES = WORK.format('open("state.json", "w").write(str(args.epochs))')
+
+
+CALLS = f"from misc import init_distributed_mode\nfrom module import work\n\ndef main():\n    work(1)\n{MAIN}"
+TRAINS = HUGGING_FACE.replace("from", "from module import work\nfrom", 1).replace("    Trainer", "    work(1)\n    Trainer")
+
+
+@pytest.mark.parametrize(
+    ("caller", "prints", "writes"),
+    [
+        (CALLS.replace("    work", "    init_distributed_mode(1)\n    work"), Applicability.SAFE, Applicability.SAFE),
+        (TRAINS, None, Applicability.UNSAFE),
+        (CALLS, None, None),
+    ],
+)
+def test_what_is_said_of_ranks_hangs_on_the_programs(
+    caller: str, prints: Applicability | None, writes: Applicability | None
+) -> None:
+    def level(rule: type[DdpCodemod], source: str) -> Applicability | None:
+        found = findings_of(rule, source, {"train.py": caller, "misc.py": GROUP})
+        return found[0].applicability if found else None
+
+    assert (level(UnguardedPrint, PRINTS), level(UnguardedFileIo, WRITES)) == (prints, writes)
+
+
+def test_an_open_start_is_named() -> None:
+    (found,) = findings_of(UnguardedFileIo, WRITES, {"train.py": TRAINS})
+    assert "no command of the repository does so" in found.reason
+
+
+def test_the_setting_for_programs_that_are_launched(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINS)
+    (tmp_path / "module.py").write_text(PRINTS)
+
+    def codes() -> set[str]:
+        return {found.code for report in ddpfix.check(tmp_path) for found in report.findings}
+
+    assert "DDP203" not in codes()
+    (tmp_path / "ddpfix.toml").write_text("launched = true\n")
+    assert "DDP203" in codes()
