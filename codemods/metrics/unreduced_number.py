@@ -100,7 +100,7 @@ class UnreducedNumber(DdpCodemod):
     code = "DDP106"
     TRIGGERS = (
         (b"print", b"best", b"lowest", b"highest", b"min", b"max", b"log", b"add_scalar", b"write", b"dump"),
-        (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean"),
+        (b"loss", b"acc", b"metric", b"score", b"item()", b"avg", b"mean", b"iou", b"dice", b"recall", b"precision", b"rror"),
     )
     READS_TESTS = False
 
@@ -158,6 +158,12 @@ def _message(number: Number, beside: ast.Call | None, helper: Reduction | None) 
     line = getattr(number.shown, "lineno", 0)
     there = "" if number.at is number.shown else f" in line {line}"
     text = number.text if len(number.text) <= 60 else number.text[:57] + "..."
+    if number.over is not None:
+        over = number.over
+        return (
+            f"line {over.gathered.lineno} gathers `{over.own}` of all ranks into `{over.parts}`, and this is made of the rank's own: "
+            f"rank 0 gives `{text}`{there} as the result, without what the others have"
+        )
     if number.alone:
         use = "decides which result is the best" if number.role is Role.DECIDES else "is given as the result"
         return f"rank 0 alone goes through a loader that shares the data out, and `{text}`{there}, of that one share, {use}"

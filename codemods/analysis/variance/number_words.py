@@ -14,6 +14,7 @@ from codemods.source import SourceModule, walk
 _MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
 _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters
 _MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
+_TEXTS = 8  # pieces of a text that are looked at
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
 
 
@@ -59,6 +60,15 @@ def is_text(node: ast.expr) -> bool:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
         return name in ("format", "join") or _MESSAGE.search(name) is not None
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def texts_of(module: SourceModule, name: ast.Name) -> list[ast.expr]:
+    """The texts that a name holds, where it holds nothing else and they are put together."""
+    function = module.function_of(name)
+    found = [b.value for b in bindings_of(module, name) if module.function_of(b.node) is function]
+    texts = [v for v in found if v is not None and is_text(v)]
+    whole = len(texts) == len(found) < _TEXTS and not all(isinstance(t, ast.Constant) for t in texts)
+    return texts if whole and not is_number(name) else []
 
 
 def holds_pictures(module: SourceModule, part: ast.expr) -> bool:

@@ -1,0 +1,112 @@
+"""Numbers that are shown, and are put together from all ranks in a way that makes them wrong."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import Enum
+
+from codemods.analysis.averages.frame import Reading, Shown
+from codemods.analysis.averages.reading import read
+from codemods.analysis.averages.scale import At, Scale
+from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.distribution import is_test_file
+from codemods.analysis.names import dotted, last
+from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.outlets import says_shown
+from codemods.data.rank_variance import BACKWARDS
+from codemods.project import Project
+from codemods.record import record
+from codemods.source import SourceModule, walk, walk_scope
+
+_JOINS = ("reduce", "gather")
+_HOPS = 2  # functions that call functions that join
+
+
+class Fault(Enum):
+    """What is wrong with it."""
+
+    TOO_LARGE = "a sum over the ranks is divided by a count of one of them"
+    TOO_SMALL = "it is divided by the number of processes, and is a mean already"
+    UNEVEN = "quotients of the ranks are averaged, whose divisors differ"
+
+
+@record
+class Wrong:
+    """at: the division, or the reduction, that makes it so. joined: the reduction over the ranks."""
+
+    fault: Fault
+    at: At
+    joined: At
+    shown: Shown
+
+
+def wrong_numbers(project: Project, module: SourceModule) -> list[Wrong]:
+    """Those that a file shows, by the place that makes them wrong: of several numbers of one place the first."""
+    analysis = variance(project)
+    if not analysis.is_parallel(module):
+        return []
+    joining = _joining(project)
+    found: dict[tuple[str, int, Fault], Wrong] = {}
+    for site in _sites(module):
+        body = walk_scope(site.node) if site is not None else (n for s in module.tree.body for n in (s, *walk_scope(s)))
+        calls = [n for n in body if isinstance(n, ast.Call)]
+        if not any(map(says_shown, calls)) or not any(_end(c) in joining or _joins(_end(c)) for c in calls):
+            continue
+        reading = Reading(project, analysis)
+        read(reading, module, site)
+        for wrong in filter(None, map(_judged, reading.shown)):
+            found.setdefault((wrong.at.module.path, wrong.at.line, wrong.fault), wrong)
+    return sorted(found.values(), key=lambda w: w.shown.call.line)
+
+
+def _sites(module: SourceModule) -> Iterator[FunctionSite | None]:
+    yield None
+    yield from (FunctionSite(module, f) for f in module.functions)
+
+
+def _end(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else last(dotted(call.func))
+
+
+def _joins(name: str) -> bool:
+    return any(word in name for word in _JOINS)
+
+
+def _joining(project: Project) -> frozenset[str]:
+    """The names of functions that come to a reduction, or call one that does."""
+
+    def build() -> frozenset[str]:
+        paths = {p for word in _JOINS for p in project.files_containing(f"{word}".encode()) if not is_test_file(p)}
+        modules = [m for m in (project.module(p) for p in sorted(paths) if p.endswith(".py")) if m is not None]
+        called = [(f.name, {_end(n) for n in walk(f) if isinstance(n, ast.Call)}) for m in modules for f in m.functions]
+        names = {name for name, ends in called if any(map(_joins, ends))}
+        for _ in range(_HOPS - 1):
+            names |= {name for name, ends in called if ends & names}
+        return frozenset(names - {"__init__", "main", "forward"})
+
+    return project.keep(("functions that join",), build)
+
+
+def _judged(shown: Shown) -> Wrong | None:
+    scale = shown.scale
+    if scale.joined is None:
+        return None
+    if not scale.open and scale.power >= 1 and scale.counted is not None:
+        return Wrong(Fault.TOO_LARGE, scale.counted, scale.joined, shown)
+    if not scale.open and scale.power <= -1 and scale.shared is not None:
+        return Wrong(Fault.TOO_SMALL, scale.shared, scale.joined, shown)
+    if scale.uneven is not None and not _trains(scale):
+        return Wrong(Fault.UNEVEN, scale.uneven, scale.joined, shown)
+    return None
+
+
+def _trains(scale: Scale) -> bool:
+    """True for a number of a training loop: that it is rough is known."""
+    places = (at for at in (scale.uneven, scale.joined) if at is not None)
+    return any(_has_backward(at) for at in places)
+
+
+def _has_backward(at: At) -> bool:
+    function = at.module.function_of(at.node)
+    return function is not None and any(isinstance(n, ast.Call) and _end(n) in BACKWARDS for n in walk(function))
