@@ -125,6 +125,11 @@ def _message(found: Wrong, *, here: bool) -> str:
             f"{made} divides by the number of processes what is no sum over them: {where} is as many times too small as there "
             "are processes"
         )
+    if found.at is not found.joined:
+        return (
+            f"{made} divides by what this rank's own data make, and the quotients of the ranks are put together: {where} is not "
+            "the number of the whole set"
+        )
     return (
         f"{made} puts together quotients of the ranks, whose divisors differ by their own data: {where} is not the number of the "
         "whole set"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from codemods.analysis.averages.frame import Reading, Shown
@@ -21,6 +21,8 @@ from codemods.source import SourceModule, walk, walk_scope
 
 _JOINS = ("reduce", "gather")
 _HOPS = 2  # functions that call functions that join
+_MOST_NAMES = 60
+_COMMON = frozenset({"__init__", "main", "forward", "__call__", "run", "train", "update", "step"})
 
 
 class Fault(Enum):
@@ -77,15 +79,30 @@ def _joining(project: Project) -> frozenset[str]:
     """The names of functions that come to a reduction, or call one that does."""
 
     def build() -> frozenset[str]:
-        paths = {p for word in _JOINS for p in project.files_containing(f"{word}".encode()) if not is_test_file(p)}
-        modules = [m for m in (project.module(p) for p in sorted(paths) if p.endswith(".py")) if m is not None]
-        called = [(f.name, {_end(n) for n in walk(f) if isinstance(n, ast.Call)}) for m in modules for f in m.functions]
-        names = {name for name, ends in called if any(map(_joins, ends))}
-        for _ in range(_HOPS - 1):
-            names |= {name for name, ends in called if ends & names}
-        return frozenset(names - {"__init__", "main", "forward"})
+        names = {name for path in _files(project, _JOINS) for name, ends in _called(project, path) if any(map(_joins, ends))}
+        for _ in range(_HOPS):
+            fresh = sorted(names - _COMMON)[:_MOST_NAMES]
+            paths = _files(project, [f"{name}(" for name in fresh])
+            names |= {name for path in paths for name, ends in _called(project, path) if ends & names - _COMMON}
+        return frozenset(names - _COMMON)
 
     return project.keep(("functions that join",), build)
+
+
+def _files(project: Project, words: Iterable[str]) -> list[str]:
+    found = {p for word in words for p in project.files_containing(word.encode())}
+    return sorted(p for p in found if p.endswith(".py") and not is_test_file(p))
+
+
+def _called(project: Project, path: str) -> list[tuple[str, frozenset[str]]]:
+    """The functions of a file, each with the last names of what it calls."""
+
+    def build() -> list[tuple[str, frozenset[str]]]:
+        module = project.module(path)
+        found = module.functions if module is not None else []
+        return [(f.name, frozenset(_end(n) for n in walk(f) if isinstance(n, ast.Call))) for f in found]
+
+    return project.keep(("called in functions", path), build)
 
 
 def _judged(shown: Shown) -> Wrong | None:
@@ -97,7 +114,8 @@ def _judged(shown: Shown) -> Wrong | None:
     if not scale.open and scale.power <= -1 and scale.shared is not None:
         return Wrong(Fault.TOO_SMALL, scale.shared, scale.joined, shown)
     if scale.uneven is not None and not _trains(scale):
-        return Wrong(Fault.UNEVEN, scale.uneven, scale.joined, shown)
+        near = scale.uneven if scale.uneven.module is shown.call.module else scale.divided or scale.uneven
+        return Wrong(Fault.UNEVEN, near, scale.uneven, shown)
     return None
 
 

@@ -13,6 +13,7 @@ from codemods.source import SourceModule, walk
 
 _MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
 _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters
+_ASKED = re.compile(r"^(get_|mean_|compute_)?(acc(uracy)?|precision|recall|f1(_score)?|m?iou|dice|auc|auroc|error(_rate)?)$", re.I)
 _MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
 _TEXTS = 8  # pieces of a text that are looked at
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})
@@ -22,6 +23,8 @@ def is_number(node: ast.expr) -> bool:
     """True for what reads like a loss or a metric: by its name, the key it is found under, or `.item()`."""
     if isinstance(node, ast.Call):
         operands = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        if isinstance(node.func, ast.Attribute) and _ASKED.search(node.func.attr):
+            return True  # `tally.recall(name)`
         return any(is_number(n) for n in (*operands, *node.args))
     if isinstance(node, ast.BinOp):
         return is_number(node.left) or is_number(node.right)
