@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codemods.analysis.averages.own_keys import own_keys
 from codemods.analysis.averages.scale import At
 from codemods.analysis.averages.wrong import Fault, Wrong, wrong_numbers
 from codemods.analysis.distribution import is_test_module, may_show_ranks
@@ -22,7 +23,8 @@ class WrongAverage(DdpCodemod):
     W-th of the whole, a sum over the ranks multiplies by W, `len(loader)` behind a DistributedSampler is a W-th. Tells a number
     that is W times too large (a sum over the ranks, divided by a count of one of them), one that is W times too small (a mean
     that is divided by the number of processes again), and a mean of quotients of the ranks whose divisors their own data make:
-    the F1 of each rank, or a loss per token.
+    the F1 of each rank, or a loss per token. Also tells what is summed over the ranks and put under a key that each rank draws
+    from random numbers of its own: the losses of several tasks become those of one.
 
     ## Why it matters
     The number looks like one of all ranks, and is none. On eight ranks an error is shown eight times too large, and changes with
@@ -102,8 +104,18 @@ class WrongAverage(DdpCodemod):
             here = found.at.module is module
             at = found.at.node if here else found.shown.call.node
             yield self.finding(module, at, _message(found, here=here), evidence=_way(found), reason=_ADVICE[found.fault])
+        for own in own_keys(project, module) if module.holds(b"all_reduce") else ():
+            text = (
+                f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, which each rank has drawn on its "
+                "own: the parts of the others belong under other keys"
+            )
+            way = [Evidence("way", x.text, x.path, x.line) for x in own.way]
+            yield self.finding(module, own.statement, text, evidence=way, reason=_ADVICE_OF_KEYS)
 
 
+_ADVICE_OF_KEYS = (
+    "draw it from a generator with one seed on all ranks, or reduce a number for each key once the loop is done"
+)
 _ADVICE = {
     Fault.TOO_LARGE: "reduce the count as well (`all_reduce` of both), or divide by the number of processes, too",
     Fault.TOO_SMALL: "divide by the number of processes once: behind a sum over the ranks, not behind a mean",

@@ -103,6 +103,8 @@ def attribute_value(state: State, node: ast.Attribute) -> Value:
         return plain(holder) if holder.sized else replace(at_most(plain(holder), Proof.LIKELY), mean=False)
     if isinstance(node.value, ast.Name) and node.value.id == "self" and state.function is not None:
         return _own_field(state, node)
+    if holder.kind is Kind.WRAPPED and node.attr == "module":
+        return Value(thing=Thing(Kind.MODULE, holder.thing.site if holder.thing else None))
     if holder.thing is not None and holder.thing.site is not None:
         return _of_instance(state, node, holder)
     if holder.kind in (Kind.LOADER, Kind.SAMPLER, Kind.MODULE, Kind.WRAPPED, Kind.OPTIMIZER, Kind.PLATEAU):

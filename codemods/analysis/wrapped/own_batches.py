@@ -74,6 +74,20 @@ def _kept(module: SourceModule, owner: ast.ClassDef) -> dict[str, bool]:
     return {name: parameter for name, parameter in kept.items() if parameter or _CODES.search(name.lower())}
 
 
+def parameters_of(owner: ast.ClassDef) -> set[str]:
+    """The names of the parameters that a class makes."""
+    found: set[str] = set()
+    for node in walk(owner):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _end(node.value) == "Parameter":
+            found |= {last(dotted(t)) for t in node.targets if dotted(t).startswith("self.") and dotted(t).count(".") == 1}
+    return found
+
+
+def assigned_parameter(target: ast.expr, names: set[str]) -> str:
+    """The parameter that `self.codes[i] = x` and `self.codes.data = x` give another content, "" for any other target."""
+    return _assigned(target, dict.fromkeys(names, True))
+
+
 def _of_forward(project: Project, module: SourceModule, owner: ast.ClassDef) -> list[FunctionNode]:
     """`forward` and the methods of this class that it comes to; that of a base class, where the class has none."""
     facts = class_facts(project, module, owner)
