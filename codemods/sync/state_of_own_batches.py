@@ -25,6 +25,7 @@ _FILES = 40
 _TRAINS = (b"backward(", b"training_step")
 # A program that brings parameters and buffers together by hand.
 _BY_HAND = (b"average_params", b"broadcast_params", b"sync_params", b"sync_model", b"average_buffers", b"sync_buffers")
+_SENT_ANEW = (b"broadcast(p.", b"broadcast(p,", b"broadcast(param", b"broadcast(v.", b"broadcast(v,")
 _BROUGHT = (
     "sum what the ranks saw first (`dist.all_reduce` of counts and sums), as SyncBatchNorm does; every rank has to come there"
 )
@@ -138,7 +139,7 @@ class StateOfOwnBatches(DdpCodemod):
     def find(self, module: SourceModule, project: Project) -> Iterator[Finding]:
         if is_test_module(module) or not any(module.holds(word) for word in WORDS):
             return
-        if any(project.files_containing(word) for word in _BY_HAND):
+        if any(project.files_containing(word) for word in (*_BY_HAND, *_SENT_ANEW)):
             return
         told: set[str] = set()
         for found in own_states(project, module):
@@ -155,6 +156,8 @@ class StateOfOwnBatches(DdpCodemod):
         """What a method that the training calls puts into a parameter, if it comes from the rank's own batch."""
         for found in followed_states(project, module):
             if found.owner.name in told or is_kept_to_one_device(project):
+                continue
+            if _several(project, module) is None or not _is_made(project, module, found.owner):
                 continue
             way = [Evidence("way", link.text, link.path, link.line) for link in found.way]
             text = (

@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.values import Cause, Link
-from codemods.analysis.wrapped.own_batches import assigned_parameter, parameters_of
+from codemods.analysis.wrapped.own_batches import assigned_parameter, methods_of_forward, parameters_of
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
 from codemods.source import FunctionNode, SourceModule, walk_scope
 
 _FILLS = frozenset({"copy_", "set_", "index_copy_", "masked_scatter_", "index_fill_"})
+_SHARES = late(r"reduce|gather|broadcast|sync|distrib|_fn$")
 _OWN = late(r"queue|bank|memory|cache|hidden|state")  # what a rank may keep for itself
 
 
@@ -38,6 +40,7 @@ def followed_states(project: Project, module: SourceModule) -> Iterator[Followed
             continue
         methods = [s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name != "__init__"]
         found = next((f for method in methods for f in _in_method(analysis, module, owner, method, names)), None)
+        found = found or _of_input(analysis, module, owner, names)
         if found is not None:
             yield found
 
@@ -52,6 +55,30 @@ def _in_method(
         value = analysis.value(module, given)
         if value.differs and value.cause is Cause.DATA and value.origin is not None and not value.origin.by_name:
             yield FollowedState(owner, node, name, value.chain)
+
+
+def _of_input(analysis: Analysis, module: SourceModule, owner: ast.ClassDef, names: set[str]) -> FollowedState | None:
+    """A statement that `forward` comes to and that is made of its input, which is the batch of the rank."""
+    for function in methods_of_forward(analysis.project, module, owner):
+        state = analysis.of(FunctionSite(module, function)) if _is_plain(function) else None
+        for node in walk_scope(function) if state is not None else ():
+            given, name = _given(node, names)
+            value = state.values.get(id(given)) if state is not None and given is not None else None
+            inputs = {p for p in value.params if "." not in p} if value is not None else set()
+            if value is not None and inputs and isinstance(node, ast.stmt) and not value.length:
+                text = f"`{sorted(inputs)[0]}` comes from the input of the forward, which is this rank's batch"
+                return FollowedState(owner, node, name, (*value.chain, Link(module.path, function.lineno, text)))
+    return None
+
+
+def _is_plain(function: FunctionNode) -> bool:
+    """True for a function that calls nothing but torch and methods of tensors: nothing that might be shared unseen."""
+    for call in (n for n in walk_scope(function) if isinstance(n, ast.Call)):
+        name = dotted(call.func)
+        shares = _SHARES.search(last(name) or getattr(call.func, "attr", ""))
+        if shares or name.startswith("self.") or (name and "." not in name and name not in ("len", "int", "max", "min", "range")):
+            return False
+    return True
 
 
 def _given(node: ast.AST, names: set[str]) -> tuple[ast.expr | None, str]:

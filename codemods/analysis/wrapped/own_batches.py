@@ -47,7 +47,7 @@ def own_states(project: Project, module: SourceModule) -> Iterator[OwnState]:
             continue
         if any(_TOGETHER.search(_end(n).lower()) for n in walk(owner) if isinstance(n, ast.Call)):
             continue
-        found = [c for f in _of_forward(project, module, owner) for c in _changes(f, kept)]
+        found = [c for f in methods_of_forward(project, module, owner) for c in _changes(f, kept)]
         for parameter in (True, False):
             mine = sorted((c for c in found if kept[c[1]] is parameter), key=lambda c: c[0].lineno)
             if mine:
@@ -88,7 +88,7 @@ def assigned_parameter(target: ast.expr, names: set[str]) -> str:
     return _assigned(target, dict.fromkeys(names, True))
 
 
-def _of_forward(project: Project, module: SourceModule, owner: ast.ClassDef) -> list[FunctionNode]:
+def methods_of_forward(project: Project, module: SourceModule, owner: ast.ClassDef) -> list[FunctionNode]:
     """`forward` and the methods of this class that it comes to; that of a base class, where the class has none."""
     facts = class_facts(project, module, owner)
     own = {s.name: s for s in owner.body if isinstance(s, ast.FunctionDef)}
