@@ -17,6 +17,7 @@ from codemods.analysis.variance.shares import counted, length_of, pieces, size_o
 from codemods.analysis.variance.state import State
 from codemods.analysis.variance.unknown_calls import call_of_thing, unknown_call
 from codemods.analysis.variance.values import SAME, UNKNOWN, Cause, Kind, Proof, Thing, Value, differing, made_of, plain
+from codemods.analysis.variance.whole_groups import is_of_all
 from codemods.analysis.variance.wrapped_calls import of_wrapper, wrapped_by_method
 from codemods.data.rank_names import speaks_of_rank
 from codemods.data.rank_variance import (
@@ -103,7 +104,7 @@ def _of_rank(state: State, call: CallParts) -> Value | None:
 def _of_meeting(state: State, call: CallParts) -> Value | None:
     """A collective, and the backward of a wrapped model."""
     collective = collective_at(state.module, call.node, state.project)
-    if collective is not None and not collective.grouped:
+    if collective is not None and (not collective.grouped or is_of_all(state.project, state.module, call.node)):
         return collective_value(state, call.node, collective, call.args)
     if call.end in BACKWARDS and is_backward(state, call.node, call.name):
         meet_here(state, call.node, "backward")

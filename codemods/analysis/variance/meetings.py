@@ -42,12 +42,26 @@ def meet_here(state: State, node: ast.Call, name: str) -> None:
     meet(state, node, Meeting(name, (step,), carries=name == "compute"))
 
 
-def meet_behind(state: State, node: ast.AST, text: str, summary: State, binding: dict[str, Value]) -> None:
-    """What a function comes to, its caller comes to as well. text: the step that leads there, as it is told."""
+def meet_behind(
+    state: State,
+    node: ast.AST,
+    text: str,
+    summary: State,
+    binding: dict[str, Value],
+    *,
+    heir: bool = False,
+    exact: bool = False,
+) -> None:
+    """What a function comes to, its caller comes to as well. text: the step that leads there, as it is told.
+
+    heir: the function is that of a derived class. exact: which class the object is of is known, so what others make does not count.
+    """
     step = Step(state.module.path, getattr(node, "lineno", 0), text)
     found: list[Meeting] = []
     for ident, meetings in summary.met.items():
         for m in meetings:
+            if exact and m.heir:
+                continue
             needs, maybe = "", m.maybe
             if m.needs:
                 model = binding.get(m.needs, UNKNOWN)
@@ -59,7 +73,7 @@ def meet_behind(state: State, node: ast.AST, text: str, summary: State, binding:
                 maybe = maybe or (model.thing is not None and model.thing.waits is None)
             if len(m.steps) < MOST_STEPS:
                 must = m.must and ident not in summary.conditional
-                found.append(Meeting(m.name, (step, *m.steps), must, m.carries, needs, maybe))
+                found.append(Meeting(m.name, (step, *m.steps), must, m.carries, needs, maybe, heir or m.heir))
     if found:
         meet(state, node, *found)
 
