@@ -161,8 +161,8 @@ def _message(number: Number, beside: ast.Call | None, helper: Reduction | None) 
     if number.over is not None:
         over = number.over
         return (
-            f"line {over.gathered.lineno} gathers `{over.own}` of all ranks into `{over.parts}`, and this is made of the rank's own: "
-            f"rank 0 gives `{text}`{there} as the result, without what the others have"
+            f"line {over.gathered.lineno} gathers `{over.own}` of all ranks into `{over.parts}`, and this is made of the rank's "
+            f"own: rank 0 gives `{text}`{there} as the result, without what the others have"
         )
     if number.alone:
         use = "decides which result is the best" if number.role is Role.DECIDES else "is given as the result"

@@ -106,8 +106,8 @@ class WrongAverage(DdpCodemod):
             yield self.finding(module, at, _message(found, here=here), evidence=_way(found), reason=_ADVICE[found.fault])
         for own in own_keys(project, module) if module.holds(b"all_reduce") else ():
             text = (
-                f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, which each rank has drawn on its "
-                "own: the parts of the others belong under other keys"
+                f"what line {own.call.lineno} puts together from all ranks goes under `{own.key}`, which each rank has drawn on "
+                "its own: the parts of the others belong under other keys"
             )
             way = [Evidence("way", x.text, x.path, x.line) for x in own.way]
             yield self.finding(module, own.statement, text, evidence=way, reason=_ADVICE_OF_KEYS)

@@ -161,8 +161,8 @@ class StateOfOwnBatches(DdpCodemod):
                 continue
             way = [Evidence("way", link.text, link.path, link.line) for link in found.way]
             text = (
-                f"each rank sets the parameter `{found.name}` of {found.owner.name} from its own batch: DDP sends parameters only "
-                "when it is made, so the ranks go on with different ones, and rank 0's are saved"
+                f"each rank sets the parameter `{found.name}` of {found.owner.name} from its own batch: DDP sends parameters "
+                "only when it is made, so the ranks go on with different ones, and rank 0's are saved"
             )
             yield self.finding(module, found.node, text, evidence=way, reason=_SENT)
 

@@ -1,4 +1,4 @@
-"""The scale of what a call gives: a reduction over the ranks, a sum, a mean, a count, or a method that leaves a number as it is."""
+"""The scale of what a call gives: a reduction over the ranks, a sum, a mean, a count, or the number that it is handed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from codemods.record import replace
 
 _SAME = frozenset(
     {"item", "cpu", "cuda", "to", "detach", "clone", "float", "double", "half", "long", "int", "numpy", "tolist", "squeeze",
-     "unsqueeze", "view", "reshape", "flatten", "clamp", "clamp_min", "clip", "round", "max", "min", "diag", "diagonal", "sigmoid",
-     "contiguous", "type", "type_as", "copy", "asnumpy"}
+     "unsqueeze", "view", "reshape", "flatten", "clamp", "clamp_min", "clip", "round", "max", "min", "diag", "diagonal",
+     "sigmoid", "contiguous", "type", "type_as", "copy", "asnumpy"}
 )  # fmt: skip
 _CASTS = frozenset(
     {"float", "int", "round", "abs", "torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "numpy.array",
@@ -24,7 +24,7 @@ _CASTS = frozenset(
 )  # fmt: skip
 _MEANS = frozenset({"mean", "average", "nanmean", "fmean"})
 _SUMS = frozenset({"sum", "nansum", "fsum"})
-_LARGEST = frozenset({"max", "min", "torch.clamp", "torch.max", "torch.min", "numpy.maximum", "max_", "torch.maximum"})
+_LARGEST = frozenset({"max", "min", "torch.clamp", "torch.max", "torch.min", "numpy.maximum", "torch.maximum"})
 _BLANK = frozenset({"zeros", "zeros_like", "new_zeros", "empty"})
 _PROCESSES = re.compile(r"^(world_?size|num_processes|nprocs|get_world_size|num_replicas|world)$", re.I)
 _NO_OTHER = frozenset({"all_reduce", "reduce"})
@@ -116,10 +116,10 @@ def count_of(frame: Frame, node: ast.expr) -> Scale | None:
     path = path_of(node) if not isinstance(node, ast.Subscript) else ""
     if not path:
         return None
-    found = frame.env.get(path)
-    if isinstance(found, Items):
-        return None if isinstance(found.element, Items) else found.count
-    if isinstance(found, Parts):
+    held = frame.env.get(path)
+    if isinstance(held, Items):
+        return None if isinstance(held.element, Items) else held.count
+    if isinstance(held, Parts):
         return CONSTANT
     if frame.is_of_batch(node):
         return Scale(own=True)
@@ -152,8 +152,8 @@ def reduced_here(frame: Frame, node: ast.Call, found: Collective) -> Number:
     if given is None:
         return None
     if found.framework == "torch" and found.name in _NO_OTHER:
-        op = _operation(frame, node, node.args[1:] if found.name == "all_reduce" else node.args[2:], "op", "SUM")
-        _in_place(frame, given, frame.at(node), op)
+        op = _operation(node, node.args[1:] if found.name == "all_reduce" else node.args[2:], "op", "SUM")
+        _in_place(frame, given, node, op)
         return None
     if found.framework == "torch" and found.name in ("all_gather", "all_gather_object", "gather_object", "gather"):
         _gathered(frame, node, found.name)
@@ -163,14 +163,13 @@ def reduced_here(frame: Frame, node: ast.Call, found: Collective) -> Number:
         return Items(element, PROCESSES) if found.name == "gather" else Items(element, None)
     if found.framework in ("accelerate", "fabric") and found.name in ("reduce", "all_reduce"):
         default = "sum" if found.framework == "accelerate" else "mean"
-        op = _operation(frame, node, node.args[1:], "reduction" if default == "sum" else "reduce_op", default)
+        op = _operation(node, node.args[1:], "reduction" if default == "sum" else "reduce_op", default)
         return _joined_as(frame, frame.of(given), node, op)
     return None
 
 
-def _operation(frame: Frame, node: ast.Call, rest: list[ast.expr], keyword: str, default: str) -> str:
+def _operation(node: ast.Call, rest: list[ast.expr], keyword: str, default: str) -> str:
     """The name of the operation, in capitals; "" where it is not written out."""
-    del frame
     given = next((k.value for k in node.keywords if k.arg == keyword), rest[0] if rest else None)
     if given is None:
         return default.upper()
@@ -185,10 +184,9 @@ def _joined_as(frame: Frame, number: Number, node: ast.Call, op: str) -> Number:
     return joined(frame.at(node), number, adds=op == "SUM", averages=op in ("AVG", "MEAN"))
 
 
-def _in_place(frame: Frame, given: ast.expr, at: object, op: str) -> None:
+def _in_place(frame: Frame, given: ast.expr, call: ast.Call, op: str) -> None:
     path = path_of(given).removesuffix(".data")
-    call = getattr(at, "node", None)
-    if not path or not isinstance(call, ast.Call):
+    if not path:
         return
     for name in [n for n in frame.env if n == path or n.startswith(f"{path}[")]:
         frame.env[name] = _joined_as(frame, frame.env[name], call, op)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from codemods.analysis.averages.scale import At, Number, Scale
 from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.variance.analysis import Analysis
-from codemods.analysis.variance.values import Cause, Kind, Value
+from codemods.analysis.variance.paths import path_of
+from codemods.analysis.variance.values import UNKNOWN, Cause, Kind, Value
 from codemods.project import Project
 from codemods.record import record, replace
 from codemods.source import SourceModule
@@ -81,7 +82,7 @@ class Frame:
 
     def value(self, node: ast.expr) -> Value:
         """What is known of an expression over the ranks."""
-        return self.reading.analysis.value(self.module, node)
+        return known_value(self.reading.analysis, self.module, node)
 
     def is_of_batch(self, node: ast.expr) -> bool:
         """True for what is made of the batch, or the record, of one round, and of nothing that was put together before."""
@@ -114,11 +115,23 @@ class Frame:
         power = scale.power
         for name, times in scale.open:
             module, node = self.reading.counts[name]
-            known = share_of(self.reading.analysis.value(module, node))
+            known = share_of(known_value(self.reading.analysis, module, node))
             if known is None:
                 return None
             power += known * times
         return replace(scale, power=power, open=())
+
+
+def known_value(analysis: Analysis, module: SourceModule, node: ast.expr) -> Value:
+    """What is known of an expression; of a name that was not read there, what the function leaves it with."""
+    found = analysis.value(module, node)
+    path = path_of(node)
+    if found is not UNKNOWN or not path:
+        return found
+    function = module.function_of(node)
+    site = FunctionSite(module, function) if function is not None else None
+    state = analysis.of(site) if site is not None else analysis.top_level(module)
+    return analysis.resolved(site, state.env[path]) if state is not None and path in state.env else UNKNOWN
 
 
 def share_of(value: Value) -> int | None:

@@ -138,7 +138,7 @@ def _augmented(frame: Frame, node: ast.AugAssign) -> None:
     before, by = frame.of(node.target), frame.of(node.value)
     found: Number = None
     if isinstance(by, Scale) and isinstance(node.op, ast.Mult):
-        found = mapped(before, lambda s: times(s, by))
+        found = _times(before, by)
     elif isinstance(by, Scale) and isinstance(node.op, (ast.Div, ast.FloorDiv)):
         found = divided(frame, node, before, by, node.value)
     if path:
@@ -215,8 +215,12 @@ def _method(frame: Frame, call: ast.Call, func: ast.Attribute) -> None:
     elif func.attr == "add_":
         _add(frame, func.value, call.args[0])
     elif isinstance(given, Scale):
-        found = divided(frame, call, before, given, call.args[0]) if func.attr == "div_" else mapped(before, lambda s: times(s, given))
-        _change(frame, path, found)
+        divides = func.attr == "div_"
+        _change(frame, path, divided(frame, call, before, given, call.args[0]) if divides else _times(before, given))
+
+
+def _times(number: Number, by: Scale) -> Number:
+    return mapped(number, lambda s: times(s, by))
 
 
 def _return(frame: Frame, node: ast.Return) -> bool:
@@ -315,7 +319,7 @@ def _show(frame: Frame, node: ast.stmt) -> None:
 
 
 def _shown_part(frame: Frame, call: ast.Call, part: ast.expr, depth: int) -> None:
-    if isinstance(part, (ast.JoinedStr, ast.FormattedValue)) or (isinstance(part, ast.Call) and _formats(part)) or is_percent(part):
+    if isinstance(part, (ast.JoinedStr, ast.FormattedValue)) or _formats(part):
         for child in child_nodes(part):
             if isinstance(child, ast.expr):
                 _shown_part(frame, call, child, depth)
@@ -336,12 +340,10 @@ def _shown_part(frame: Frame, call: ast.Call, part: ast.expr, depth: int) -> Non
             _shown_part(frame, call, value, depth + 1)
 
 
-def _formats(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Attribute) and node.func.attr == "format"
-
-
-def is_percent(node: ast.expr) -> bool:
-    """True for `"loss %.3f" % loss`."""
+def _formats(node: ast.expr) -> bool:
+    """True for `"loss {}".format(loss)` and `"loss %.3f" % loss`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "format"
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and is_text(node.left)
 
 

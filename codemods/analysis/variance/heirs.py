@@ -42,7 +42,7 @@ def written_by_heirs(state: State, site: FunctionSite) -> list[State]:
 
 
 def written_anew(state: State, owner: ClassSite, summary: State) -> list[State]:
-    """The summaries of the methods that a method of a base class calls on itself, and that the class `owner` has in their place."""
+    """The summaries of what the class `owner` has in the place of the methods that a method of its base class calls on itself."""
     facts = class_facts(state.project, owner.module, owner.node)
     if summary.function is None or len(facts.lineage) < 2 or summary.module.class_of(summary.function) is owner.node:
         return []

@@ -20,7 +20,6 @@ from codemods.data.rank_variance import DESCRIPTIONS, LOSS_NAME
 from codemods.record import replace
 from codemods.source import FunctionNode, SourceModule, once_a_module, walk
 
-
 _RUN_BY_FRAMEWORKS = (Role.HF_TRAINER, Role.LIGHTNING_CALLBACK)
 
 

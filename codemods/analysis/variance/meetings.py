@@ -55,7 +55,7 @@ def meet_behind(
 ) -> None:
     """What a function comes to, its caller comes to as well. text: the step that leads there, as it is told.
 
-    heir: the function is that of a derived class. exact: which class the object is of is known, so what others make does not count.
+    heir: the function is that of a derived class. exact: the class of the object is known, so what others make does not count.
     """
     step = Step(state.module.path, getattr(node, "lineno", 0), text)
     found: list[Meeting] = []

@@ -13,7 +13,7 @@ from codemods.source import SourceModule, walk
 
 _MEANS = frozenset({"mean", "average", "fmean", "nanmean"})
 _FIELDS = frozenset({"avg", "global_avg", "average", "val", "mean", "value"})  # of meters
-_ASKED = re.compile(r"^(get_|mean_|compute_)?(acc(uracy)?|precision|recall|f1(_score)?|m?iou|dice|auc|auroc|error(_rate)?)$", re.I)
+_ASKED = re.compile(r"^(get_|mean_|compute_)?(acc(uracy)?|precision|recall|f1(_score)?|m?iou|dice|auc|auroc|error)$", re.I)
 _MESSAGE = re.compile(r"(^|_)(msg|message|str|string|text|line|log)(_|$)", re.I)
 _TEXTS = 8  # pieces of a text that are looked at
 _PICTURES = frozenset({"Image", "Video", "Html", "Audio", "Table", "Histogram"})

@@ -13,7 +13,15 @@ from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.comparisons import decides, rivals
 from codemods.analysis.variance.number_roles import HANDED, Role, Source, source_of, state_of
-from codemods.analysis.variance.number_words import holds_pictures, is_number, is_text, names_metric, reads_like_one, texts_of, where_made
+from codemods.analysis.variance.number_words import (
+    holds_pictures,
+    is_number,
+    is_text,
+    names_metric,
+    reads_like_one,
+    texts_of,
+    where_made,
+)
 from codemods.analysis.variance.outlets import is_on_zero, may_be_of_zero, says_shown, shows
 from codemods.analysis.variance.passed_over import PassedOver, passed_over
 from codemods.analysis.variance.paths import path_of

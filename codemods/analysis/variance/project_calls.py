@@ -79,7 +79,7 @@ def project_call(state: State, call: CallParts, site: FunctionSite) -> Value:
 
 
 def _meet(state: State, call: CallParts, site: FunctionSite, summary: State, binding: dict[str, Value]) -> None:
-    """What the call comes to: in the function itself, and in the methods of derived classes, or of the one that the object is of."""
+    """What the call comes to: in the function, and in methods of derived classes, or of the one class that the object is of."""
     text = f"{state.module.text_of(call.node.func)}()"
     thing = call.holder.thing if call.holder is not None else None
     if call.holder is not None and thing is None and isinstance(call.node.func, ast.Attribute) and state.function is not None:

@@ -47,5 +47,6 @@ def _nobody_hands(uses: Uses | None, function: FunctionNode, name: str) -> bool:
         return False
     names = [p for p in parameters(function) if p not in ("self", "cls")]
     calls = [c.call for c in uses.calls]
-    starred = any(isinstance(a, ast.Starred) for c in calls for a in c.args) or any(k.arg is None for c in calls for k in c.keywords)
-    return not starred and not any(len(c.args) > names.index(name) or any(k.arg == name for k in c.keywords) for c in calls)
+    given = [k.arg for c in calls for k in c.keywords]
+    starred = any(isinstance(a, ast.Starred) for c in calls for a in c.args) or None in given
+    return not starred and name not in given and not any(len(c.args) > names.index(name) for c in calls)

@@ -1,4 +1,4 @@
-"""Methods that put into a parameter what is followed to the rank's own batch, whoever calls them, and whatever else they reduce."""
+"""Methods that put into a parameter what is followed to the rank's own batch, whatever else they reduce."""
 
 from __future__ import annotations
 
