@@ -10,7 +10,7 @@ from codemods.analysis.class_index import Role, class_facts
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import Analysis, variance
 from codemods.analysis.variance.values import Cause, Link
-from codemods.analysis.wrapped.own_batches import assigned_parameter, methods_of_forward, parameters_of
+from codemods.analysis.wrapped.own_batches import assigned_parameter, changes_in, methods_of_forward, parameters_of
 from codemods.late_pattern import late
 from codemods.project import Project
 from codemods.record import record
@@ -60,23 +60,26 @@ def _in_method(
 def _of_input(analysis: Analysis, module: SourceModule, owner: ast.ClassDef, names: set[str]) -> FollowedState | None:
     """A statement that `forward` comes to and that is made of its input, which is the batch of the rank."""
     for function in methods_of_forward(analysis.project, module, owner):
-        state = analysis.of(FunctionSite(module, function)) if _is_plain(function) else None
-        for node in walk_scope(function) if state is not None else ():
-            given, name = _given(node, names)
+        site = FunctionSite(module, function)
+        state = analysis.of(site) if _is_plain(function, names) else None
+        for node, name in changes_in(function, dict.fromkeys(names, True)) if state is not None else ():
+            given, _ = _given(node, names)
             value = state.values.get(id(given)) if state is not None and given is not None else None
             inputs = {p for p in value.params if "." not in p} if value is not None else set()
-            if value is not None and inputs and isinstance(node, ast.stmt) and not value.length:
-                text = f"`{sorted(inputs)[0]}` comes from the input of the forward, which is this rank's batch"
-                return FollowedState(owner, node, name, (*value.chain, Link(module.path, function.lineno, text)))
+            if value is None or not inputs or value.length or analysis.resolved(site, value).cause is Cause.SAME:
+                continue
+            text = f"`{sorted(inputs)[0]}` comes from the input of the forward, which is this rank's batch"
+            return FollowedState(owner, node, name, (*value.chain, Link(module.path, function.lineno, text)))
     return None
 
 
-def _is_plain(function: FunctionNode) -> bool:
+def _is_plain(function: FunctionNode, names: set[str]) -> bool:
     """True for a function that calls nothing but torch and methods of tensors: nothing that might be shared unseen."""
     for call in (n for n in walk_scope(function) if isinstance(n, ast.Call)):
         name = dotted(call.func)
         shares = _SHARES.search(last(name) or getattr(call.func, "attr", ""))
-        if shares or name.startswith("self.") or (name and "." not in name and name not in ("len", "int", "max", "min", "range")):
+        own = name.startswith("self.") and name.split(".")[1] not in names
+        if shares or own or (name and "." not in name and name not in ("len", "int", "max", "min", "range")):
             return False
     return True
 

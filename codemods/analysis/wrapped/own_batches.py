@@ -47,7 +47,7 @@ def own_states(project: Project, module: SourceModule) -> Iterator[OwnState]:
             continue
         if any(_TOGETHER.search(_end(n).lower()) for n in walk(owner) if isinstance(n, ast.Call)):
             continue
-        found = [c for f in methods_of_forward(project, module, owner) for c in _changes(f, kept)]
+        found = [c for f in methods_of_forward(project, module, owner) for c in changes_in(f, kept)]
         for parameter in (True, False):
             mine = sorted((c for c in found if kept[c[1]] is parameter), key=lambda c: c[0].lineno)
             if mine:
@@ -122,7 +122,7 @@ def _reached(start: FunctionNode, own: dict[str, ast.FunctionDef]) -> list[Funct
     return found
 
 
-def _changes(function: FunctionNode, kept: dict[str, bool]) -> Iterator[tuple[ast.stmt, str]]:
+def changes_in(function: FunctionNode, kept: dict[str, bool]) -> Iterator[tuple[ast.stmt, str]]:
     """The statements that put something made of the input into one of the names."""
     given = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)} - {"self"}
     for statement in sorted((n for n in walk_scope(function) if isinstance(n, ast.stmt)), key=lambda n: n.lineno):
