@@ -79,6 +79,8 @@ class WrongAverage(DdpCodemod):
     - Says nothing where each rank has as many items as the others: the mean of the means is right behind a sampler that pads, and
       where a count of the shapes of the batches is the same on all ranks.
     - Says nothing where the count is reduced as well, or the number of processes stands among the divisors.
+    - Says nothing of what is no average, and of what neither its name nor a word beside it calls a loss or a metric: the tokens
+      of a step, the rows of a GPU.
     - Says nothing of the mean of quotients in a loop that trains: that such a curve is rough is known.
     - Says nothing of a maximum or minimum over the ranks, and of a number that nothing shows.
 
@@ -129,8 +131,8 @@ def _message(found: Wrong, *, here: bool) -> str:
     made = f"`{found.at.text}`" if here else f"`{found.at.text}` ({found.at.module.path}:{found.at.line})"
     if found.fault is Fault.TOO_LARGE:
         return (
-            f"{made} divides a sum over all ranks by a count of this rank's own share: {where} is as many times too large as "
-            "there are processes"
+            f"{made} divides a sum over all ranks by the count of one of them: {where} is as many times too large as there are "
+            "processes"
         )
     if found.fault is Fault.TOO_SMALL:
         return (

@@ -66,7 +66,7 @@ def test_a_sum_by_the_batches_of_one_rank(end: str) -> None:
 def test_a_sum_by_the_rows_of_one_rank() -> None:
     step = "total += loss_of(model(batch)).sum()\nn += batch.size(0)"
     found = check_told(RULE, evaluate("dist.all_reduce(total)\nloss = total.item() / n", step=step), reason=LARGE)
-    assert found.message.startswith("`total.item() / n` divides a sum over all ranks by a count of this rank's own share")
+    assert found.message.startswith("`total.item() / n` divides a sum over all ranks by the count of one of them")
     step = "losses.append(loss_of(model(batch)).item())"
     end = "total = torch.tensor(sum(losses))\ndist.all_reduce(total)\nloss = total.item() / len(losses)"
     check_told(RULE, evaluate(end, step=step, start="losses = []"), reason=LARGE)
@@ -183,6 +183,48 @@ def test_nothing_of_loops_that_are_not_seen() -> None:
     end = "dist.all_reduce(total)\nloss = total.item() / n"
     start = "total, n = torch.zeros(1), len(args.rows)"
     check_nothing(RULE, evaluate(end, step="while model.more():\n    total += 1", start=start))
+
+
+@pytest.mark.parametrize(
+    ("step", "end", "shows"),
+    [("n += batch.size(0)", "n = torch.tensor(n)\ndist.all_reduce(n)\nrows = n.item() / dist.get_world_size()",
+      "print('rows of a GPU', rows)"),
+     ("n += (batch > 0).sum()", "dist.all_reduce(n)\nrows = n.item() / len(loader)", "print('tokens of a step', rows)"),
+     ("n += batch.size(0)", "n = torch.tensor(n)\ndist.all_reduce(n)", "print('score of', n.item())")],
+)  # fmt: skip
+def test_counts_that_are_no_metric(step: str, end: str, shows: str) -> None:
+    check_nothing(RULE, evaluate(end, step=step, shows=shows))
+
+
+def test_nothing_of_a_mean_over_shares_that_differ_by_a_row() -> None:
+    source = (
+        f"{HEAD}def evaluate(model, rows, loss_of):\n    mine = rows[dist.get_rank() :: dist.get_world_size()]\n    total = 0.0\n"
+        "    for row in mine:\n        total += loss_of(model(row)).item()\n    loss = torch.tensor(total / len(mine))\n"
+        "    dist.all_reduce(loss)\n    loss /= dist.get_world_size()\n    if dist.get_rank() == 0:\n        print('loss', loss)\n"
+    )
+    check_nothing(RULE, source)
+    check_told(RULE, source.replace("    loss /= dist.get_world_size()\n", "    loss = loss / len(mine)\n"), reason=LARGE)
+
+
+OWN_SET = """
+class Rows:
+    def __init__(self, rows, rank, world_size):
+        self.rows = rows[rank::world_size]
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+"""
+
+
+def test_a_data_set_that_holds_a_share() -> None:
+    end = "total /= len(rows)\ndist.all_reduce(total)\nloss = total.item() / dist.get_world_size()"
+    start = "total = torch.zeros(1)\nrows = Rows(data, dist.get_rank(), dist.get_world_size())\nloader = DataLoader(rows, 8)"
+    source = evaluate(end, step="total += loss_of(model(batch)).sum()", start=start).replace("\ndef evaluate", f"{OWN_SET}\ndef evaluate")
+    check_nothing(RULE, source)
 
 
 # Under keys of the rank's own

@@ -69,7 +69,7 @@ def _of_method(frame: Frame, node: ast.Call, held: ast.expr, method: str) -> Num
     if method in _BLANK:
         return CONSTANT
     if method in ("size", "numel") and frame.is_of_batch(held):
-        return Scale(own=True)
+        return Scale(own=True, content=frame.is_by_data(node))
     return frame.inlined(node)
 
 

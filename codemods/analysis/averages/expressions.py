@@ -21,7 +21,7 @@ def number_of(frame: Frame, node: ast.expr) -> Number:
     """None where the source does not show it."""
     run = _EVALUATED.get(node.__class__)
     found = run(frame, node) if run is not None else None
-    return Scale() if found is None and frame.is_of_batch(node) else found
+    return Scale(content=True) if found is None and frame.is_of_batch(node) else found
 
 
 def _constant(frame: Frame, node: ast.Constant) -> Number:
@@ -62,7 +62,7 @@ def _operation(frame: Frame, node: ast.BinOp) -> Number:
 
 
 def divided(frame: Frame, node: ast.expr | ast.stmt, left: Number, right: Scale, divisor: ast.expr) -> Number:
-    by_data = not right.constant and right.joined is None and frame.is_by_data(divisor)
+    by_data = right.content and right.joined is None and frame.is_by_data(divisor)
     return mapped(left, lambda s: over(frame.at(node), s, right, by_data=by_data))
 
 
@@ -151,7 +151,7 @@ def _given_name(frame: Frame, node: ast.NamedExpr) -> Number:
 
 def _compared(frame: Frame, node: ast.Compare) -> Number:
     """`prediction == target` of a batch; of anything else a test is no number."""
-    return Scale() if frame.is_of_batch(node) else None
+    return Scale(content=True) if frame.is_of_batch(node) else None
 
 
 _EVALUATED: dict[type[ast.expr], Callable[[Frame, Any], Number]] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from codemods.analysis.averages.scale import At, Number, Scale
 from codemods.analysis.call_graph import FunctionSite
+from codemods.analysis.class_index import ClassSite, class_facts
 from codemods.analysis.variance.analysis import Analysis
 from codemods.analysis.variance.paths import path_of
 from codemods.analysis.variance.values import UNKNOWN, Cause, Kind, Value
@@ -115,7 +116,7 @@ class Frame:
         power = scale.power
         for name, times in scale.open:
             module, node = self.reading.counts[name]
-            known = share_of(known_value(self.reading.analysis, module, node))
+            known = share_of(self.reading.analysis, known_value(self.reading.analysis, module, node))
             if known is None:
                 return None
             power += known * times
@@ -134,12 +135,20 @@ def known_value(analysis: Analysis, module: SourceModule, node: ast.expr) -> Val
     return analysis.resolved(site, state.env[path]) if state is not None and path in state.env else UNKNOWN
 
 
-def share_of(value: Value) -> int | None:
+def share_of(analysis: Analysis, value: Value) -> int | None:
     """-1 for what each rank has a share of, 0 for what each has whole; None where it is not shown."""
     origin = value.origin
     if value.kind is Kind.LOADER:
         shared = value.differs and origin is not None and not origin.by_name and origin.text.endswith((*_SHARED_OUT, _SHARE))
         return -1 if shared else None
+    if value.thing is not None and value.thing.site is not None:
+        value = _length(analysis, value.thing.site)
     if value.differs and value.sized and any(link.text.endswith(_SHARE) for link in value.chain):
         return -1
     return 0 if value.cause is Cause.SAME and value.proof else None
+
+
+def _length(analysis: Analysis, site: ClassSite) -> Value:
+    """What `__len__` of a class gives."""
+    method = class_facts(analysis.project, site.module, site.node).method("__len__")
+    return analysis.result_of(*method) if method is not None else UNKNOWN

@@ -37,7 +37,8 @@ class Scale:
     constant: it is written out. own: a count of the rank's own items. joined: the reduction over the ranks. averaged: that one
     averages. counted: where what was joined is divided by a count of the own share. shared: a division by the number of
     processes. ratio: a quotient whose divisor is what the rank's own data make it; uneven: where such quotients are joined, and
-    divided: one of them.
+    divided: one of them. content: what the batches hold goes into it, not only how many there are. average: it is divided by a
+    count, or a mean.
     """
 
     power: int = 0
@@ -51,6 +52,8 @@ class Scale:
     ratio: At | None = None
     uneven: At | None = None
     divided: At | None = None
+    content: bool = False
+    average: bool = False
 
 
 @record
@@ -97,7 +100,7 @@ def times(one: Scale, other: Scale) -> Scale:
 
 def over(at: At, one: Scale, other: Scale, *, by_data: bool) -> Scale:
     """by_data: the divisor is what the rank's own data make it."""
-    found = replace(_both(one, other, -1), own=False)
+    found = replace(_both(one, other, -1), own=False, average=one.average or (not other.constant and other != PROCESSES))
     counts = (other.own or other.power < 0 or bool(other.open)) and not other.constant and other.joined is None
     if one.joined is not None and counts:
         found = replace(found, counted=at)
@@ -121,6 +124,8 @@ def _both(one: Scale, other: Scale, sign: int) -> Scale:
         one.ratio or other.ratio,
         one.uneven or other.uneven,
         one.divided or other.divided,
+        one.content or other.content,
+        one.average or other.average,
     )
 
 
@@ -146,6 +151,8 @@ def plus(one: Number, other: Number) -> Number:
             ratio=one.ratio or other.ratio,
             uneven=one.uneven or other.uneven,
             divided=one.divided or other.divided,
+            content=one.content or other.content,
+            average=one.average or other.average,
         )
     if isinstance(one, Scale) and one.constant:
         return other
@@ -171,7 +178,9 @@ def summed(number: Number) -> Number:
 
 def averaged(number: Number) -> Number:
     """`mean(x)`: as much as one of them."""
-    return averaged(number.element) if isinstance(number, Items) else _together(number)
+    if not isinstance(number, Items):
+        return _together(number)
+    return mapped(averaged(number.element), lambda s: replace(s, average=True))
 
 
 def _together(number: Number) -> Number:

@@ -13,6 +13,7 @@ from codemods.analysis.call_graph import FunctionSite
 from codemods.analysis.distribution import is_test_file
 from codemods.analysis.names import dotted, last
 from codemods.analysis.variance.analysis import variance
+from codemods.analysis.variance.number_words import is_key, is_number
 from codemods.analysis.variance.outlets import says_shown
 from codemods.data.rank_variance import BACKWARDS
 from codemods.project import Project
@@ -107,7 +108,7 @@ def _called(project: Project, path: str) -> list[tuple[str, frozenset[str]]]:
 
 def _judged(shown: Shown) -> Wrong | None:
     scale = shown.scale
-    if scale.joined is None:
+    if scale.joined is None or not scale.average or not _is_named(shown):
         return None
     if not scale.open and scale.power >= 1 and scale.counted is not None:
         return Wrong(Fault.TOO_LARGE, scale.counted, scale.joined, shown)
@@ -117,6 +118,14 @@ def _judged(shown: Shown) -> Wrong | None:
         near = scale.uneven if scale.uneven.module is shown.call.module else scale.divided or scale.uneven
         return Wrong(Fault.UNEVEN, near, scale.uneven, shown)
     return None
+
+
+def _is_named(shown: Shown) -> bool:
+    """True for what reads like a loss or a metric, by its own words or those round it: how many tokens a step has is none."""
+    call = shown.call.node
+    words = [n.value for n in walk(call) if isinstance(n, ast.Constant)]
+    names = (n for n in walk(call) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)))
+    return any(map(is_key, words)) or any(map(is_number, names)) or is_key(shown.text)
 
 
 def _trains(scale: Scale) -> bool:
