@@ -40,7 +40,9 @@ class StateOfOwnBatches(DdpCodemod):
     ## What it does
     Finds modules whose `forward`, itself or by its methods, writes into a parameter of theirs what it makes of the batch (an
     initialization by the first batch, statistics that are kept as a parameter), or moves a codebook on by the mean of the batch
-    (vector quantization), without any reduction, gather or broadcast in the class.
+    (vector quantization), without any reduction, gather or broadcast in the class. Beside such ones, and in methods that the
+    training calls by itself, finds what is followed to the batch and put into a parameter: codes that are not used and begin
+    anew at rows of the own batch.
 
     ## Why it matters
     DDP sends the parameters once, when it is made, and averages gradients from then on. What a forward writes into a parameter is
@@ -106,8 +108,10 @@ class StateOfOwnBatches(DdpCodemod):
     each forward, is a decision.
 
     ## Refuses
-    - Says nothing where the class reduces, gathers, broadcasts or synchronizes anything, and where the project brings parameters
-      or buffers together by hand (`average_params`, `sync_buffers`).
+    - Says nothing where the class reduces, gathers, broadcasts or synchronizes anything, unless what goes into the parameter is
+      followed past that, and where the project brings parameters or buffers together by hand (`average_params`, a broadcast of
+      each parameter).
+    - Says nothing of queues, banks, caches and hidden states that are kept as parameters.
     - Says nothing of running means and variances, as BatchNorm keeps them, of counters, masks and queues.
     - Says nothing of what `forward` does not come to, and of what is made of the shape of the batch alone.
     - Says nothing of a class that nobody makes, or that is only made under a test: an option may leave it out.
