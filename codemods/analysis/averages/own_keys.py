@@ -12,7 +12,7 @@ from codemods.analysis.variance.state import State
 from codemods.analysis.variance.values import Cause, Link
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk, walk_scope
+from codemods.source import SourceModule, stands_above, walk, walk_scope
 
 
 @record
@@ -54,7 +54,7 @@ def _in_function(
             continue
         read = {n.id for n in walk(store.value) if isinstance(n, ast.Name)}
         met = (c for c in reduced if any(m.carries for m in state.met.get(id(c), ())))
-        call = next((c for c in met if path_of(c.args[0]) in read and c.lineno < store.lineno), None)
+        call = next((c for c in met if path_of(c.args[0]) in read and stands_above(c, store)), None)
         if call is not None:
             yield OwnKey(store, state.short(key), call, value.chain)
             return

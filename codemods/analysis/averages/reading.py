@@ -233,16 +233,28 @@ def _if(frame: Frame, node: ast.If) -> bool:
     several = several_processes(frame.module, node.test)
     if several is not None:
         return _block(frame, node.body if several else node.orelse)
+    return _arms(frame, [node.body, node.orelse])
+
+
+def _match(frame: Frame, node: ast.Match) -> bool:
+    closed = any(isinstance(c.pattern, ast.MatchAs) and c.pattern.pattern is None and c.guard is None for c in node.cases)
+    return _arms(frame, [*(case.body for case in node.cases), *([] if closed else [[]])])
+
+
+def _arms(frame: Frame, arms: list[list[ast.stmt]]) -> bool:
+    """The branches one by one; behind them holds what all of them left, or what is written out on the others."""
     before, begun = dict(frame.env), dict(frame.begun)
     ends: list[dict[str, Number]] = []
-    for arm in (node.body, node.orelse):
+    for arm in arms:
         frame.env = dict(before)
         if not _block(frame, arm):
             ends.append(frame.env)
     frame.begun = {**frame.begun, **begun}
     if not ends:
         return True
-    frame.env = ends[0] if len(ends) == 1 else _joined(ends[0], ends[1])
+    frame.env = ends[0]
+    for end in ends[1:]:
+        frame.env = _joined(frame.env, end)
     return False
 
 
@@ -354,6 +366,6 @@ def _noted(frame: Frame, call: ast.Call, part: ast.expr, scale: Scale) -> Shown:
 
 _STATEMENTS: dict[type[ast.stmt], Callable[[Frame, Any], bool | None]] = {
     ast.Assign: _assign, ast.AnnAssign: _assign, ast.AugAssign: _augmented, ast.Return: _return, ast.Expr: _expression,
-    ast.If: _if, ast.For: _for, ast.AsyncFor: _for, ast.While: _while, ast.With: _with, ast.AsyncWith: _with,
+    ast.If: _if, ast.Match: _match, ast.For: _for, ast.AsyncFor: _for, ast.While: _while, ast.With: _with, ast.AsyncWith: _with,
     ast.Try: _try, ast.TryStar: _try,
 }  # fmt: skip

@@ -10,7 +10,7 @@ from codemods.analysis.names import dotted, last, qualified
 from codemods.analysis.variance.values import Value
 from codemods.project import Project
 from codemods.record import record
-from codemods.source import SourceModule, walk
+from codemods.source import SourceModule, ends_above, stands_above, walk
 
 # function -> the places of the list, and of what is put into it.
 _GATHERS = {"all_gather_object": (0, 1), "all_gather": (0, 1), "gather_object": (1, 0), "gather": (1, 0)}
@@ -51,7 +51,7 @@ def _own_part(module: SourceModule, statement: ast.stmt) -> PassedOver | None:
         return None
     read = {n.id for n in walk(statement) if isinstance(n, ast.Name)}
     for call in module.calls_named(*_GATHERS):
-        if module.function_of(call) is not function or call.lineno >= statement.lineno:
+        if module.function_of(call) is not function or not stands_above(call, statement):
             continue
         into, given = _GATHERS[last(dotted(call.func))]
         if len(call.args) < 2 or not qualified(module, call.func).startswith("torch.distributed."):
@@ -73,8 +73,7 @@ def _is_given_anew(module: SourceModule, name: str, call: ast.Call, statement: a
     """True where the name holds something else by then: `found = merge(parts)`."""
     function = module.function_of(call)
     for node in walk(function) if function is not None else ():
-        line = getattr(node, "lineno", 0)
-        if call.lineno < line < statement.lineno and isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) and ends_above(call, node) and stands_above(node, statement):
             if node.id == name and (isinstance(node.ctx, ast.Store) or _is_changed(module, node)):
                 return True
     return False
